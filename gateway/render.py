@@ -1,0 +1,75 @@
+"""Render nginx.conf.template from the environment: where to listen and whom to pass requests to."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+TEMPLATE = Path(__file__).with_name("nginx.conf.template")
+_NAME = re.compile(r"@\{(\w+)\}")
+
+
+class ConfigError(ValueError):
+    """The settings contradict each other; the text says what to do."""
+
+
+class Config(NamedTuple):
+    """Settings of the gateway, each `GATEWAY_` and its name; the README lists them."""
+
+    listen: str = "127.0.0.1:8080"  # address:port, several separated by spaces
+    ingest: str = "127.0.0.1:5001 127.0.0.1:5002"  # the ingest services, separated by spaces
+    monitoring: str = "127.0.0.1:4000"  # the monitoring service
+    client_rate: str = "200"  # requests per second that one client address may send
+    tls_certificate: str = ""  # file with the certificate chain; with it, TLS is on
+    tls_key: str = ""  # file with its key
+    tls_listen: str = "127.0.0.1:8443"  # where to listen for TLS
+    internal_listen: str = "127.0.0.1:8081"  # with TLS: plain HTTP for the monitoring service
+    run: str = "/run/waymark"  # folder for pid, sockets, cache, bodies too large for memory
+    user: str = "www-data"  # whom the worker runs as; empty when nginx is not started by root
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":
+        """Read the settings that are given; ConfigError when they contradict each other."""
+        names = {field: f"GATEWAY_{field.upper()}" for field in cls._fields}
+        config = cls(**{name: environment[v] for name, v in names.items() if v in environment})
+        if bool(config.tls_certificate) != bool(config.tls_key):
+            raise ConfigError("set both GATEWAY_TLS_CERTIFICATE and GATEWAY_TLS_KEY, or neither")
+        if not config.client_rate.isdecimal() or int(config.client_rate) < 1:
+            raise ConfigError(f"GATEWAY_CLIENT_RATE: {config.client_rate!r} is no whole number > 0")
+        return config
+
+
+def render(config: Config, template: str) -> str:
+    """Return the text of nginx.conf: an empty value drops its line, several repeat it."""
+    values = _values(config)
+    lines: list[str] = []
+    for line in template.splitlines():
+        names = _NAME.findall(line)
+        if all(values[name] for name in names):
+            several = max((len(values[name]) for name in names), default=1)
+            lines += [_filled(line, values, number) for number in range(several)]
+    return "\n".join(lines) + "\n"
+
+
+def _filled(line: str, values: dict[str, list[str]], number: int) -> str:
+    """Put in each name's value of that number, or its last."""
+    return _NAME.sub(lambda name: values[name[1]][: number + 1][-1], line)
+
+
+def _values(config: Config) -> dict[str, list[str]]:
+    values = {name: [value] if value else [] for name, value in config._asdict().items()}
+    for name in ("run", "tls_certificate", "tls_key"):  # they stand in quotes
+        values[name] = [re.sub(r'(["\\])', r"\\\1", value) for value in values[name]]
+    lists = ("listen", "tls_listen", "internal_listen", "ingest", "monitoring")
+    values |= {name: values[name][0].split() if values[name] else [] for name in lists}
+    values["redirect_port"] = list({_port(listen) for listen in values["listen"]})
+    values["tls_port"] = [_port(listen) for listen in values["tls_listen"][:1]]
+    if not config.tls_certificate:
+        for name in ("tls_listen", "tls_port", "internal_listen", "redirect_port"):
+            values[name] = []
+    return values
+
+
+def _port(listen: str) -> str:
+    return listen.rpartition(":")[2]

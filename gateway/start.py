@@ -1,0 +1,165 @@
+"""Run NGINX and keep its configuration true: follow names to their addresses, reload on a change.
+
+    python3 gateway/start.py
+
+It is process 1 of the gateway's container and a part of the native stack. Debian's nginx looks
+names up once, at its start, and does not start when one is missing; so it gets addresses only.
+Standard library, and little of it: this process shares the gateway's memory limit.
+"""
+
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+if not __package__:  # run as a file
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from gateway.render import TEMPLATE, Config, ConfigError, render
+
+# A service that moved is used again within 10 s: this, a look-up and a reload.
+LOOK_SECONDS = 3.0
+PASSED_ON = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
+
+
+def find_nginx() -> str:
+    """Return the program; it often lies where a user's PATH does not look."""
+    for folder in (*os.get_exec_path(), "/usr/sbin", "/usr/local/sbin"):
+        if os.access(nginx := f"{folder}/nginx", os.X_OK):
+            return nginx
+    raise SystemExit("nginx is not installed: sudo apt-get install nginx")
+
+
+def addresses(service: str) -> list[str] | None:
+    """Return every address:port behind name:port; [] if there is none, None if nobody knows now."""
+    host, _, port = service.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        return None if error.errno == socket.EAI_AGAIN else []
+    # IPv4 when there is any: the IPv6 addresses would be the same services once more.
+    of_v4 = {str(at[0]) for family, *_, at in found if family == socket.AF_INET}
+    of_v6 = {f"[{at[0]}]" for family, *_, at in found if family == socket.AF_INET6}
+    return [f"{address}:{port}" for address in sorted(of_v4 or of_v6)]
+
+
+class Followed:
+    """The configuration with every name replaced by the addresses that it has now."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._known: dict[str, list[str]] = {}
+
+    def look(self) -> str:
+        """Return the text of nginx.conf for the addresses and certificate files of now."""
+        current = self._config._replace(
+            ingest=self._addresses(self._config.ingest),
+            monitoring=self._addresses(self._config.monitoring),
+        )
+        marks = map(_mark, filter(None, (current.tls_certificate, current.tls_key)))
+        return "".join((*marks, render(current, TEMPLATE.read_text())))
+
+    def _addresses(self, services: str) -> str:
+        found: list[str] = []
+        for service in services.split():
+            now = addresses(service)
+            if now is not None:  # else the name server is away: what was true may still be
+                self._known[service] = now
+            found += self._known.get(service, [])
+        return " ".join(dict.fromkeys(found))
+
+
+def _mark(file: str) -> str:
+    """Return a comment that changes with the file, so that a renewed certificate is loaded."""
+    try:
+        return f"# {Path(file).stat().st_mtime_ns}\n"
+    except OSError:
+        return ""  # nginx names the missing file when it starts
+
+
+class Gateway:
+    """nginx as our only child."""
+
+    def __init__(self, config: Config, prefix: Sequence[str] = ()) -> None:
+        self._followed = Followed(config)
+        run = Path(config.run)
+        self._file = run / "nginx.conf"
+        self._command = [*prefix, find_nginx(), "-e", "stderr", "-c", str(self._file)]
+        self._written = ""
+        run.mkdir(parents=True, exist_ok=True)
+        # A killed nginx leaves its socket, and would then not start because of it.
+        (run / "pollers.sock").unlink(missing_ok=True)
+
+    def run(self) -> int:
+        """Run nginx until it ends; return the exit status to end with."""
+        signals = PASSED_ON | {signal.SIGCHLD}
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+        self._write(self._followed.look())
+        nginx = os.posix_spawnp(self._command[0], self._command, os.environ, setsigmask=[])
+        self._repeat(lambda: self._look_again(nginx))
+        while True:
+            got = signal.sigwait(signals)
+            if got in PASSED_ON:
+                _send(nginx, got)
+            elif (status := _reaped(nginx)) is not None:
+                code = os.waitstatus_to_exitcode(status)
+                return code if code >= 0 else 128 - code
+
+    def _look_again(self, nginx: int) -> None:
+        text = self._followed.look()
+        if text != self._written:
+            print("gateway: the addresses or the certificate changed: reloading", file=sys.stderr)
+            self._write(text)
+            _send(nginx, signal.SIGHUP)
+
+    def _repeat(self, look: Callable[[], None]) -> None:
+        """Look again and again, beside the signals: a look-up can take many seconds."""
+
+        def repeat() -> None:
+            while not pause.wait(LOOK_SECONDS):
+                try:
+                    look()
+                except OSError as error:  # a full disk, say: nginx runs on, and we try again
+                    print(f"gateway: {error}", file=sys.stderr)
+
+        pause = threading.Event()
+        threading.Thread(target=repeat, daemon=True).start()
+
+    def _write(self, text: str) -> None:
+        new = self._file.with_suffix(".new")
+        new.write_text(text)
+        new.replace(self._file)
+        self._written = text
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return  # it has just ended; we hear of it next
+
+
+def _reaped(nginx: int) -> int | None:
+    """Take every ended child (process 1 inherits orphans); return nginx's status if it ended."""
+    try:
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            if ended[0] == nginx:
+                return ended[1]
+    except ChildProcessError:
+        return 0
+    return None
+
+
+def main(prefix: Sequence[str] = ()) -> None:
+    """Run the gateway as the environment says, and end as nginx ends."""
+    try:
+        config = Config.from_environment()
+    except ConfigError as error:
+        sys.exit(f"gateway: {error}")
+    sys.exit(Gateway(config, prefix).run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Load against the stack, on this machine only."""

@@ -1,0 +1,146 @@
+"""Bring a cluster to its configured topology; safe to run again, whatever happened before.
+
+python -m mongo.bootstrap --topology mongo/topology.toml --secrets FOLDER
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pymongo import DESCENDING
+from pymongo.errors import OperationFailure, PyMongoError
+
+from mongo import clients, directory, replica_set, sharding
+from mongo.directory import DATABASE
+from mongo.progress import NotInTimeError, Progress
+from mongo.secrets import ADMIN_USER, APP_USER, Secrets
+from mongo.topology import Topology, TopologyError, load
+
+DEADLINE_SECONDS = 180.0
+DUPLICATE_USER = 51003
+AUTHENTICATION_FAILED = 18
+ADMIN_ROLES: list[Any] = [
+    "clusterAdmin",
+    "userAdminAnyDatabase",
+    {"role": "readWrite", "db": DATABASE},
+    {"role": "dbAdmin", "db": DATABASE},
+    {"role": "read", "db": "config"},
+]
+APP_ROLES: list[Any] = [{"role": "readWrite", "db": DATABASE}]
+# The same as in the ingest service, which makes them too (a test compares).
+INDEXES: list[list[tuple[str, int]]] = [
+    [("staff_id", 1), ("timestamp", DESCENDING), ("level", 1), ("location", 1)],
+    [("timestamp", DESCENDING)],
+]
+
+
+def bootstrap(
+    topology: Topology,
+    secrets: Secrets,
+    beacons: Path | None,
+    say: Callable[[str], None],
+    *,
+    deadline_seconds: float = DEADLINE_SECONDS,
+    alive: Callable[[], None] = lambda: None,
+) -> None:
+    """Do what is missing, in order. Raises NotInTimeError, DirectoryError, PyMongoError."""
+    progress = Progress(say, deadline_seconds, alive)
+    for one in topology.sets:
+        replica_set.ensure(one, secrets, progress, alone=topology.replica_set is not None)
+    _ensure_administrator(topology, secrets, progress)
+    with _administrator(topology, secrets, progress) as client:
+        if topology.shards:
+            sharding.ensure_shards(topology.shards, client, progress)
+            sharding.ensure_collections(topology.shards, client, progress)
+        _ensure_user(client, DATABASE, APP_USER, secrets.app_password, APP_ROLES, progress)
+        for keys in INDEXES:
+            client[DATABASE]["staff"].create_index(keys)
+        if beacons:
+            _load_directory(client, beacons, progress)
+
+
+def _ensure_administrator(topology: Topology, secrets: Secrets, progress: Progress) -> None:
+    primary = progress.wait_for("primary", lambda: replica_set.primary_of(topology.users_set))
+    with clients.as_system(primary, secrets) as client:
+        _ensure_user(client, "admin", ADMIN_USER, secrets.admin_password, ADMIN_ROLES, progress)
+
+
+def _administrator(topology: Topology, secrets: Secrets, progress: Progress) -> clients.Client:
+    """Return a connection as administrator, once a router (or the primary) takes it."""
+    entry = topology.routers[0] if topology.routers else topology.users_set
+
+    def connect() -> clients.Client | None:
+        client = clients.as_administrator(entry, secrets)
+        try:
+            client.admin.command("ping")
+            client[DATABASE]["beacons"].find_one()
+        except OperationFailure as error:
+            client.close()
+            if error.code != AUTHENTICATION_FAILED:  # a router sees new users a moment later
+                raise
+        except PyMongoError:
+            client.close()
+        else:
+            return client
+        return None
+
+    return progress.wait_for(f"login of the administrator at {entry}", connect)
+
+
+def _ensure_user(
+    client: clients.Client,
+    database: str,
+    name: str,
+    password: str,
+    roles: list[Any],
+    progress: Progress,
+) -> None:
+    """Create a user, or give the one that is there this password and these roles."""
+    try:
+        client[database].command("createUser", name, pwd=password, roles=roles)
+    except OperationFailure as error:
+        if error.code != DUPLICATE_USER:
+            raise
+        client[database].command("updateUser", name, pwd=password, roles=roles)
+    else:
+        progress.say(f"user {name} of {database}: created")
+
+
+def _load_directory(client: clients.Client, path: Path, progress: Progress) -> None:
+    beacons = client[DATABASE]["beacons"]
+    if beacons.find_one() is None:
+        loaded = directory.load(directory.parse(path.read_text("utf-8").splitlines()), beacons)
+        progress.say(f"directory of beacons: {loaded}")
+
+
+def main() -> None:
+    """Run the command; what goes wrong ends it with one line and status 1."""
+    parser = argparse.ArgumentParser(prog="python -m mongo.bootstrap", description=__doc__)
+    parser.add_argument("--topology", type=Path, required=True)
+    parser.add_argument("--secrets", type=Path, required=True, help="made by mongo.secrets")
+    parser.add_argument("--directory", type=Path, help="beacons to load when there are none")
+    parser.add_argument("--local-port", type=int, help="every server on 127.0.0.1, from here on")
+    parser.add_argument("--deadline", type=float, default=DEADLINE_SECONDS, metavar="SECONDS")
+    options = parser.parse_args()
+    try:
+        topology = load(options.topology)
+        if options.local_port:
+            topology = topology.on_this_machine(options.local_port)
+        bootstrap(
+            topology,
+            Secrets.read(options.secrets),
+            options.directory,
+            lambda text: print(text, flush=True),
+            deadline_seconds=options.deadline,
+        )
+    except (TopologyError, NotInTimeError, directory.DirectoryError, OSError) as error:
+        sys.exit(f"bootstrap: {error}")
+    except PyMongoError as error:
+        sys.exit(f"bootstrap: MongoDB refused: {error}")
+    print("the cluster is as configured")
+
+
+if __name__ == "__main__":
+    main()

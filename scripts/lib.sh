@@ -1,0 +1,130 @@
+# Shared by the scripts: what a fresh Debian or Ubuntu machine lacks is installed here.
+# shellcheck shell=bash
+set -euo pipefail
+
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+VENV="$ROOT/.venv"
+LOG="$ROOT/data/log"
+export PYTHONPATH="$ROOT" PIP_DISABLE_PIP_VERSION_CHECK=1
+
+die() {
+    printf '%s\n' "$*" >&2
+    exit 1
+}
+
+# run_logged WHAT COMMAND...: says what happens, keeps the output for when it fails.
+run_logged() {
+    local what="$1" began=$SECONDS
+    shift
+    mkdir -p "$LOG"
+    printf '  %s ... ' "$what"
+    if ! "$@" >"$LOG/setup.log" 2>&1 </dev/null; then
+        printf 'failed\n'
+        die "$(grep -v '^[[:space:]]*$' "$LOG/setup.log" | tail -n 1) [$LOG/setup.log]"
+    fi
+    printf 'done (%d s)\n' $((SECONDS - began))
+}
+
+# apt_install PACKAGE...: installs, or says exactly what to install.
+apt_install() {
+    local as_root=()
+    command -v apt-get >/dev/null || die "please install first: $*"
+    if [ "$(id -u)" -ne 0 ]; then
+        as_root=(sudo -n)
+        sudo -n true 2>/dev/null || die "please install first: sudo apt-get install $*"
+    fi
+    (run_logged "reading the package lists" "${as_root[@]}" apt-get update) ||
+        die "please install first: $*"
+    (
+        # Debian starts what it installs, NGINX on every address: a policy of 101 forbids that.
+        policy=/usr/sbin/policy-rc.d
+        if [ ! -e "$policy" ]; then
+            trap '"${as_root[@]}" rm -f "$policy"' EXIT # also after Ctrl-C
+            printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null &&
+                "${as_root[@]}" chmod +x "$policy" || exit 1
+        fi
+        run_logged "installing $*" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -y --no-install-recommends "$@"
+    ) || die "please install first: $*"
+}
+
+ensure_program() {
+    local program="$1" package="$2"
+    PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v "$program" >/dev/null || apt_install "$package"
+}
+
+ensure_nginx() {
+    PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v nginx >/dev/null && return
+    apt_install nginx
+    # The package would start one of its own, open to everybody, with the machine.
+    [ ! -d /run/systemd/system ] || run_logged "keeping Debian's own nginx off" \
+        $([ "$(id -u)" -eq 0 ] || printf 'sudo -n') systemctl disable nginx
+}
+
+find_python() {
+    local candidate
+    for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            printf '%s' "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+# ensure_venv LOCKFILE...: one environment; a lock file is installed again only when it changed.
+ensure_venv() {
+    local python lock mark changed=()
+    # One at a time: ./scripts/test may be started while ./scripts/up still installs.
+    exec 9<"$ROOT"
+    flock -n 9 || { printf '  waiting for another set-up\n' && flock 9; }
+    # Without pip it was never finished, or the machine has another Python since.
+    if ! "$VENV/bin/python" -c 'import pip' 2>/dev/null; then
+        find_python >/dev/null || apt_install python3
+        python="$(find_python)" || die "Waymark needs Python 3.11 or newer; this machine has an older one"
+        "$python" -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv
+        run_logged "making the virtual environment" "$python" -m venv --clear "$VENV"
+    fi
+    for lock in "$@"; do
+        mark="$VENV/locked/${lock//\//_}"
+        cmp -s "$ROOT/$lock" "$mark" || changed+=("$lock")
+    done
+    if [ ${#changed[@]} -gt 0 ]; then
+        run_logged "installing ${changed[*]}" "$VENV/bin/python" -m pip install --require-hashes \
+            "${changed[@]/#/--requirement=$ROOT/}"
+        mkdir -p "$VENV/locked"
+        for lock in "${changed[@]}"; do
+            cp "$ROOT/$lock" "$VENV/locked/${lock//\//_}"
+        done
+    fi
+    exec 9>&-
+}
+
+STACK_LOCKS=(services/ingest/requirements.txt services/monitoring/requirements.txt scripts/requirements.txt)
+
+# ensure_stack: everything that ./scripts/up starts.
+ensure_stack() {
+    local locks=("${STACK_LOCKS[@]}")
+    if [ -z "${MONGODB_BIN:-}" ] && ! command -v mongod >/dev/null; then
+        [ "$(uname -m)" = x86_64 ] ||
+            die "no mongod here: install MongoDB, or set MONGODB_BIN to the folder that has it"
+        locks+=(mongo/requirements.txt)
+        # Not `grep -q`: it would end early, and pipefail takes ldconfig's broken pipe for "missing".
+        /sbin/ldconfig -p | grep 'libcurl\.so\.4 ' >/dev/null || apt_install libcurl4 # the packaged mongod's
+    fi
+    ensure_nginx
+    ensure_program setpriv util-linux
+    ensure_venv "${locks[@]}" "$@"
+}
+
+# ensure_sharded: mongod and mongos of one version; the packaged mongod has no mongos.
+ensure_sharded() {
+    [ -n "${MONGODB_BIN:-}" ] && return
+    command -v mongod >/dev/null && command -v mongos >/dev/null && return
+    "$ROOT/mongo/fetch-emulated" | sed '$d'
+}
+
+# require_stack MESSAGE: ends with the message where ./scripts/up has never got as far as running.
+require_stack() {
+    [ -e "$VENV/locked/scripts_requirements.txt" ] || die "$1"
+}

@@ -1,0 +1,39 @@
+"""./scripts/down: stop all that ./scripts/up started on this data, and nothing else."""
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+from scripts.native import processes
+from scripts.native.layout import DEFAULT_DATA, Layout, StackError
+from scripts.native.supervisor import Supervisor
+
+
+def main() -> None:
+    """Run the command; stopping what does not run is no error."""
+    parser = argparse.ArgumentParser(prog="./scripts/down", description=__doc__)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="folder of the stack")
+    data = parser.parse_args().data.resolve()
+    try:
+        print(down(data))
+    except (StackError, OSError) as error:
+        sys.exit(f"down: {error}")
+
+
+def down(data: Path) -> str:
+    """Stop the stack in `data`; return what was done."""
+    layout = Layout.saved(data)
+    if layout is None:
+        return f"nothing was ever started on {data}"
+    supervisor = Supervisor(layout)
+    was_running = supervisor.running()
+    if was_running:
+        supervisor.shutdown()
+    left = processes.leftovers(layout.data, layout.run)
+    processes.end(left, timeout_seconds=20, how=signal.SIGTERM)
+    return "stopped" if was_running or left else "nothing was running"
+
+
+if __name__ == "__main__":
+    main()

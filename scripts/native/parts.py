@@ -1,0 +1,130 @@
+"""The parts of the stack in the order they start: how to run each and how to ask for its health."""
+
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from gateway.render import Config, ConfigError
+from mongo import clients, secrets, topology
+from mongo.binaries import find_binaries
+from mongo.servers import servers
+from scripts.native.layout import ROOT, Layout, StackError
+
+PROBE_TIMEOUT_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Part:
+    """One supervised process. `probe` returns None when healthy, else what is wrong."""
+
+    name: str
+    command: list[str]
+    probe: Callable[[], str | None]
+    port: int | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+    database: bool = False
+
+
+def parts(layout: Layout) -> list[Part]:
+    """Return every part, first to start first; `demo` is last and optional."""
+    return [*_database(layout), *_services(layout), _gateway(layout), _demo(layout)]
+
+
+def environment(layout: Layout) -> dict[str, str]:
+    """Return what all parts see; settings that the user exported pass through."""
+    folders = [ROOT, ROOT / "services" / "ingest", ROOT / "services" / "monitoring"]
+    ingest = " ".join(f"127.0.0.1:{port}" for port in layout.ingest_ports)
+    return dict(os.environ) | {
+        "WAYMARK_STACK": str(layout.data),  # how processes left by a crash are recognised
+        "PYTHONPATH": os.pathsep.join(str(folder) for folder in folders),
+        "PYTHONUNBUFFERED": "1",
+        "MONGODB_USER": secrets.APP_USER,
+        "MONGODB_PASSWORD_FILE": str(layout.secrets / secrets.APP_PASSWORD),
+        "GATEWAY_URL": _plain_url(layout),
+        "GATEWAY_LISTEN": f"127.0.0.1:{layout.gateway_port}",
+        "GATEWAY_INGEST": ingest,
+        "GATEWAY_MONITORING": f"127.0.0.1:{layout.monitoring_port}",
+        "GATEWAY_RUN": str(layout.run),
+        "GATEWAY_USER": "root" if os.geteuid() == 0 else "",  # data may lie where only we may read
+    }
+
+
+def _plain_url(layout: Layout) -> str:
+    """Return where the gateway takes plain HTTP: with a certificate its usual port redirects."""
+    try:
+        front = Config.from_environment()
+    except ConfigError as error:
+        raise StackError(str(error)) from error
+    if not front.tls_certificate:
+        return layout.gateway_url
+    return f"http://{front.internal_listen.split()[0]}"
+
+
+def _database(layout: Layout) -> Iterator[Part]:
+    named = topology.load(Path(layout.topology))
+    binaries = find_binaries(sharded=bool(named.shards))
+    keyfile = layout.secrets / secrets.KEYFILE
+    for server in servers(named, layout.mongod_port, binaries, layout.data, keyfile):
+        probe = partial(_hello, server.port)
+        yield Part(server.name, server.command, probe, server.port, database=True)
+
+
+def _services(layout: Layout) -> Iterator[Part]:
+    local = topology.load(Path(layout.topology)).on_this_machine(layout.mongod_port)
+    for number, port in enumerate(layout.ingest_ports):
+        name = f"ingest-{number + 1}"
+        # Relative to the folder that all parts run in: supervisord cannot carry every path.
+        more = {"MONGODB_URI": _uri(local, number), "SPOOL_FILE": f"../spool/{name}.db"}
+        yield _gunicorn("ingest", name, port, "/readyz", more)
+    yield _gunicorn("monitoring", "monitoring", layout.monitoring_port, "/healthz", {})
+
+
+def _uri(local: topology.Topology, number: int) -> str:
+    """Return what an ingest service connects to: a router of its own, or the replica set."""
+    if local.routers:
+        return f"mongodb://{local.routers[number % len(local.routers)]}/"
+    members = ",".join(local.users_set.members)
+    return f"mongodb://{members}/?replicaSet={local.users_set.name}"
+
+
+def _gunicorn(service: str, name: str, port: int, health: str, more: dict[str, str]) -> Part:
+    settings = ROOT / "services" / service / "gunicorn.conf.py"
+    command = [sys.executable, "-m", "gunicorn", "-c", str(settings)]
+    bind = {f"{service.upper()}_BIND": f"127.0.0.1:{port}"}
+    return Part(name, command, partial(_get, port, health), port, bind | more)
+
+
+def _gateway(layout: Layout) -> Part:
+    command = [sys.executable, "-m", "scripts.native.gateway"]
+    port = layout.gateway_port
+    return Part("gateway", command, partial(_get, port, "/healthz"), port)
+
+
+def _demo(layout: Layout) -> Part:
+    command = [sys.executable, "-m", "loadtests.demo", _plain_url(layout)]
+    return Part("demo", command, lambda: None)
+
+
+def _get(port: int, path: str) -> str | None:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        opener.open(f"http://127.0.0.1:{port}{path}", timeout=PROBE_TIMEOUT_SECONDS).close()
+    except urllib.error.HTTPError as error:
+        return f"{path} answers {error.code}"
+    except OSError as error:
+        return f"{path} does not answer: {getattr(error, 'reason', error)}"
+    return None
+
+
+def _hello(port: int) -> str | None:
+    said = clients.hello(f"127.0.0.1:{port}")
+    if said is None:
+        return "does not answer"
+    # A router says `isdbgrid`; a member is well as a primary or a secondary.
+    well = said.get("isWritablePrimary") or said.get("secondary") or said.get("msg") == "isdbgrid"
+    return None if well else str(said.get("info", "waits for an election"))

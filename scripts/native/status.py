@@ -1,0 +1,57 @@
+"""./scripts/status: each part of the stack with its port, memory and health."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from scripts.native import processes
+from scripts.native.layout import DEFAULT_DATA, Layout
+from scripts.native.parts import Part, parts
+from scripts.native.supervisor import Supervisor
+
+ROW = "{:<12}{:<10}{:>8}{:>7}{:>12}{:>10}  {}"
+NOT_WANTED = "STOPPED"
+
+
+def main() -> None:
+    """Print a table; the exit status is 0 only when every part is healthy."""
+    parser = argparse.ArgumentParser(prog="./scripts/status", description=__doc__)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="folder of the stack")
+    data = parser.parse_args().data.resolve()
+    try:
+        show(data)
+    except OSError as error:  # somebody else's stack, or one that ends right now
+        sys.exit(f"status: {error}")
+
+
+def show(data: Path) -> None:
+    """Print the table of the stack in `data`, and exit."""
+    layout = Layout.saved(data)
+    if layout is None or not Supervisor(layout).running():
+        sys.exit("the stack is not running: ./scripts/up starts it")
+    print(ROW.format("part", "state", "pid", "port", "memory", "up for", "health"))
+    healthy = [_show(Supervisor(layout), part) for part in parts(layout)]
+    sys.exit(0 if all(healthy) else 1)
+
+
+def _show(supervisor: Supervisor, part: Part) -> bool:
+    info = supervisor.info(part.name)
+    if part.name == "demo" and info["statename"] == NOT_WANTED:
+        return True
+    wrong: str | None = "not running"
+    memory = age = "-"
+    if info["pid"]:
+        began = time.monotonic()
+        wrong = part.probe()
+        took_ms = (time.monotonic() - began) * 1000
+        memory = f"{processes.memory_bytes(info['pid']) / 2**20:.1f} MiB"
+        age = f"{max(0, info['now'] - info['start'])} s"
+    health = f"ok, {took_ms:.0f} ms" if wrong is None else wrong
+    state = info["statename"].lower()
+    print(ROW.format(part.name, state, info["pid"] or "-", part.port or "-", memory, age, health))
+    return wrong is None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""./scripts/up: start the stack on 127.0.0.1, part by part, and say what happens."""
+
+import argparse
+import fcntl
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pymongo.errors import PyMongoError
+
+from mongo import topology
+from mongo.binaries import NoMongod
+from mongo.directory import DirectoryError
+from mongo.progress import NotInTimeError
+from scripts.native import processes
+from scripts.native.layout import DEFAULT_DATA, Layout, StackError
+from scripts.native.parts import parts
+from scripts.native.start import start_all
+from scripts.native.supervisor import Supervisor
+
+FAILURES = (
+    StackError,
+    NoMongod,
+    NotInTimeError,
+    topology.TopologyError,
+    DirectoryError,
+    PyMongoError,
+    OSError,
+)
+
+
+def main() -> None:
+    """Run the command; what goes wrong ends it with one line and status 1."""
+    parser = argparse.ArgumentParser(prog="./scripts/up", description=__doc__)
+    parser.add_argument("--detach", action="store_true", help="return when all is up")
+    parser.add_argument("--port", type=int, default=8080, help="the gateway's port (8080)")
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="folder for all data")
+    parser.add_argument(
+        "--sharded",
+        nargs="?",
+        type=Path,
+        const=topology.SHARDED,
+        default=topology.EMBEDDED,
+        metavar="FILE",
+        help="a sharded cluster, as in mongo/topology.toml or another topology file",
+    )
+    parser.add_argument("--demo", action="store_true", help="simulate 14 walking ambassadors")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # leaves nothing behind, as Ctrl-C
+    try:
+        layout = Layout.chosen(options.data.resolve(), options.port, options.sharded.resolve())
+        up(layout, demo=options.demo, detach=options.detach)
+    except FAILURES as error:
+        sys.exit(f"up: {error}")
+    except KeyboardInterrupt:
+        sys.exit("up: interrupted")
+
+
+def up(layout: Layout, *, demo: bool, detach: bool) -> None:
+    """Bring up what is not up yet; on failure nothing that this call started stays."""
+    supervisor = Supervisor(layout)
+    with _alone(layout):
+        already = supervisor.running()
+        if already:
+            _check_same(layout)
+        else:
+            _make_room(layout)
+            layout.save()
+        try:
+            if already:
+                supervisor.take_new_parts()
+            else:
+                supervisor.launch(tied_to_us=not detach)
+            start_all(supervisor, layout, demo=demo)
+        except BaseException:
+            if not already and supervisor.running():
+                supervisor.shutdown()
+            raise
+    if detach or already:
+        _tell(layout, "./scripts/down" + _data_option(layout))
+    else:
+        _stay(supervisor, layout)
+
+
+@contextmanager
+def _alone(layout: Layout) -> Iterator[None]:
+    """Keep a second `up` on the same data out while this one works."""
+    layout.run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (layout.run / "up.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StackError(f"another ./scripts/up works on {layout.data}") from None
+        yield
+
+
+def _check_same(layout: Layout) -> None:
+    saved = Layout.saved(layout.data)
+    if saved != layout:
+        at = saved.gateway_url if saved else "other ports"
+        raise StackError(f"this stack runs already at {at}: ./scripts/down first")
+
+
+def _make_room(layout: Layout) -> None:
+    """End what a crash left of this stack, then make sure that every port is free."""
+    if old := processes.leftovers(layout.data, layout.run):
+        print(f"  ending {len(old)} processes that an earlier run left", flush=True)
+        processes.end(old, timeout_seconds=20, how=signal.SIGTERM)
+    for part in parts(layout):
+        if part.port and not processes.port_is_free(part.port):
+            by = processes.listener(part.port)
+            raise StackError(f"{part.name} needs port {part.port}, which is taken by {by}")
+
+
+def _tell(layout: Layout, stop: str) -> None:
+    example = "newbeacondetect?user_address=0&beacon_address=C2A628384B08&rssi=-20"
+    print(
+        f"""
+Waymark is up.
+  the page        {layout.gateway_url}/monitoring
+  a detection     curl '{layout.gateway_url}/{example}'
+  logs and data   {layout.data}
+  health          ./scripts/status{_data_option(layout)}
+  stop            {stop}""",
+        flush=True,
+    )
+
+
+def _data_option(layout: Layout) -> str:
+    return "" if layout.data == DEFAULT_DATA else f" --data {shlex.quote(str(layout.data))}"
+
+
+def _stay(supervisor: Supervisor, layout: Layout) -> None:
+    """Wait until somebody ends the stack: Ctrl-C, SIGTERM or ./scripts/down."""
+    try:
+        _tell(layout, "Ctrl-C")
+        while supervisor.running():
+            time.sleep(1)
+    except KeyboardInterrupt:
+        print("\nstopping ...", flush=True)
+        supervisor.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""gunicorn's settings for the ingest service; `INGEST_BIND` is the only variable."""
+
+import os
+
+wsgi_app = "ingest:create_app()"
+bind = os.environ.get("INGEST_BIND", "127.0.0.1:5001")
+
+workers = 1  # one interpreter fits 64 MiB; two services give the second core
+worker_class = "gthread"
+threads = 8
+# Longer than the gateway keeps an idle connection (30 s): it, not we, must close first, or a
+# request can meet a closing connection and count as a failure.
+keepalive = 75
+timeout = 30
+graceful_timeout = 8
+# All that the gateway lets through (lines of 8 KiB, 32 KiB in all) is ours to answer: gunicorn's
+# own refusals are HTML.
+limit_request_line = 8190
+limit_request_field_size = 8192
+limit_request_fields = 8192
+worker_tmp_dir = "/dev/shm"  # the heartbeat file must not wait for a disk
+control_socket_disable = True

@@ -1,0 +1,42 @@
+"""Every setting of the ingest service: one environment variable per field, in upper case."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of one ingest service; the README lists them with their meaning."""
+
+    # Where detections are stored: a mongod replica set, or this service's own mongos.
+    mongodb_uri: str = "mongodb://127.0.0.1:27117/?replicaSet=embedded"
+    # Who the service is there; empty for a database without authentication.
+    mongodb_user: str = ""
+    # File with that user's password: a file can be kept from others, an environment cannot.
+    mongodb_password_file: str = ""
+    # One operation with its server selection and all its retries. Stays below the gateway's 3 s
+    # read timeout, so that the client gets this service's 503 and not a hang.
+    mongodb_timeout_ms: int = 2000
+    # Age at which the cached directory of beacons is read again.
+    directory_refresh_seconds: int = 30
+    # Where detections wait while the database is away; each service needs a file of its own.
+    spool_file: str = "/var/lib/waymark/spool.db"
+    # How many may wait there (about 300 bytes each); then phones are asked to keep theirs.
+    spool_max_detections: int = 200_000
+    # Largest request body; the gateway refuses the same size first.
+    max_body_bytes: int = 1024 * 1024
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":
+        """Read the settings; ValueError names a variable that is not a whole number."""
+        given: dict[str, object] = {}
+        for field in fields(cls):
+            variable = field.name.upper()
+            if variable not in environment:
+                continue
+            text = environment[variable]
+            if field.type is int and not text.isdecimal():
+                raise ValueError(f"{variable} must be a whole number, not {text!r}")
+            given[field.name] = int(text) if field.type is int else text
+        return cls(**given)  # type: ignore[arg-type]  # converted by the field's type above

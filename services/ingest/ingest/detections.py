@@ -1,0 +1,130 @@
+"""The collection `staff`: one document per detection."""
+
+import datetime
+import hashlib
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import pymongo
+from bson import ObjectId
+from pymongo import DESCENDING
+from pymongo.collection import Collection
+from pymongo.errors import BulkWriteError, PyMongoError
+
+from ingest.errors import StoreUnavailable
+from ingest.parsing import StaffId, TimeRange
+
+DUPLICATE_KEY = 11000
+
+
+class IdempotencyKey(NamedTuple):
+    """What a retry repeats: a text, and unix seconds (None when a retry may bring others)."""
+
+    text: str
+    seconds: int | None
+
+
+class Detection(NamedTuple):
+    """One sighting with all that is stored of it; times in unix seconds, rssi in dBm."""
+
+    staff_id: StaffId
+    level: str | None  # None while the directory cannot be read
+    location: str | None
+    timestamp: int
+    rssi: int
+    mac: str
+    received_at: float
+    key: IdempotencyKey
+
+    def document_id(self) -> ObjectId:
+        """Name the detection by what it is, so that any retry meets its first copy.
+
+        8 bytes hash the staff id (`_id` is unique per shard only), the beacon (one event may be a
+        scan that heard several) and the key; 4 bytes of time before them keep the index local,
+        where there is a time that every retry repeats.
+        """
+        seconds = self.key.seconds
+        prefix = b"" if seconds is None else struct.pack(">I", seconds)
+        text = f"{self.staff_id}\0{self.mac}\0{self.key.text}".encode()
+        return ObjectId(prefix + hashlib.blake2b(text, digest_size=12 - len(prefix)).digest())
+
+    def document(self) -> dict[str, Any]:
+        """Return the document to store; `received_at` is a date so that a TTL index can use it."""
+        document = self._asdict()
+        del document["key"]
+        document["_id"] = self.document_id()
+        document["received_at"] = datetime.datetime.fromtimestamp(self.received_at, datetime.UTC)
+        return document
+
+
+class Detections:
+    """Owns the collection `staff`, sharded on a hash of `staff_id`."""
+
+    def __init__(self, staff: Collection[dict[str, Any]]) -> None:
+        self._staff = staff
+
+    def ensure_indexes(self) -> None:
+        """Create the indexes that are missing: one covers a history, one the last 15 minutes."""
+        self._staff.create_index(
+            [("staff_id", 1), ("timestamp", DESCENDING), ("level", 1), ("location", 1)]
+        )
+        self._staff.create_index([("timestamp", DESCENDING)])
+
+    def server_known(self) -> bool:
+        """Tell, without asking it, whether the driver knows a server that takes writes."""
+        return self._staff.database.client.topology_description.has_writable_server()
+
+    def ping(self, timeout_seconds: float) -> None:
+        """Return when the database answers; StoreUnavailable when not in time."""
+        with _domain_errors(), pymongo.timeout(timeout_seconds):
+            self._staff.database.command("ping")
+
+    def store(self, documents: list[dict[str, Any]]) -> set[int]:
+        """Store documents durably; return the positions of those that were there already.
+
+        StoreUnavailable: any of them may be stored or not. The same `_id` again does no harm.
+        """
+        with _domain_errors():
+            try:
+                self._staff.insert_many(documents, ordered=False)
+            except BulkWriteError as error:
+                return _repeated(error)
+        return set()
+
+    def list_between(self, wanted: TimeRange) -> Iterator[dict[str, Any]]:
+        """Yield level, location and timestamp of one staff member's detections, newest first."""
+        query = {
+            "staff_id": wanted.staff_id,
+            "timestamp": {"$gte": wanted.start, "$lte": wanted.end},
+        }
+        yield from self._newest_first(query, "level", "location", "timestamp")
+
+    def list_since(self, timestamp: int) -> Iterator[dict[str, Any]]:
+        """Yield everybody's detections since `timestamp` (unix seconds), newest first."""
+        query = {"timestamp": {"$gte": timestamp}}
+        fields = ("staff_id", "level", "location", "timestamp", "rssi", "mac")
+        yield from self._newest_first(query, *fields)
+
+    def _newest_first(self, query: dict[str, Any], *fields: str) -> Iterator[dict[str, Any]]:
+        projection = {"_id": 0} | dict.fromkeys(fields, 1)
+        with _domain_errors():
+            for found in self._staff.find(query, projection).sort("timestamp", DESCENDING):
+                yield {field: found[field] for field in fields}  # an index has its own order
+
+
+def _repeated(error: BulkWriteError) -> set[int]:
+    """Return which documents were there already; raise when anything else went wrong."""
+    failed = error.details["writeErrors"]
+    if error.details["writeConcernErrors"] or any(one["code"] != DUPLICATE_KEY for one in failed):
+        raise error
+    return {int(one["index"]) for one in failed}
+
+
+@contextmanager
+def _domain_errors() -> Iterator[None]:
+    try:
+        yield
+    except PyMongoError as error:
+        raise StoreUnavailable(str(error)) from error

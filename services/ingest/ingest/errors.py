@@ -1,0 +1,45 @@
+"""What can go wrong, in the service's own words, and how each is answered over HTTP."""
+
+import logging
+
+from flask import Flask, Response, jsonify, request
+from werkzeug.exceptions import HTTPException
+
+log = logging.getLogger(__name__)
+
+RETRY_AFTER_SECONDS = 2
+
+
+class ParameterError(ValueError):
+    """A request parameter is missing or bad: which one, and why."""
+
+    def __init__(self, parameter: str, reason: str) -> None:
+        super().__init__(f"{parameter}: {reason}")
+        self.parameter = parameter
+
+
+class StoreUnavailable(Exception):
+    """The database did not confirm an operation: nothing may be promised to the client."""
+
+
+def init_app(app: Flask) -> None:
+    """Answer every error as JSON, never with a page or a stack trace."""
+    app.register_error_handler(ParameterError, _bad_parameter)
+    app.register_error_handler(StoreUnavailable, _store_unavailable)
+    app.register_error_handler(HTTPException, _http_error)
+
+
+def _bad_parameter(error: ParameterError) -> tuple[Response, int]:
+    return jsonify(error=str(error), parameter=error.parameter), 400
+
+
+def _store_unavailable(error: StoreUnavailable) -> tuple[Response, int, dict[str, str]]:
+    log.error("request %s: %s", request.headers.get("X-Request-ID", "-"), error)
+    answer = jsonify(error="the database does not answer: nothing was stored, send it again")
+    return answer, 503, {"Retry-After": str(RETRY_AFTER_SECONDS)}
+
+
+def _http_error(error: HTTPException) -> tuple[Response, int]:
+    if error.code == 413:
+        return jsonify(error="body: larger than the limit", parameter="body"), 413
+    return jsonify(error=error.name.lower()), error.code or 500

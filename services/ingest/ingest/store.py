@@ -1,0 +1,82 @@
+"""The connection to MongoDB and the two collections behind it."""
+
+import logging
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from flask import current_app
+from pymongo import MongoClient
+from pymongo.errors import PyMongoError
+
+from ingest.config import Config
+from ingest.detections import Detections
+from ingest.directory import Directory, Place
+from ingest.errors import StoreUnavailable
+from ingest.recorder import Recorder
+from ingest.spool import Spool
+
+log = logging.getLogger(__name__)
+
+DATABASE = "ICT3102"
+HEARTBEAT_MS = 500
+
+
+class Store(NamedTuple):
+    """All that the service keeps in MongoDB."""
+
+    client: MongoClient[dict[str, Any]]
+    detections: Detections
+    directory: Directory
+    recorder: Recorder
+
+    @classmethod
+    def connect(cls, config: Config) -> "Store":
+        """Make the client, one per worker process: it is not fork-safe. Connects when used."""
+        client: MongoClient[dict[str, Any]] = MongoClient(
+            config.mongodb_uri,
+            appname="ingest",
+            **_credentials(config),
+            timeoutMS=config.mongodb_timeout_ms,
+            # Dead servers are seen at once, and seen to be back in half a second. A frozen one is
+            # seen by the first write that times out; heartbeats are given longer than that, since
+            # under 0.3 CPU they are late themselves.
+            heartbeatFrequencyMS=HEARTBEAT_MS,
+            connectTimeoutMS=config.mongodb_timeout_ms,
+            retryWrites=True,
+            w="majority",
+        )
+        detections = Detections(client[DATABASE]["staff"])
+        directory = Directory(client[DATABASE]["beacons"], config.directory_refresh_seconds)
+        spool = Spool(Path(config.spool_file), config.spool_max_detections)
+        return cls(client, detections, directory, Recorder(detections, directory, spool))
+
+    def locate(self, mac: str) -> Place | None:
+        """Return the place of a beacon, None while that cannot be told."""
+        if self.recorder.away:
+            return self.directory.known(mac)  # to ask would only cost its timeout
+        try:
+            return self.directory.locate(mac)
+        except StoreUnavailable:
+            return None
+
+    def ready(self) -> bool:
+        """Tell whether MongoDB answers, and make sure of the indexes while it does."""
+        try:
+            self.client.admin.command("ping")
+            self.detections.ensure_indexes()
+        except PyMongoError as error:
+            log.warning("MongoDB is not ready: %s", error)
+            return False
+        return True
+
+
+def _credentials(config: Config) -> dict[str, Any]:
+    if not config.mongodb_user:
+        return {}
+    password = Path(config.mongodb_password_file).read_text(encoding="utf-8").strip()
+    return {"username": config.mongodb_user, "password": password, "authSource": DATABASE}
+
+
+def get_store() -> Store:
+    """Return the store of the current application."""
+    return cast(Store, current_app.extensions["store"])

@@ -1,0 +1,21 @@
+"""gunicorn's settings for the monitoring service; `MONITORING_BIND` is the only variable."""
+
+import os
+
+wsgi_app = "monitoring:create_app()"
+bind = os.environ.get("MONITORING_BIND", "127.0.0.1:4000")
+
+workers = 1
+worker_class = "gthread"
+# A page waiting for the gateway must not hold up the fallback answers that the gateway asks for.
+threads = 8
+keepalive = 75  # longer than the gateway's 30 s, as in the ingest service
+timeout = 30
+graceful_timeout = 8
+# All that the gateway lets through (lines of 8 KiB, 32 KiB in all) is ours to answer: gunicorn's
+# own refusals are HTML.
+limit_request_line = 8190
+limit_request_field_size = 8192
+limit_request_fields = 8192
+worker_tmp_dir = "/dev/shm"
+control_socket_disable = True

@@ -1,0 +1,30 @@
+"""The monitoring service: the page, and the answers while the circuit is open."""
+
+from flask import Flask, Response, jsonify
+from flask_cors import CORS
+from werkzeug.exceptions import HTTPException
+
+from monitoring import assets, fallback, routes
+from monitoring.config import Config
+from monitoring.snapshot import SnapshotReader, fetch_detections
+
+
+def create_app(config: Config | None = None) -> Flask:
+    """Assemble the service; it needs nothing but the gateway's address."""
+    config = config or Config.from_environment()
+    app = Flask(__name__, static_folder=None)
+    app.config["PUBLIC_URL"] = config.public_url or config.gateway_url
+    app.extensions["snapshot"] = SnapshotReader(
+        lambda: fetch_detections(config.gateway_url, config.gateway_timeout_seconds),
+        config.snapshot_seconds,
+    )
+    CORS(app, send_wildcard=True, expose_headers=["X-Circuit-State", "Retry-After"])
+    assets.init_app(app)
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_blueprint(routes.bp)
+    app.register_blueprint(fallback.bp)
+    return app
+
+
+def _http_error(error: HTTPException) -> tuple[Response, int]:
+    return jsonify(error=error.name.lower()), error.code or 500

@@ -1,0 +1,33 @@
+"""Every setting of the monitoring service: one environment variable per field, in upper case."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of the monitoring service; the README lists them with their meaning."""
+
+    # Where detections are read from: through the gateway, so that its circuit protects them.
+    gateway_url: str = "http://127.0.0.1:8080"
+    # The gateway's address for people, where that is another: for the example on the page.
+    public_url: str = ""
+    # Longest wait for the gateway before the page shows its last snapshot.
+    gateway_timeout_seconds: int = 4
+    # One read serves every open page for this long.
+    snapshot_seconds: int = 2
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":
+        """Read the settings; ValueError names a variable that is not a whole number."""
+        given: dict[str, object] = {}
+        for field in fields(cls):
+            variable = field.name.upper()
+            if variable not in environment:
+                continue
+            text = environment[variable]
+            if field.type is int and not text.isdecimal():
+                raise ValueError(f"{variable} must be a whole number, not {text!r}")
+            given[field.name] = int(text) if field.type is int else text
+        return cls(**given)  # type: ignore[arg-type]  # converted by the field's type above

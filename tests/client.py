@@ -1,0 +1,28 @@
+"""What a phone or HACS does: tests know a stack by its address only."""
+
+from typing import Any
+
+import requests
+
+
+class Client:
+    """Calls the legacy endpoints at one address."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.session = requests.Session()
+        self.session.trust_env = False
+
+    def get(self, path: str, **parameters: object) -> requests.Response:
+        return self.session.get(f"{self.url}{path}", params=parameters, timeout=30)  # type: ignore[arg-type]
+
+    def detect(self, staff_id: object, **more: object) -> requests.Response:
+        body = {"user_address": staff_id, "beacon_address": "C2A628384B08", "rssi": -20}
+        url = f"{self.url}/newbeacondetect"
+        return self.session.post(url, json=body | more, timeout=30)
+
+    def history(self, staff_id: object) -> list[dict[str, Any]]:
+        answer = self.get("/extractbeacon", staff_id=staff_id, start_time=0, end_time=4102444800)
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["location"]
+        return found

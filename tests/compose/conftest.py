@@ -1,0 +1,94 @@
+"""The stack as a user starts it: `docker compose up -d`, in a project of its own."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.client import Client
+from tests.compose.engine import Docker, engine
+from tests.compose.images import Images, images
+from tests.ports import free_port
+
+PROJECT = "waymark-tests"
+ONE_SHOT = {"secrets", "mongo-init"}
+OURS = {"gateway", "ingest-1", "ingest-2", "monitoring"}
+MONGO = {"mongos-1", "mongos-2", "configsvr", "shard1", "shard2"}
+HERE = Path(__file__).parent
+
+
+class Stack(Client):
+    """The compose project of the tests."""
+
+    def __init__(self, docker: Docker, made: Images) -> None:
+        port, monitoring_port = free_port(), free_port()
+        super().__init__(f"http://127.0.0.1:{port}")
+        self.page = Client(f"http://127.0.0.1:{monitoring_port}")
+        self.images = made
+        self.docker = Docker(
+            docker.environment
+            | {
+                "BASE_IMAGE": made.base,
+                "MONGO_IMAGE": made.mongo,
+                "WAYMARK_PORT": str(port),
+                "WAYMARK_MONITORING_PORT": str(monitoring_port),
+            }
+        )
+        emulated = ["--file", str(HERE / "emulated.yml")] if made.emulated else []
+        self._compose = ["compose", "--project-name", PROJECT, "--file", "docker-compose.yml"]
+        self._compose += emulated
+
+    def compose(self, *arguments: str) -> str:
+        return self.docker(*self._compose, *arguments)
+
+    def containers(self) -> dict[str, dict[str, Any]]:
+        """Return what `docker inspect` tells of each container, by its service."""
+        names = self.compose("ps", "--all", "--quiet").split()
+        found = self.docker.inspect("container", *names)
+        return {one["Config"]["Labels"]["com.docker.compose.service"]: one for one in found}
+
+    def pids(self) -> dict[str, int]:
+        """Return the first process of each running container."""
+        states = {name: one["State"] for name, one in self.containers().items()}
+        return {name: state["Pid"] for name, state in states.items() if state["Running"]}
+
+    def unhealthy(self) -> dict[str, str]:
+        """Return the services that are not as they should be."""
+        states = {name: one["State"] for name, one in self.containers().items()}
+        now = {name: state.get("Health", state)["Status"] for name, state in states.items()}
+        assert set(now) == OURS | MONGO | ONE_SHOT
+        good = {name: "exited" if name in ONE_SHOT else "healthy" for name in now}
+        return {name: status for name, status in now.items() if status != good[name]}
+
+
+def eventually(holds: Callable[[], Any], seconds: float) -> float:
+    """Wait until something holds; return after how many seconds it did."""
+    began = time.monotonic()
+    while not holds():
+        assert time.monotonic() - began < seconds, f"not within {seconds} s"
+        time.sleep(0.2)
+    return time.monotonic() - began
+
+
+@pytest.fixture(scope="session")
+def docker() -> Iterator[Docker]:
+    """Return docker with a running engine."""
+    with engine() as docker:
+        yield docker
+
+
+@pytest.fixture(scope="session")
+def stack(docker: Docker) -> Iterator[Stack]:
+    """Return the running stack: new volumes, images built from this checkout."""
+    stack = Stack(docker, images(docker))
+    stack.compose("down", "--volumes", "--remove-orphans")  # of a run that was killed
+    stack.compose("build")
+    try:
+        stack.compose("up", "--detach", "--wait")
+    except AssertionError:
+        print(stack.compose("ps", "--all"), stack.compose("logs", "--tail", "20"))
+        raise
+    yield stack
+    stack.compose("down", "--volumes", "--remove-orphans")

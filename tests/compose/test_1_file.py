@@ -1,0 +1,115 @@
+"""What docker-compose.yml promises, read as compose reads it."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.compose.conftest import MONGO, ONE_SHOT, OURS
+from tests.compose.engine import ROOT, Docker
+
+MIB = 1024 * 1024
+BUDGET_MIB = 850
+
+
+def read(docker: Docker, *files: str, **variables: str) -> dict[str, Any]:
+    clean = {name: value for name, value in docker.environment.items() if "WAYMARK" not in name}
+    named = [part for file in files for part in ("--file", file)]
+    found: dict[str, Any] = json.loads(
+        Docker(clean | variables)("compose", *named, "config", "--format", "json")
+    )
+    return found
+
+
+def limits(services: dict[str, Any]) -> dict[str, float]:
+    return {name: int(one["mem_limit"]) / MIB for name, one in services.items()}
+
+
+@pytest.fixture(scope="module")
+def services(docker: Docker) -> dict[str, Any]:
+    found: dict[str, Any] = read(docker, "docker-compose.yml")["services"]
+    return found
+
+
+def test_the_services_are_those_of_the_readme(services: dict[str, Any]) -> None:
+    assert set(services) == OURS | MONGO | ONE_SHOT
+
+
+def test_all_memory_limits_together_fit_the_box(services: dict[str, Any]) -> None:
+    assert sum(limits(services).values()) <= BUDGET_MIB
+
+
+def test_the_memory_table_of_the_architecture_is_true(services: dict[str, Any]) -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text().split("## The memory of the 1 GB stack")[1]
+    rows = re.findall(r"^\| `(\S+)` \| (\d+) \|", text.split("\n## ")[0], re.MULTILINE)
+    table = {name: float(limit) for name, limit in rows}
+    assert table == limits(services)
+
+
+@pytest.mark.parametrize("name", sorted(OURS | MONGO | ONE_SHOT))
+def test_every_service_is_confined(services: dict[str, Any], name: str) -> None:
+    one = services[name]
+    assert one["read_only"] is True
+    assert one["cap_drop"] == ["ALL"]
+    assert one["security_opt"] == ["no-new-privileges:true"]
+    assert one["logging"]["options"]["max-size"] == "5m"
+    assert one["restart"] == ("on-failure" if name in ONE_SHOT else "unless-stopped")
+    assert ("healthcheck" in one) == (name not in ONE_SHOT)
+    assert one.get("cpus") == (0.3 if name.startswith("ingest") else None)
+    # A name that anybody could take in a public registry is never asked for there.
+    assert name in MONGO or (one["pull_policy"], "build" in one) == ("never", True)
+
+
+def test_two_ports_are_published_and_on_this_machine_only(docker: Docker) -> None:
+    def published(**variables: str) -> dict[str, list[tuple[str, str]]]:
+        found = read(docker, "docker-compose.yml", **variables)["services"].items()
+        ports = {name: one.get("ports", []) for name, one in found}
+        return {
+            name: [(port["host_ip"], port["published"]) for port in ports[name]]
+            for name in ports
+            if ports[name]
+        }
+
+    assert published() == {
+        "gateway": [("127.0.0.1", "8080")],
+        "monitoring": [("127.0.0.1", "4000")],
+    }
+    chosen = {"WAYMARK_PUBLISH": "10.0.0.1", "WAYMARK_PORT": "80", "WAYMARK_MONITORING_PORT": "81"}
+    assert published(**chosen) == {
+        "gateway": [("10.0.0.1", "80")],
+        "monitoring": [("10.0.0.1", "81")],
+    }
+
+
+def test_mongodb_is_the_official_image_unless_chosen(docker: Docker) -> None:
+    environment = {name: v for name, v in docker.environment.items() if name != "MONGO_IMAGE"}
+    services = read(Docker(environment), "docker-compose.yml")["services"]
+    assert {services[name]["image"] for name in MONGO} == {"mongo:7.0"}
+
+
+def test_the_override_of_the_tests_raises_the_memory_of_mongodb_and_nothing_else(
+    docker: Docker, services: dict[str, Any]
+) -> None:
+    raised = read(docker, "docker-compose.yml", "tests/compose/emulated.yml")["services"]
+    for name in MONGO:
+        assert int(raised[name].pop("mem_limit")) > int(services[name]["mem_limit"])
+    assert raised == {
+        name: {key: v for key, v in one.items() if name not in MONGO or key != "mem_limit"}
+        for name, one in services.items()
+    }
+
+
+def test_three_members_a_set_are_those_of_the_topology(docker: Docker) -> None:
+    services = read(docker, "docker-compose.yml", "docker-compose.ha.yml")["services"]
+    members = {
+        f"{one}{more}" for one in ("configsvr", "shard1", "shard2") for more in ("", "-2", "-3")
+    }
+    assert set(services) == OURS | MONGO | ONE_SHOT | members
+    assert "--topology=mongo/topology.ha.toml" in services["mongo-init"]["command"]
+    for name in members:
+        kind = name.removesuffix("-2").removesuffix("-3")
+        assert services[name]["command"] == services[kind]["command"]
+        data = [v["source"] for v in services[name]["volumes"] if v["target"] == "/data/db"]
+        assert data == [name]
+        assert services[name]["mem_limit"] == services[kind]["mem_limit"]

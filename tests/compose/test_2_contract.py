@@ -1,0 +1,89 @@
+"""The contract that holds on the native stack holds through the published port of the gateway."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+from tests.compose.conftest import Stack, eventually
+from tests.compose.engine import ROOT
+from tests.system.test_contract import (
+    test_a_long_address_line_is_not_an_error_of_ours,
+    test_a_ten_megabyte_body_names_the_body,
+    test_any_origin_may_call,
+    test_bad_input_is_named,
+    test_long_answers_are_compressed,
+    test_the_readmes_first_detection,
+)
+
+README = ROOT / "README.md"
+__all__ = [
+    "test_a_long_address_line_is_not_an_error_of_ours",
+    "test_a_ten_megabyte_body_names_the_body",
+    "test_any_origin_may_call",
+    "test_bad_input_is_named",
+    "test_long_answers_are_compressed",
+    "test_the_readmes_first_detection",
+]
+
+
+def test_everything_came_up_healthy(stack: Stack) -> None:
+    assert stack.unhealthy() == {}
+    assert {one["RestartCount"] for one in stack.containers().values()} == {0}
+
+
+def test_a_repeated_event_is_stored_once(stack: Stack) -> None:
+    for _ in range(3):
+        answer = stack.detect("once", event_id="e-1", timestamp=7)
+        assert (answer.status_code, answer.text) == (200, "New Beacon Detection Added")
+    assert [found["timestamp"] for found in stack.history("once")] == [7]
+
+
+def test_the_page_answers_on_both_ports(stack: Stack) -> None:
+    for client in (stack, stack.page):
+        page = client.get("/monitoring")
+        assert (page.status_code, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+        assert client.get("/monitoring/latest").json()["now"] > 0
+
+
+def test_one_ingest_service_is_enough(stack: Stack) -> None:
+    stack.compose("stop", "ingest-2")
+    try:
+        statuses = {stack.detect("one", timestamp=number).status_code for number in range(40)}
+    finally:
+        stack.compose("start", "ingest-2")
+    assert statuses == {200}
+    assert len(stack.history("one")) == 40
+
+
+def test_an_own_directory_of_beacons_is_loaded_as_the_readme_says(
+    stack: Stack, tmp_path: Path
+) -> None:
+    beacons = tmp_path / "my-beacons.csv"
+    beacons.write_text("mac,level,location,x,y\nAA0000000001,9,Roof,,\n")
+    beacons.chmod(0o644)
+    tmp_path.chmod(0o755)
+    command = re.search(r"docker compose (run .*?)\n```", README.read_text(), re.DOTALL)
+    assert command
+    words = shlex.split(command[1].replace("$PWD", str(tmp_path)).replace("\\\n", " "))
+    assert "1 added" in stack.compose(*words[:1], "--no-TTY", *words[1:])
+
+
+def test_one_command_adds_ingest_services_and_the_gateway_finds_them(stack: Stack) -> None:
+    def asked() -> set[str]:
+        """Return the services that the gateway asked for the last detections."""
+        for _ in range(12):
+            assert stack.detect("many").status_code == 200
+        name = stack.containers()["gateway"]["Name"].lstrip("/")
+        lines = stack.docker("logs", "--tail", "12", name).splitlines()
+        return {json.loads(line)["upstream"] for line in lines}
+
+    scale = ["up", "--detach", "--no-recreate", "--no-build", "--scale"]
+    before = asked()
+    assert len(before) == 2
+    try:
+        stack.compose(*scale, "ingest-2=3")
+        eventually(lambda: len(asked()) == 4, 30)
+    finally:
+        stack.compose(*scale, "ingest-2=1")
+    eventually(lambda: asked() == before, 30)

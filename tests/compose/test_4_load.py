@@ -1,0 +1,155 @@
+"""Every container survives the source's plans inside its limit; the table of what it took.
+
+PERF-TP-1 at its peak (2100 threads over 60 s, one detection each, HACS and ten pages beside it),
+then PERF-TP-2 at its peak (860 extracts of staff 0's history over 60 s, here for half as long).
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+import requests
+
+from tests.compose import cgroups
+from tests.compose.conftest import MONGO, Stack
+from tests.compose.engine import ROOT
+
+MIB = 1024 * 1024
+DETECTIONS, DETECTION_SECONDS = 2100, 60.0
+HACS_A_SECOND = 1.4  # 14 staff, each every 10 s
+PAGES_A_SECOND = 10 / 30  # ten pages, each every 30 s
+EXTRACTS, EXTRACT_SECONDS = 430, 30.0
+SAMPLE_SECONDS = 0.5
+# What cannot be given back must leave room: at the limit a process is killed.
+ROOM = 0.9
+
+
+class Load:
+    """Open-loop arrivals: each request leaves when it is due, whatever became of the others."""
+
+    def __init__(self) -> None:
+        self.statuses: Counter[tuple[str, int]] = Counter()
+        self._pool = ThreadPoolExecutor(200)
+
+    def send(self, name: str, url: str, count: int, seconds: float) -> threading.Thread:
+        """Begin to send `count` requests spread over `seconds`; `{n}` in the URL is the number."""
+
+        def arrive() -> None:
+            began = time.monotonic()
+            for number in range(count):
+                time.sleep(max(0.0, began + number * seconds / count - time.monotonic()))
+                self._pool.submit(self._get, name, url.format(n=number))
+
+        thread = threading.Thread(target=arrive)
+        thread.start()
+        return thread
+
+    def _get(self, name: str, url: str) -> None:
+        with requests.Session() as session:
+            session.trust_env = False
+            try:
+                status = session.get(url, timeout=60).status_code
+            except requests.RequestException:
+                status = 0
+        self.statuses[name, status] += 1
+
+    def finish(self) -> None:
+        self._pool.shutdown()
+
+
+class Sampler:
+    """Remembers the most anonymous memory that each container held."""
+
+    def __init__(self, pids: dict[str, int]) -> None:
+        self._pids = pids
+        self.anonymous: Counter[str] = Counter()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        stop = threading.Event()
+
+        def sample() -> None:
+            while not stop.wait(SAMPLE_SECONDS):
+                for name, pid in self._pids.items():
+                    now = cgroups.memory(pid).anonymous
+                    self.anonymous[name] = max(self.anonymous[name], now)
+
+        thread = threading.Thread(target=sample)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
+def detect_and_watch(stack: Stack, load: Load) -> None:
+    """PERF-TP-1 with HACS and the pages."""
+    begin = int(time.time())
+    url, page = stack.url, stack.page.url
+    detection = "newbeacondetect?user_address=0&beacon_address=C2A628384B08&rssi=-20"
+    extract = f"extractbeacon?staff_id={{n}}&start_time=0&end_time={begin + 3600}"
+    hacs = round(HACS_A_SECOND * DETECTION_SECONDS)
+    pages = round(PAGES_A_SECOND * DETECTION_SECONDS)
+    for thread in (
+        load.send("detection", f"{url}/{detection}", DETECTIONS, DETECTION_SECONDS),
+        load.send("extract", f"{url}/{extract}", hacs, DETECTION_SECONDS),
+        load.send("page", f"{page}/monitoring/latest", pages, DETECTION_SECONDS),
+    ):
+        thread.join()
+
+
+def extract_everything(stack: Stack, load: Load) -> None:
+    """PERF-TP-2: all of staff 0, over and over."""
+    url = f"{stack.url}/extractbeacon?staff_id=0&start_time=0&end_time=4102444800"
+    load.send("history", url, EXTRACTS, EXTRACT_SECONDS).join()
+
+
+def run(stack: Stack, plan: Callable[[Stack, Load], None], sampler: Sampler) -> Load:
+    load = Load()
+    with sampler.running():
+        plan(stack, load)
+        load.finish()
+    return load
+
+
+def table(stack: Stack, pids: dict[str, int], sampler: Sampler) -> str:
+    rows = ["| container | limit MiB | peak MiB | of it anonymous |", "|---|---|---|---|"]
+    for name, pid in sorted(pids.items()):
+        memory = cgroups.memory(pid)
+        emulated = ", emulated" if stack.images.emulated and name in MONGO else ""
+        figures = (memory.limit, memory.peak, sampler.anonymous[name])
+        cells = " | ".join(f"{figure / MIB:.0f}" for figure in figures)
+        rows.append(f"| {name}{emulated} | {cells} |")
+    return "\n".join(rows)
+
+
+def test_the_sources_peak_load_fits_every_limit(
+    stack: Stack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pids, restarts = stack.pids(), _restarts(stack)
+    before = len(stack.history(0))
+    sampler = Sampler(pids)
+    detections = run(stack, detect_and_watch, sampler)
+    assert set(detections.statuses) == {("detection", 200), ("extract", 200), ("page", 200)}
+    assert len(stack.history(0)) == before + DETECTIONS
+    extracts = run(stack, extract_everything, sampler)
+    report = f"{table(stack, pids, sampler)}\n\nPERF-TP-2: {dict(extracts.statuses)}\n"
+    (ROOT / ".reports").mkdir(exist_ok=True)
+    (ROOT / ".reports" / "compose-memory.md").write_text(report)
+    with capsys.disabled():
+        print(f"\n{report}")
+    assert stack.pids() == pids
+    assert _restarts(stack) == restarts
+    for name, pid in pids.items():
+        memory = cgroups.memory(pid)
+        assert memory.killed == 0, name
+        assert sampler.anonymous[name] < memory.limit * ROOM, name
+
+
+def _restarts(stack: Stack) -> dict[str, int]:
+    return {name: one["RestartCount"] for name, one in stack.containers().items()}

@@ -1,0 +1,111 @@
+"""Restarts heal, and neither they nor `down` and `up` lose a detection."""
+
+import functools
+import os
+import signal
+
+import pytest
+import requests
+
+from tests.compose.conftest import MONGO, ONE_SHOT, OURS, Stack, eventually
+
+HEAL_SECONDS = 90.0
+HEALTHY_SECONDS = 60.0
+# Of these, one lies on one shard and four on the other (ARCHITECTURE.md).
+STAFF = range(5)
+# Detections of these tests carry their number as the time; those of other tests are of today.
+LAST = 1_000_000
+QUEUED = 10
+
+
+def numbers(stack: Stack, staff_id: int) -> list[int] | None:
+    """Return the numbers of the detections that are there, None while nobody answers."""
+    try:
+        answer = stack.get("/extractbeacon", staff_id=staff_id, start_time=1, end_time=LAST)
+    except requests.ConnectionError:  # the gateway itself restarts
+        return None
+    if answer.status_code != 200:
+        return None
+    return [detection["timestamp"] for detection in answer.json()["location"]]
+
+
+def stored(stack: Stack, staff_id: int, number: int) -> bool:
+    """Have a detection stored or queued; it may be asked again, since it is stored once."""
+    try:
+        answer = stack.detect(staff_id, event_id=f"e{number}", timestamp=number)
+    except requests.ConnectionError:
+        return False
+    return answer.status_code in (200, 202)
+
+
+def works(stack: Stack, count: int) -> bool:
+    """Tell whether detection number `count` can be stored, and all are there once."""
+    return all(stored(stack, staff_id, count) for staff_id in STAFF) and all(
+        numbers(stack, staff_id) == [*range(count, 0, -1)] for staff_id in STAFF
+    )
+
+
+@pytest.fixture
+def count(stack: Stack) -> int:
+    """Return the number of the next detection, when the last test's restart is over."""
+    eventually(lambda: None not in [numbers(stack, staff_id) for staff_id in STAFF], HEAL_SECONDS)
+    return len(numbers(stack, STAFF[0]) or []) + 1
+
+
+@pytest.mark.parametrize("name", sorted(OURS | MONGO | ONE_SHOT))
+def test_a_restarted_container_heals(stack: Stack, count: int, name: str) -> None:
+    stack.compose("restart", name)
+    eventually(lambda: works(stack, count), HEAL_SECONDS)
+
+
+def test_a_killed_container_comes_back_by_itself(stack: Stack, count: int) -> None:
+    killed = stack.pids()["shard1"]
+    os.kill(killed, signal.SIGKILL)  # as the out-of-memory killer would; `docker kill` is a wish
+    eventually(lambda: stack.pids().get("shard1", killed) != killed, HEAL_SECONDS)
+    eventually(lambda: works(stack, count), HEAL_SECONDS)
+
+
+def test_after_all_that_everything_is_healthy(stack: Stack) -> None:
+    eventually(lambda: not stack.unhealthy(), HEALTHY_SECONDS)
+
+
+def test_a_mongod_that_hangs_is_not_healthy(stack: Stack, count: int) -> None:
+    """Short of memory, a mongod still listens and its container is still "Up"."""
+    hung = stack.pids()["shard1"]
+    os.kill(hung, signal.SIGSTOP)
+    try:
+        eventually(lambda: _failed_checks(stack, "shard1") > 0, HEALTHY_SECONDS)
+    finally:
+        os.kill(hung, signal.SIGCONT)
+    eventually(lambda: works(stack, count), HEAL_SECONDS)
+
+
+def _failed_checks(stack: Stack, name: str) -> int:
+    failed: int = stack.containers()[name]["State"]["Health"]["FailingStreak"]
+    return failed
+
+
+def queued(stack: Stack, number: int) -> bool:
+    """Tell whether detection `number` of everybody went to a spool."""
+    answers = [stack.detect(one, event_id=f"e{number}", timestamp=number) for one in STAFF]
+    return {answer.status_code for answer in answers} == {202}
+
+
+def test_down_and_up_keep_data_secrets_and_what_waits_for_the_database(
+    stack: Stack, count: int
+) -> None:
+    def keyfile() -> str:
+        return stack.compose("exec", "--no-TTY", "shard1", "sha256sum", "/secrets/keyfile")
+
+    key = keyfile()
+    assert count > 1
+    stack.compose("stop", "mongos-1", "mongos-2")
+    for number in range(count, count + QUEUED):
+        eventually(functools.partial(queued, stack, number), HEAL_SECONDS)
+    stack.compose("down")
+    assert stack.compose("ps", "--all", "--quiet") == ""
+    stack.compose("up", "--detach", "--wait")
+    assert stack.unhealthy() == {}
+    eventually(lambda: works(stack, count + QUEUED), HEAL_SECONDS)
+    assert keyfile() == key
+    assert "created" not in stack.compose("logs", "mongo-init")

@@ -1,0 +1,162 @@
+"""The real NGINX with the real configuration, in front of servers that fail on command."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+import pytest
+import requests
+
+from tests.ports import free_port
+from tests.upstream import Upstream
+
+OPEN = '{"data": "Flask servers circuit breaker open."}'
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Answer(NamedTuple):
+    """What one request of a load got: a status (0: no answer), and after how many seconds."""
+
+    status: int
+    seconds: float
+    began: float
+
+
+class Gateway:
+    """The gateway as it is started anywhere, two ingest upstreams and a monitoring upstream."""
+
+    def __init__(self, run: Path, **settings: str) -> None:
+        self.run = run
+        self.ingest = [Upstream(), Upstream()]
+        self.monitoring = Upstream()
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self.address = ("127.0.0.1", port)
+        self.settings = {
+            "listen": f"127.0.0.1:{port}",
+            "ingest": " ".join(f"127.0.0.1:{upstream.port}" for upstream in self.ingest),
+            "monitoring": f"127.0.0.1:{self.monitoring.port}",
+            "run": str(run),
+            "user": "root" if run.owner() == "root" else "",
+        } | settings
+        self.log, self.errors = run / "access.log", run / "error.log"
+
+    def start(self, *prefix: str) -> "Gateway":
+        """Start it and wait until it listens; `prefix` is a command that runs it."""
+        environment = os.environ | {f"GATEWAY_{k.upper()}": v for k, v in self.settings.items()}
+        with self.log.open("a") as log, self.errors.open("a") as errors:
+            command = [*prefix, sys.executable, str(ROOT / "gateway" / "start.py")]
+            self.process = subprocess.Popen(command, stdout=log, stderr=errors, env=environment)
+        deadline = time.monotonic() + 10
+        while not _listening(self.address):
+            assert time.monotonic() < deadline, self.errors.read_text()
+            time.sleep(0.02)
+        return self
+
+    def request(self, method: str, path: str, **more: Any) -> requests.Response:
+        with requests.Session() as session:
+            session.trust_env = False
+            return session.request(method, f"{self.url}{path}", **{"timeout": 30} | more)
+
+    def timed(self, method: str, path: str, **more: Any) -> Answer:
+        began = time.monotonic()
+        try:
+            status = self.request(method, path, **more).status_code
+        except requests.RequestException:
+            status = 0
+        return Answer(status, time.monotonic() - began, began)
+
+    def load(
+        self, rate: float, seconds: float, path: str = "/newbeacondetect", **more: Any
+    ) -> list[Answer]:
+        """Send `rate` requests per second whatever the answers (an open loop)."""
+        method = more.pop("method", "POST")
+        with ThreadPoolExecutor(max_workers=200) as pool:
+            began = time.monotonic()
+            sent = []
+            for number in range(int(rate * seconds)):
+                time.sleep(max(0.0, began + number / rate - time.monotonic()))
+                sent.append(pool.submit(self.timed, method, path, **more))
+            return [answer.result() for answer in sent]
+
+    def logged(self) -> list[dict[str, str]]:
+        """Return the access log of what clients asked; every line has to be JSON."""
+        time.sleep(0.2)
+        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [line for line in lines if line["client"] != "unix:"]
+
+    def worker(self) -> psutil.Process:
+        """Return nginx's worker process."""
+        for process in psutil.Process(self.process.pid).children(recursive=True):
+            if "worker process" in " ".join(process.cmdline()):
+                return process
+        raise AssertionError("nginx has no worker")
+
+    def answer_open(self) -> None:
+        """Make the monitoring upstream answer as the real one does."""
+        headers = {
+            "X-Circuit-State": "open",
+            "Retry-After": "5",
+            "Access-Control-Allow-Origin": "*",
+            "Content-Type": "application/json",
+        }
+        self.monitoring.answer(503, OPEN.encode(), headers)
+
+    def close(self) -> None:
+        for upstream in [*self.ingest, self.monitoring]:
+            upstream.close()
+        self.process.terminate()
+        self.process.wait(10)
+
+
+def _listening(address: tuple[str, int]) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(address) == 0
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Gateway]:
+    gateway = Gateway(tmp_path).start()
+    gateway.answer_open()
+    yield gateway
+    gateway.close()
+
+
+@pytest.fixture
+def make_gateway(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
+    """Return a function that makes a gateway of its own, not started yet."""
+    made: list[Gateway] = []
+
+    def make(**settings: str) -> Gateway:
+        run = tmp_path / str(len(made))
+        run.mkdir()
+        made.append(Gateway(run, **settings))
+        made[-1].answer_open()
+        return made[-1]
+
+    yield make
+    for gateway in made:
+        gateway.close()
+
+
+@pytest.fixture
+def aside() -> Iterator[Callable[[Callable[[], None], float], None]]:
+    """Return a function that does something after a number of seconds, beside the test."""
+    timers: list[threading.Timer] = []
+
+    def do(what: Callable[[], None], after_seconds: float) -> None:
+        timers.append(threading.Timer(after_seconds, what))
+        timers[-1].start()
+
+    yield do
+    for timer in timers:
+        timer.join()

@@ -1,0 +1,173 @@
+"""Who waits, and for how long, while services fail: facts about NGINX, not about our text."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+import requests
+
+from tests.gateway.conftest import OPEN, Gateway
+
+MAX_CONNS = 32
+FAST_SECONDS = 0.05
+
+
+def touched(gateway: Gateway, number: int) -> int:
+    """Return how many requests were tried at one of the ingest services."""
+    port = f":{gateway.ingest[number].port}"
+    return sum(port in line["upstream"] for line in gateway.logged())
+
+
+def slow(gateway: Gateway) -> list[dict[str, str]]:
+    """Return the requests that NGINX itself took longer than a moment for."""
+    return [line for line in gateway.logged() if float(line["seconds"]) > FAST_SECONDS]
+
+
+def eventually_stored(gateway: Gateway) -> float:
+    """Return the seconds until a detection is taken again."""
+    began = time.monotonic()
+    while gateway.request("POST", "/newbeacondetect").status_code != 200:
+        assert time.monotonic() - began < 25
+        time.sleep(0.1)
+    return time.monotonic() - began
+
+
+def test_a_refusing_service_is_asked_five_times(gateway: Gateway) -> None:
+    gateway.ingest[0].close()
+    assert {gateway.timed("GET", "/newbeacondetect").status for _ in range(100)} == {200}
+    assert 1 <= touched(gateway, 0) <= 5
+
+
+def test_a_killed_service_is_not_noticed_and_used_again(
+    gateway: Gateway, aside: Callable[[Callable[[], None], float], None]
+) -> None:
+    killed = time.time() + 1
+    aside(gateway.ingest[0].close, 1)
+    aside(gateway.ingest[0].reopen, 4)
+    answers = gateway.load(60, 24)
+    assert Counter(answer.status for answer in answers) == {200: 60 * 24}
+    starts = [float(request[2]["x-request-start"]) for request in gateway.ingest[0].requests]
+    again = min(start for start in starts if start > killed + 3)
+    assert again - killed < 22
+
+
+def test_hanging_services_open_the_circuit_though_clients_hang_up(gateway: Gateway) -> None:
+    for upstream in gateway.ingest:
+        upstream.fault = "hang"
+    gateway.load(35, 10, method="GET", timeout=1)
+    time.sleep(3.5)  # until the last of them is over for NGINX as well
+    log = gateway.logged()
+    assert len(log) == 350
+    assert len(slow(gateway)) <= 2 * MAX_CONNS + 10
+    fast = [line for line in log if float(line["seconds"]) <= FAST_SECONDS]
+    assert {line["status"] for line in fast} == {"503"}
+    assert all(float(line["seconds"]) <= FAST_SECONDS for line in log[-100:])
+    both = gateway.ingest[0].requests + gateway.ingest[1].requests
+    assert max(Counter(request[2]["x-request-id"] for request in both).values()) == 1
+    for upstream in gateway.ingest:
+        upstream.fault = ""
+    assert eventually_stored(gateway) < 25
+
+
+def test_a_hanging_monitoring_service_costs_few_clients(gateway: Gateway) -> None:
+    for upstream in gateway.ingest:
+        upstream.close()
+    gateway.monitoring.fault = "hang"
+    answers = gateway.load(35, 6)
+    assert {answer.status for answer in answers} == {503}
+    assert len(slow(gateway)) <= 8 + 3
+    assert max(answer.seconds for answer in answers) < 2.5
+    gateway.monitoring.fault = ""
+    gateway.monitoring.requests.clear()
+    time.sleep(10)
+    assert gateway.request("GET", "/api/v1/x").text == OPEN
+    assert gateway.monitoring.requests[0][1] == "/api/v1/x"
+
+
+def test_a_service_that_is_alone_has_a_circuit_too(make_gateway: Callable[..., Gateway]) -> None:
+    gateway = make_gateway()
+    gateway.settings["ingest"] = f"127.0.0.1:{gateway.ingest[0].port}"
+    gateway.start()
+    gateway.ingest[0].fault = "hang"
+    answers = gateway.load(35, 6)
+    assert {answer.status for answer in answers} == {503}
+    assert len(slow(gateway)) <= MAX_CONNS + 10
+
+
+def test_one_hanging_service_costs_few_clients(gateway: Gateway) -> None:
+    gateway.ingest[0].fault = "hang"
+    answers = gateway.load(20, 8)
+    counted = Counter(answer.status for answer in answers)
+    assert set(counted) <= {200, 503}
+    assert counted[503] <= 10  # each took one connection, which least_conn then avoids
+    assert sum(request[3] == b"" for request in gateway.ingest[1].requests) == counted[200]
+
+
+def test_hanging_histories_leave_detections_alone(gateway: Gateway) -> None:
+    for upstream in gateway.ingest:
+        upstream.fault, upstream.faulty_path = "hang", "/extractbeacon"
+    asked = (15, 6, "/extractbeacon")
+    asking = threading.Thread(target=gateway.load, args=asked, kwargs={"timeout": 1})
+    asking.start()
+    answers = gateway.load(20, 6)
+    asking.join()
+    assert {answer.status for answer in answers} == {200}
+    assert len([line for line in slow(gateway) if line["path"] == "/newbeacondetect"]) <= 2
+
+
+def test_the_faster_service_gets_more(gateway: Gateway) -> None:
+    gateway.ingest[0].delay_seconds = 1
+    answers = gateway.load(20, 5)
+    assert {answer.status for answer in answers} == {200}
+    assert len(gateway.ingest[0].requests) < len(answers) / 4
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("services", [1, 2])
+def test_resetting_services(gateway: Gateway, method: str, services: int) -> None:
+    for upstream in gateway.ingest[:services]:
+        upstream.fault = "reset"
+    answers = [gateway.request(method, "/newbeacondetect") for _ in range(30)]
+    expected = (200, "ok") if services == 1 else (503, OPEN)
+    assert {(answer.status_code, answer.text) for answer in answers} == {expected}
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_what_both_services_answer(gateway: Gateway, status: int) -> None:
+    for upstream in gateway.ingest:
+        upstream.answer(status, b'{"error":"x"}', {"Content-Type": "application/json"})
+    answers = [gateway.request("POST", "/newbeacondetect") for _ in range(20)]
+    assert answers[0].status_code == status
+    for upstream in gateway.ingest:
+        upstream.answer(200, b"ok")
+    # 500 is the service's own answer to a request: it opens nothing. The others open the circuit.
+    opened = status != 500
+    assert (answers[-1].text == OPEN) == opened
+    assert (gateway.timed("POST", "/newbeacondetect").status == 503) == opened
+
+
+def test_an_answer_that_breaks_off_never_looks_complete(gateway: Gateway) -> None:
+    body = b'{"location":[' + b"1," * 5000 + b"1]}"
+    for upstream in gateway.ingest:
+        upstream.answer(200, body, {"Content-Type": "application/json"})
+        upstream.fault = "die"
+    for encoding in ("gzip", "identity"):
+        for path in ("/newbeacondetect", "/extractbeacon"):
+            with pytest.raises(requests.RequestException):
+                gateway.request("GET", path, headers={"Accept-Encoding": encoding})
+    polled = gateway.timed("GET", "/retrieveformonitoring").status
+    for upstream in gateway.ingest:
+        upstream.fault = ""
+    assert polled in (0, 503)
+    assert gateway.request("GET", "/retrieveformonitoring").content == body
+
+
+def test_a_dripping_service_holds_only_its_own_clients(gateway: Gateway) -> None:
+    for upstream in gateway.ingest:
+        upstream.answer(200, b"x" * 20)
+    gateway.ingest[0].fault = "drip"  # 10 s for an answer, though no pause is longer than 3 s
+    answers = gateway.load(20, 6)
+    assert {answer.status for answer in answers} == {200}
+    assert sum(answer.seconds > 1 for answer in answers) <= MAX_CONNS

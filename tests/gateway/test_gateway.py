@@ -1,0 +1,195 @@
+"""What the gateway does while services answer, fail and are gone."""
+
+import gzip
+import http.client
+import json
+import re
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from gateway.render import TEMPLATE, Config, render
+from tests.gateway.conftest import OPEN, Gateway
+
+DATA = ["/newbeacondetect", "/extractbeacon", "/retrieveformonitoring", "/api/v1/x"]
+
+
+def test_the_numbers_of_the_breaker() -> None:
+    text = render(Config(ingest="a:1 b:2 c:3", run="/with space"), TEMPLATE.read_text())
+    assert text.count("max_fails=5 fail_timeout=20s max_conns=32;") == 6
+    assert text.count("least_conn;") == 2
+    assert "gzip_comp_level 6;" in text
+    assert 'pid "/with space/nginx.pid";' in text
+    assert not re.search(r"@\{\w", text)
+    quoted = render(Config(run='/a"b\\c'), TEMPLATE.read_text())
+    assert r'pid "/a\"b\\c/nginx.pid";' in quoted
+    assert "user " not in render(Config(user=""), TEMPLATE.read_text()).split("worker_processes")[0]
+
+
+def test_requests_carry_what_makes_a_retry_harmless(gateway: Gateway) -> None:
+    gateway.ingest[0].answer(503, b"")
+    gateway.ingest[1].answer(503, b"")
+    gateway.request("POST", "/newbeacondetect", data={"a": "1"})
+    (first,), (second,) = gateway.ingest[0].requests, gateway.ingest[1].requests
+    for name in ("x-request-id", "x-request-start"):
+        assert first[2][name] == second[2][name]
+    assert first[3] == second[3] == b"a=1"
+    assert abs(float(first[2]["x-request-start"]) - time.time()) < 5
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_one_dead_service_is_not_noticed(gateway: Gateway, method: str) -> None:
+    gateway.ingest[0].close()
+    codes = [gateway.request(method, "/newbeacondetect").status_code for _ in range(40)]
+    assert codes == [200] * 40
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_one_failing_service(gateway: Gateway, status: int) -> None:
+    gateway.ingest[0].answer(status, b'{"error":"x"}')
+    gateway.ingest[1].answer(200, b"ok")
+    codes = {gateway.request("POST", "/newbeacondetect").status_code for _ in range(20)}
+    # 500 is the service's own answer to this request: it is passed on and opens nothing.
+    assert codes == ({500, 200} if status == 500 else {200})
+
+
+@pytest.mark.parametrize("monitoring", ["up", "down", "hanging"])
+def test_open_circuit(gateway: Gateway, monitoring: str) -> None:
+    for upstream in gateway.ingest:
+        upstream.close()
+    if monitoring == "down":
+        gateway.monitoring.close()
+    gateway.monitoring.fault = "hang" if monitoring == "hanging" else ""
+
+    def ask(method: str, path: str) -> requests.Response:
+        return gateway.request(method, path, data={"a": "1"} if method == "POST" else None)
+
+    cases = [(method, path) for method in ("GET", "POST") for path in DATA]
+    with ThreadPoolExecutor(len(cases) if monitoring == "hanging" else 1) as pool:
+        answers = list(pool.map(lambda case: ask(*case), cases))
+    waits = sorted(answer.elapsed.total_seconds() for answer in answers)
+    assert waits[len(waits) // 2] < (2.5 if monitoring == "hanging" else 0.1)  # machines stall
+    assert waits[-1] < 2.5
+    for answer in answers:
+        assert (answer.status_code, answer.text) == (503, OPEN)
+        for name, value in [("X-Circuit-State", "open"), ("Retry-After", "5")]:
+            assert answer.headers[name] == value
+        assert answer.headers["Content-Type"] == "application/json"
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"  # twice would read "*, *"
+        assert len(answer.headers["X-Request-ID"]) == 32
+
+
+def test_a_services_own_503_keeps_its_body(gateway: Gateway) -> None:
+    for upstream in gateway.ingest:
+        upstream.answer(503, b'{"error":"the database does not answer"}')
+    answer = gateway.request("GET", "/newbeacondetect")
+    assert answer.json() == {"error": "the database does not answer"}
+
+
+@pytest.mark.parametrize("path", DATA)
+def test_preflight_needs_no_service(gateway: Gateway, path: str) -> None:
+    for upstream in gateway.ingest:
+        upstream.close()
+    wish = {"Origin": "http://x.example", "Access-Control-Request-Headers": "content-type"}
+    answer = gateway.request("OPTIONS", path, headers=wish)
+    assert answer.status_code == 204
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert "POST" in answer.headers["Access-Control-Allow-Methods"]
+    assert answer.headers["Access-Control-Allow-Headers"] == "content-type"
+
+
+def test_json_is_compressed_and_decompressed(gateway: Gateway) -> None:
+    body = json.dumps([{"level": "4", "location": "Lobby B"}] * 5000).encode()
+    for compressed in (False, True):
+        headers = {"Content-Type": "application/json"}
+        headers |= {"Content-Encoding": "gzip"} if compressed else {}
+        for upstream in gateway.ingest:
+            upstream.answer(200, gzip.compress(body) if compressed else body, headers)
+        small = gateway.request("GET", "/extractbeacon", headers={"Accept-Encoding": "gzip"})
+        assert small.headers["Content-Encoding"] == "gzip"
+        assert small.content == body
+        plain = gateway.request("GET", "/extractbeacon", headers={"Accept-Encoding": "identity"})
+        assert "Content-Encoding" not in plain.headers
+        assert plain.content == body
+        assert plain.headers["Vary"] == "Accept-Encoding"
+
+
+def test_a_long_history_is_small_on_the_way(gateway: Gateway) -> None:
+    rows = [
+        {"level": str(n % 7 + 1), "location": f"Lobby {n % 3}", "timestamp": 1_700_000_000 - 4 * n}
+        for n in range(4000)
+    ]
+    body = json.dumps({"location": rows}).encode()
+    assert len(body) > 250_000
+    for upstream in gateway.ingest:
+        upstream.answer(200, body, {"Content-Type": "application/json"})
+    headers = {"Accept-Encoding": "gzip"}
+    with requests.get(f"{gateway.url}/extractbeacon", headers=headers, stream=True) as answer:
+        assert len(answer.raw.read(decode_content=False)) < 20_000
+        assert answer.headers["Vary"] == "Accept-Encoding"
+    for upstream in gateway.ingest:
+        upstream.answer(200, body[:999], {"Content-Type": "application/json"})
+    short = gateway.request("GET", "/extractbeacon", headers=headers)
+    assert "Content-Encoding" not in short.headers
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "error"),
+    [
+        (b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", 404, "there is nothing at this address"),
+        (b"nonsense\r\n\r\n", 400, "the request is not valid HTTP"),
+        (b"GET /a%00b HTTP/1.1\r\nHost: x\r\n\r\n", 400, "the request is not valid HTTP"),
+        (b"GET / HTTP/1.1\r\n\r\n", 400, "the request is not valid HTTP"),
+        (b"TRACE / HTTP/1.1\r\nHost: x\r\n\r\n", 405, "method"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: y\r\n\r\n", 501, "transfer encoding"),
+        (b"GET / HTTP/3.0\r\nHost: x\r\n\r\n", 505, "version of HTTP"),
+        (b"GET /?" + b"x" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414, "too long"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 9000 + b"\r\n\r\n", 400, "too long"),
+        (
+            b"POST /newbeacondetect HTTP/1.1\r\nHost: x\r\nContent-Length: 10485760\r\n\r\n",
+            413,
+            "body: larger than 1 MiB",
+        ),
+    ],
+)
+def test_errors_are_json(gateway: Gateway, request_: bytes, status: int, error: str) -> None:
+    with socket.create_connection(gateway.address, timeout=5) as connection:
+        connection.sendall(request_)
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+        assert answer.status == status
+        assert error in json.loads(answer.read())["error"]
+        assert answer.headers["Content-Type"] == "application/json"
+
+
+def test_a_ten_megabyte_body_is_refused(gateway: Gateway) -> None:
+    answer = gateway.request("POST", "/newbeacondetect", data=b"x" * 10_485_760)
+    assert (answer.status_code, answer.json()["error"]) == (413, "body: larger than 1 MiB")
+    assert gateway.ingest[0].requests == gateway.ingest[1].requests == []
+
+
+def test_the_page_and_its_absence(gateway: Gateway) -> None:
+    gateway.monitoring.answer(200, b"ok")
+    assert gateway.request("GET", "/monitoring").text == "ok"
+    assert gateway.request("GET", "/monitoring/static/style.css").text == "ok"
+    home = gateway.request("GET", "/", allow_redirects=False)
+    assert (home.status_code, home.headers["Location"]) == (302, "/monitoring")
+    gateway.monitoring.close()
+    absent = gateway.request("GET", "/monitoring")
+    assert absent.status_code == 503
+    assert "The monitoring page does not answer" in absent.text
+    assert absent.headers["Content-Type"].startswith("text/html")
+
+
+def test_the_log_is_json_and_names_nobody(gateway: Gateway) -> None:
+    gateway.request("GET", '/newbeacondetect?user_address=secret&x="\\')
+    gateway.request("GET", "/%22quoted%22")
+    time.sleep(0.2)
+    lines = [json.loads(line) for line in gateway.log.read_text().splitlines()]
+    assert [line["path"] for line in lines] == ["/newbeacondetect", "/%22quoted%22"]
+    assert "secret" not in gateway.log.read_text()
+    assert lines[0]["upstream_status"] == "200"
+    assert lines[0]["request_id"]

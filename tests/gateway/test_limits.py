@@ -1,0 +1,147 @@
+"""One client cannot take the gateway from the others, by haste or by slowness."""
+
+import contextlib
+import http.client
+import json
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.gateway.conftest import Gateway
+
+DETECTION = b"GET /newbeacondetect HTTP/1.1\r\nHost: x\r\n"
+
+
+class Client:
+    """Connections from one address, which on 127.0.0.0/8 can be any."""
+
+    def __init__(self, gateway: Gateway, address: str = "127.0.0.1") -> None:
+        self._gateway = gateway
+        self._address = address
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def send(self, data: bytes, receive_bytes: int | None = None) -> socket.socket:
+        connection = self._open.enter_context(socket.socket())
+        if receive_bytes:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        connection.settimeout(15)
+        connection.bind((self._address, 0))
+        connection.connect(self._gateway.address)
+        connection.sendall(data)
+        return connection
+
+
+def statuses(connection: socket.socket, count: int) -> Iterator[int]:
+    """Yield the statuses of pipelined answers."""
+    file = connection.makefile("rb")
+    for _ in range(count):
+        yield int(file.readline().split()[1])
+        length = 0
+        while (line := file.readline().strip()) != b"":
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split(b":")[1])
+        file.read(length)
+
+
+def answer(connection: socket.socket) -> tuple[http.client.HTTPResponse, dict[str, str]]:
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    return response, json.loads(response.read())
+
+
+def burst(client: Client, more: bytes = b"") -> Counter[int]:
+    """Send 1600 requests as fast as they are answered, through 8 connections."""
+    connections = [client.send((DETECTION + more + b"\r\n") * 200) for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        return Counter(
+            status
+            for found in pool.map(lambda c: [*statuses(c, 200)], connections)
+            for status in found
+        )
+
+
+def test_a_campus_behind_one_address_is_served(gateway: Gateway) -> None:
+    answers = gateway.load(100, 8)
+    assert Counter(answer.status for answer in answers) == {200: 800}
+
+
+@pytest.mark.parametrize("more", [b"", b"X-Forwarded-For: 10.%d.0.1\r\n"])
+def test_a_burst_over_the_limit_is_told_to_wait(
+    make_gateway: Callable[..., Gateway], more: bytes
+) -> None:
+    gateway = make_gateway(client_rate="1").start()  # so that nothing is free again a moment later
+    for upstream in [*gateway.ingest, gateway.monitoring]:
+        upstream.close()
+    with Client(gateway) as hasty, Client(gateway, "127.0.0.2") as other:
+        counted = burst(hasty, more)
+        assert set(counted) == {503, 429}
+        assert 400 <= counted[503] <= 405
+        told, body = answer(hasty.send(DETECTION + b"\r\n"))
+        assert (told.status, told.headers["Retry-After"]) == (429, "1")
+        assert "wait a second" in body["error"]
+        assert told.headers["Content-Type"] == "application/json"
+        for name in ("Access-Control-Allow-Origin", "X-Request-ID"):
+            assert len(told.headers.get_all(name) or []) == 1
+        assert answer(other.send(DETECTION + b"\r\n"))[0].status == 503
+    time.sleep(3)
+    with Client(gateway) as patient:
+        assert answer(patient.send(DETECTION + b"\r\n"))[0].status == 503
+
+
+def test_dripping_bodies_take_a_bounded_share(gateway: Gateway) -> None:
+    begun = b"POST /newbeacondetect HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\na"
+    with Client(gateway) as dripping, Client(gateway, "127.0.0.2") as other:
+        held = [dripping.send(begun) for _ in range(256)]
+        time.sleep(0.3)
+        assert answer(dripping.send(begun))[0].status == 429
+        held[0].sendall(b"a")
+        assert next(statuses(other.send(DETECTION + b"\r\n"), 1)) == 200
+
+
+def test_slow_readers_of_histories_leave_detections_alone(gateway: Gateway) -> None:
+    for upstream in gateway.ingest:
+        upstream.answer(200, b"x" * 2_000_000)
+    with Client(gateway) as reader:
+        asked = b"GET /extractbeacon HTTP/1.1\r\nHost: x\r\n\r\n"
+        held = [reader.send(asked, receive_bytes=4096) for _ in range(50)]
+        time.sleep(1)
+        refused, _ = answer(reader.send(asked))
+        assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
+        for upstream in gateway.ingest:
+            upstream.answer(200, b"ok")
+        assert gateway.timed("POST", "/newbeacondetect").status == 200
+        # Nothing waits for them: the services gave their answers to the gateway and are free.
+        assert gateway.timed("POST", "/newbeacondetect").seconds < 0.1
+        assert next(statuses(held[0], 1)) == 200
+
+
+def test_a_stalled_client_is_cut_off(gateway: Gateway) -> None:
+    stalled = [b"GET / HTTP/1.1\r\nHost:", b"POST /newbeacondetect HTTP/1.1\r\nHost: x\r\n"]
+    stalled[1] += b"Content-Length: 9\r\n\r\nabc"
+    with Client(gateway) as client:
+        began = time.monotonic()
+        for connection in [client.send(data) for data in stalled]:
+            with contextlib.suppress(ConnectionResetError):
+                assert connection.recv(100) == b""
+        assert 9 < time.monotonic() - began < 12
+    assert gateway.ingest[0].requests == gateway.ingest[1].requests == []
+
+
+def test_the_status_is_for_this_machine_only(gateway: Gateway) -> None:
+    assert "Active connections: 1" in gateway.request("GET", "/nginx_status").text
+    with Client(gateway, "127.0.0.2") as stranger:
+        refused, body = answer(stranger.send(b"GET /nginx_status HTTP/1.1\r\nHost: x\r\n\r\n"))
+        assert (refused.status, body) == (
+            403,
+            {"error": "only for the machine that the gateway runs on"},
+        )

@@ -1,0 +1,117 @@
+"""The gateway inside its 32 MiB, with a real limit where we may set one."""
+
+import contextlib
+import os
+import socket
+import ssl
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.gateway.conftest import ROOT, Gateway
+from tests.ports import free_port
+
+LIMIT_BYTES = 32 * 2**20
+CGROUPS = Path("/sys/fs/cgroup/memory")
+
+
+@pytest.fixture
+def prefix() -> Iterator[list[str]]:
+    """Return a command that runs another one under the limit; empty where we may set none."""
+    if os.geteuid() != 0 or not (CGROUPS / "memory.limit_in_bytes").exists():
+        yield []
+        return
+    group = CGROUPS / f"waymark-test-{os.getpid()}"
+    group.mkdir()
+    (group / "memory.limit_in_bytes").write_text(str(LIMIT_BYTES))
+    yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
+    deadline = time.monotonic() + 5
+    while (group / "cgroup.procs").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    group.rmdir()
+
+
+def memory_bytes(gateway: Gateway) -> int:
+    """Return the anonymous memory of the start program and all of nginx.
+
+    It is what cannot be given back. Programs and libraries can: how much of them counts for one
+    process depends on who else happens to run them (5 MiB more or less here).
+    """
+    parent = psutil.Process(gateway.process.pid)
+    rollups = [
+        Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+        for process in [parent, *parent.children(recursive=True)]
+    ]
+    return sum(int(text.split("Pss_Anon:")[1].split()[0]) * 1024 for text in rollups)
+
+
+class Clients:
+    """TLS connections to the gateway that stay."""
+
+    def __init__(self, gateway: Gateway, held: contextlib.ExitStack) -> None:
+        self._context = ssl.create_default_context(cafile=gateway.settings["tls_certificate"])
+        self._host, _, self._port = gateway.settings["tls_listen"].partition(":")
+        self._held = held
+
+    def connect(self, receive_bytes: int = 0) -> ssl.SSLSocket:
+        plain = self._held.enter_context(socket.socket())
+        if receive_bytes:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        plain.settimeout(10)
+        plain.connect((self._host, int(self._port)))
+        secure = self._context.wrap_socket(plain, server_hostname="127.0.0.1")
+        return self._held.enter_context(secure)
+
+
+@pytest.fixture
+def secure(prefix: list[str], make_gateway: Callable[..., Gateway], tmp_path: Path) -> Gateway:
+    subprocess.run([ROOT / "scripts" / "certificate", tmp_path / "tls"], check=True)
+    return make_gateway(
+        tls_certificate=str(tmp_path / "tls" / "certificate.pem"),
+        tls_key=str(tmp_path / "tls" / "key.pem"),
+        tls_listen=f"127.0.0.1:{free_port()}",
+        internal_listen=f"127.0.0.1:{free_port()}",
+    ).start(*prefix)
+
+
+def check(gateway: Gateway, worker: int) -> None:
+    """The gateway is inside its limit, and nobody had to be killed for that."""
+    used = memory_bytes(gateway)
+    print(f"{used / 2**20:.1f} MiB")
+    assert used < LIMIT_BYTES
+    assert gateway.worker().pid == worker
+    assert gateway.timed("GET", "/healthz").status == 200
+
+
+def test_500_idle_tls_connections(secure: Gateway) -> None:
+    worker = secure.worker().pid
+    with contextlib.ExitStack() as held:
+        clients = Clients(secure, held)
+        idle = [clients.connect() for _ in range(500)]
+        check(secure, worker)
+        idle[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert idle[0].recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_300_slow_readers_of_a_long_history(secure: Gateway) -> None:
+    history = os.urandom(1_000_000).hex().encode()  # 2 MB that hardly compress: the worst to hold
+    for upstream in secure.ingest:
+        upstream.answer(200, history, {"Content-Type": "application/json"})
+    worker = secure.worker().pid
+    with contextlib.ExitStack() as held:
+        clients = Clients(secure, held)
+        for number in range(300):
+            encoding = b"gzip" if number % 2 else b"identity"
+            asked = b"GET /extractbeacon HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %b\r\n\r\n"
+            clients.connect(4096).sendall(asked % encoding)
+        time.sleep(3)
+        check(secure, worker)
+    time.sleep(1)
+    answered = Counter(line["status"] for line in secure.logged())
+    assert answered["429"] == 300 - 50

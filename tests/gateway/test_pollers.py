@@ -1,0 +1,125 @@
+"""The short cache of /retrieveformonitoring: cheap for the services, honest about its age."""
+
+import json
+import threading
+import time
+
+import requests
+
+from tests.gateway.conftest import OPEN, Gateway
+
+URL = "/retrieveformonitoring"
+BODY = json.dumps({"location": [{"staff_id": 7, "location": "Lobby B"}] * 200}).encode()
+JSON = {"Content-Type": "application/json"}
+FAST_SECONDS = 0.05
+
+
+def hits(gateway: Gateway) -> int:
+    return sum(len(upstream.requests) for upstream in gateway.ingest)
+
+
+def prepare(gateway: Gateway) -> None:
+    for upstream in gateway.ingest:
+        upstream.answer(200, BODY, JSON)
+
+
+def poll(gateway: Gateway, pollers: int, seconds: float) -> list[requests.Response]:
+    """Let pollers ask twice a second; return all that they were answered."""
+    answers: list[requests.Response] = []
+
+    def ask() -> None:
+        with requests.Session() as session:
+            session.trust_env = False
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                answers.append(session.get(f"{gateway.url}{URL}", timeout=30))
+                time.sleep(0.5)
+
+    threads = [threading.Thread(target=ask) for _ in range(pollers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def test_fifty_pollers_cost_six_requests_and_outlive_the_services_for_a_while(
+    gateway: Gateway,
+) -> None:
+    prepare(gateway)
+    answers = poll(gateway, 50, 10)
+    assert len(answers) > 500
+    assert {(answer.status_code, answer.content) for answer in answers} == {(200, BODY)}
+    assert 4 <= hits(gateway) <= 6
+    last = gateway.request("GET", URL).headers["Date"]
+    asked = len(gateway.logged())
+    for upstream in gateway.ingest:
+        upstream.close()
+    stale = poll(gateway, 50, 8)
+    assert {(answer.status_code, answer.content) for answer in stale} == {(200, BODY)}
+    assert {answer.headers["Date"] for answer in stale} == {last}
+    assert all(float(line["seconds"]) < FAST_SECONDS for line in gateway.logged()[asked:])
+    # Not for ever: after half a minute they are told, and told fast.
+    time.sleep(25)
+    told = gateway.request("GET", URL)
+    assert (told.status_code, told.text, told.headers["X-Circuit-State"]) == (503, OPEN, "open")
+
+
+def test_an_open_circuit_is_never_cached(gateway: Gateway) -> None:
+    prepare(gateway)
+    for upstream in gateway.ingest:
+        upstream.close()
+    assert gateway.request("GET", URL).status_code == 503
+    for upstream in gateway.ingest:
+        upstream.reopen()
+    assert gateway.request("GET", URL).content == BODY
+
+
+def test_a_cold_cache_before_hanging_services_is_told_soon(gateway: Gateway) -> None:
+    prepare(gateway)
+    for upstream in gateway.ingest:
+        upstream.fault = "hang"
+    answers = poll(gateway, 50, 0.1)
+    assert {answer.text for answer in answers} == {OPEN}
+    assert max(answer.elapsed.total_seconds() for answer in answers) < 5
+    assert gateway.request("GET", URL).elapsed.total_seconds() < FAST_SECONDS
+
+
+def test_hanging_services_do_not_stall_a_warm_poller(gateway: Gateway) -> None:
+    prepare(gateway)
+    with requests.Session() as session:
+        session.trust_env = False
+        assert session.get(f"{gateway.url}{URL}").content == BODY
+        for upstream in gateway.ingest:
+            upstream.fault = "hang"
+        time.sleep(3.1)
+        # Twice on what would be one connection: the second must not wait for the first's update.
+        stale = [session.get(f"{gateway.url}{URL}", timeout=10) for _ in range(2)]
+    time.sleep(0.3)
+    assert hits(gateway) == 2
+    assert [answer.content for answer in stale] == [BODY, BODY]
+    assert all(answer.elapsed.total_seconds() < FAST_SECONDS for answer in stale)
+
+
+def test_every_kind_of_poller_shares_one_answer(gateway: Gateway) -> None:
+    prepare(gateway)
+    for method, path, encoding in [
+        ("POST", URL, "identity"),
+        ("GET", URL, "gzip"),
+        ("GET", f"{URL}?anything", "identity"),
+        ("GET", URL, "gzip"),
+        ("HEAD", URL, "gzip"),
+    ]:
+        answer = gateway.request(method, path, headers={"Accept-Encoding": encoding}, data=b"x=1")
+        assert answer.status_code == 200
+        assert answer.content == (b"" if method == "HEAD" else BODY)
+        assert (answer.headers.get("Content-Encoding") == "gzip") == (encoding == "gzip")
+        assert answer.headers["Vary"] == "Accept-Encoding"
+        assert "Cache-Control" not in answer.headers
+        assert len(answer.headers["X-Request-ID"]) == 32
+    assert hits(gateway) == 1
+    (request,) = gateway.ingest[0].requests + gateway.ingest[1].requests
+    assert (request[0], request[3]) == ("GET", b"")
+    log = gateway.logged()
+    assert request[2]["x-request-id"] == log[0]["request_id"]
+    assert [line["cache"] for line in log] == ["MISS", "HIT", "HIT", "HIT", "HIT"]

@@ -1,0 +1,149 @@
+"""The start program: names that are missing, move and multiply; signals; process 1."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from gateway.render import Config, ConfigError
+from tests.gateway.conftest import OPEN, ROOT, Gateway
+from tests.upstream import Upstream
+
+AS_ROOT = [] if os.geteuid() == 0 else ["--map-root-user"]
+FOLLOWED_SECONDS = 10
+
+
+class Names:
+    """A file of names that only the gateway under test sees as /etc/hosts."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.say()
+
+    def say(self, *lines: str) -> None:
+        self._file.write_text("\n".join(["127.0.0.1 localhost", *lines, ""]))
+
+    @property
+    def prefix(self) -> list[str]:
+        script = f'mount --bind {self._file} /etc/hosts && exec "$@"'
+        return ["unshare", *AS_ROOT, "--mount", "sh", "-c", script, "sh"]
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> Names:
+    return Names(tmp_path / "hosts")
+
+
+def until(gateway: Gateway, upstream: Upstream) -> None:
+    """Wait until an upstream is used."""
+    began = time.monotonic()
+    while not upstream.requests:
+        assert time.monotonic() - began < FOLLOWED_SECONDS
+        gateway.request("GET", "/newbeacondetect")
+        time.sleep(0.1)
+
+
+def test_names_are_followed(make_gateway: Callable[..., Gateway], names: Names) -> None:
+    gateway = make_gateway()
+    first = gateway.ingest[0]
+    gateway.settings["ingest"] = f"ingest.invalid:{first.port}"
+    gateway.start(*names.prefix)
+    missing = gateway.request("GET", "/newbeacondetect")
+    assert (missing.status_code, missing.text) == (503, OPEN)
+    assert missing.elapsed.total_seconds() < 0.1
+    second, third = (Upstream(first.port, f"127.0.0.{n}") for n in (2, 3))
+    try:
+        names.say("127.0.0.1 ingest.invalid")
+        until(gateway, first)
+        first.close()  # a container that starts again has another address
+        names.say("127.0.0.2 ingest.invalid")
+        until(gateway, second)
+        names.say("127.0.0.2 ingest.invalid", "127.0.0.3 ingest.invalid")
+        until(gateway, third)
+        second.requests.clear()
+        until(gateway, second)
+    finally:
+        second.close()
+        third.close()
+
+
+def test_a_reload_loses_no_request(make_gateway: Callable[..., Gateway], names: Names) -> None:
+    gateway = make_gateway()
+    gateway.settings["ingest"] += f" ingest.invalid:{gateway.ingest[0].port}"
+    names.say("127.0.0.1 ingest.invalid")
+    gateway.start(*names.prefix)
+    changes = [("127.0.0.2 ingest.invalid", 1.0), ("127.0.0.1 ingest.invalid", 5.0)]
+    timers = [threading.Timer(after, names.say, [line]) for line, after in changes]
+    for timer in timers:
+        timer.start()
+    answers = gateway.load(40, 10)
+    assert {answer.status for answer in answers} == {200}
+    assert gateway.errors.read_text().count("reloading") == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGINT])
+def test_a_signal_ends_nginx_and_then_us(gateway: Gateway, number: int) -> None:
+    nginx = gateway.worker()
+    began = time.monotonic()
+    gateway.process.send_signal(number)
+    assert gateway.process.wait(5) == 0
+    assert time.monotonic() - began < 2
+    assert not nginx.is_running()
+
+
+def test_quit_finishes_what_is_being_answered(gateway: Gateway) -> None:
+    for upstream in gateway.ingest:
+        upstream.delay_seconds = 1
+    stop = threading.Timer(0.5, gateway.process.send_signal, [signal.SIGQUIT])
+    stop.start()
+    assert gateway.timed("POST", "/newbeacondetect").status == 200
+    assert gateway.process.wait(5) == 0
+
+
+def test_a_killed_nginx_ends_us(gateway: Gateway) -> None:
+    worker = gateway.worker()
+    os.kill(worker.ppid(), signal.SIGKILL)
+    assert gateway.process.wait(5) == 128 + signal.SIGKILL
+    worker.kill()  # in a container it would end with process 1
+
+
+def test_as_process_1_it_takes_everything_along(gateway: Gateway) -> None:
+    gateway.process.terminate()
+    gateway.process.wait(5)
+    prefix = ["unshare", *AS_ROOT, "--pid", "--fork", "--kill-child=SIGTERM", "--mount-proc"]
+    gateway.start(*prefix)
+    assert gateway.request("GET", "/newbeacondetect").text == "ok"
+    (init,) = psutil.Process(gateway.process.pid).children()
+    everything = [init, *init.children(recursive=True)]
+    assert len(everything) >= 3
+    os.kill(gateway.worker().ppid(), signal.SIGKILL)
+    _, alive = psutil.wait_procs(everything, timeout=5)
+    assert alive == []
+    assert gateway.process.wait(5) != 0
+    gateway.start(*prefix)  # over what the killed one left
+    (init,) = psutil.Process(gateway.process.pid).children()
+    init.send_signal(signal.SIGTERM)
+    assert gateway.process.wait(5) == 0
+
+
+def test_contradictions_are_told_before_nginx_starts() -> None:
+    for wrong, words in [
+        ({"GATEWAY_TLS_KEY": "/key.pem"}, "GATEWAY_TLS_CERTIFICATE"),
+        ({"GATEWAY_CLIENT_RATE": "many"}, "GATEWAY_CLIENT_RATE"),
+        ({"GATEWAY_CLIENT_RATE": "0"}, "GATEWAY_CLIENT_RATE"),
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            Config.from_environment(wrong)
+        command = ["python3", str(ROOT / "gateway" / "start.py")]
+        done = subprocess.run(
+            command, env=os.environ | wrong, capture_output=True, text=True, check=False, timeout=5
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith("gateway: ")
+        assert done.stderr.count("\n") == 1

@@ -1,0 +1,123 @@
+"""TLS as soon as there is a certificate."""
+
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.gateway.conftest import ROOT, Gateway
+from tests.ports import free_port
+
+V2, V3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+
+
+def certificate(folder: Path) -> None:
+    subprocess.run([ROOT / "scripts" / "certificate", folder, "10.1.2.3"], check=True)
+
+
+@pytest.fixture
+def secure(make_gateway: Callable[..., Gateway], tmp_path: Path) -> Gateway:
+    certificate(tmp_path / "tls")
+    gateway = make_gateway(
+        tls_certificate=str(tmp_path / "tls" / "certificate.pem"),
+        tls_key=str(tmp_path / "tls" / "key.pem"),
+        tls_listen=f"127.0.0.1:{free_port()}",
+        internal_listen=f"127.0.0.1:{free_port()}",
+    )
+    return gateway.start()
+
+
+def served(gateway: Gateway) -> str:
+    """Return the certificate that the gateway shows now."""
+    host, port = gateway.settings["tls_listen"].split(":")
+    return ssl.get_server_certificate((host, int(port)))
+
+
+def context(gateway: Gateway, version: ssl.TLSVersion) -> ssl.SSLContext:
+    """Return a client that trusts the development certificate and checks its name."""
+    context = ssl.create_default_context(cafile=gateway.settings["tls_certificate"])
+    context.minimum_version = context.maximum_version = version
+    return context
+
+
+def wrap(
+    gateway: Gateway, context: ssl.SSLContext, session: ssl.SSLSession | None = None
+) -> ssl.SSLSocket:
+    host, port = gateway.settings["tls_listen"].split(":")
+    plain = socket.create_connection((host, int(port)), timeout=5)
+    return context.wrap_socket(plain, server_hostname="127.0.0.1", session=session)
+
+
+def ask(connection: ssl.SSLSocket) -> bytes:
+    connection.sendall(b"GET /newbeacondetect HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    received = b""
+    while more := connection.recv(4096):
+        received += more
+    return received
+
+
+@pytest.mark.parametrize("version", [V2, V3])
+def test_sessions_are_resumed(secure: Gateway, version: ssl.TLSVersion) -> None:
+    client = context(secure, version)
+    with wrap(secure, client) as first:
+        answer = ask(first)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert answer.count(b"Strict-Transport-Security: max-age=31536000\r\n") == 1
+        session = first.session
+    with wrap(secure, client, session) as second:
+        assert ask(second).startswith(b"HTTP/1.1 200")
+        assert second.session_reused
+
+
+def test_older_versions_are_refused(secure: Gateway) -> None:
+    port = secure.settings["tls_listen"].split(":")[1]
+    command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-tls1_1"]
+    command += ["-cipher", "ALL:@SECLEVEL=0"]
+    done = subprocess.run(command, input=b"", capture_output=True, check=False)
+    assert b"protocol version" in done.stderr
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_plain_port_only_redirects(secure: Gateway, method: str) -> None:
+    port = secure.settings["tls_listen"].split(":")[1]
+    answer = secure.request(method, "/newbeacondetect?a=1", allow_redirects=False)
+    assert answer.status_code == 308
+    assert answer.headers["Location"] == f"https://127.0.0.1:{port}/newbeacondetect?a=1"
+    standard = secure.request("GET", "/x", allow_redirects=False, headers={"Host": "w.example"})
+    assert standard.headers["Location"] == "https://w.example/x"
+    assert "Strict-Transport-Security" not in answer.headers
+    assert secure.ingest[0].requests == secure.ingest[1].requests == []
+    assert secure.request("GET", "/healthz", allow_redirects=False).status_code == 200
+    on_tls_port = requests.get(f"http://127.0.0.1:{port}/y", allow_redirects=False, timeout=5)
+    assert on_tls_port.headers["Location"] == f"https://127.0.0.1:{port}/y"
+
+
+def test_the_monitoring_service_has_a_plain_way_in(secure: Gateway) -> None:
+    url = f"http://{secure.settings['internal_listen']}/retrieveformonitoring"
+    assert requests.get(url, timeout=5).text == "ok"
+
+
+def test_a_renewed_certificate_is_loaded(secure: Gateway) -> None:
+    old = served(secure)
+    folder = Path(secure.settings["tls_key"]).parent
+    (folder / "key.pem").unlink()
+    certificate(folder)
+    deadline = time.monotonic() + 10
+    while served(secure) == old:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_the_script_keeps_a_key_that_is_there(secure: Gateway) -> None:
+    key = Path(secure.settings["tls_key"])
+    assert key.stat().st_mode & 0o077 == 0
+    again = subprocess.run(
+        [ROOT / "scripts" / "certificate", key.parent], capture_output=True, check=False
+    )
+    assert again.returncode == 1
+    assert b"is there already" in again.stderr

@@ -1,0 +1,17 @@
+"""Settings come from the environment and say what is wrong with them."""
+
+import pytest
+
+from ingest.config import Config
+
+
+def test_defaults_and_environment() -> None:
+    assert Config.from_environment({}) == Config()
+    given = {"MONGODB_TIMEOUT_MS": "900", "MONGODB_URI": "mongodb://mongos-1/", "OTHER": "x"}
+    expected = Config(mongodb_timeout_ms=900, mongodb_uri="mongodb://mongos-1/")
+    assert Config.from_environment(given) == expected
+
+
+def test_a_bad_number_is_named() -> None:
+    with pytest.raises(ValueError, match="MONGODB_TIMEOUT_MS must be a whole number, not '2s'"):
+        Config.from_environment({"MONGODB_TIMEOUT_MS": "2s"})

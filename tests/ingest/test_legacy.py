@@ -1,0 +1,162 @@
+"""The legacy contract, on a real mongod."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from pymongo.database import Database
+
+MAC = "C2:A6:28:38:4B:08"
+AT = {"beacon_address": MAC}
+GOOD = {"user_address": "0", "beacon_address": MAC, "rssi": "-20"}
+Documents = Database[dict[str, Any]]
+
+
+def history(
+    client: FlaskClient, staff_id: object = 0, start: int = 0, end: int = 4102444800
+) -> Any:
+    query = {"staff_id": staff_id, "start_time": start, "end_time": end}
+    answer = client.get("/extractbeacon", query_string=query)
+    assert answer.status_code == 200
+    return answer.get_json()["location"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"method": "GET", "query_string": GOOD},
+        {"method": "POST", "query_string": GOOD},
+        {"method": "POST", "data": GOOD},
+        {"method": "POST", "data": GOOD, "content_type": "multipart/form-data"},
+        {"method": "POST", "json": GOOD},
+        {"method": "POST", "json": {"user_address": 0, "rssi": -20, "beacon_address": MAC.lower()}},
+        {
+            "method": "POST",
+            "json": {"rssi": -20},
+            "query_string": {"user_address": 0, "beacon_address": MAC},
+        },
+    ],
+)
+def test_a_detection_comes_in_any_dress(
+    client: FlaskClient, database: Documents, request_: dict[str, Any]
+) -> None:
+    answer = client.open("/newbeacondetect", **request_)
+    assert (answer.status_code, answer.text) == (200, "New Beacon Detection Added")
+    assert answer.headers.getlist("Access-Control-Allow-Origin") == ["*"]
+    stored = database["staff"].find_one({}, {"_id": 0, "timestamp": 0, "received_at": 0})
+    known = {"staff_id": 0, "mac": MAC.replace(":", ""), "rssi": -20}
+    assert stored == known | {"level": "4", "location": "Lobby B"}
+
+
+def test_server_time_is_used_and_the_receive_time_kept(
+    client: FlaskClient, database: Documents
+) -> None:
+    before = int(time.time())
+    client.get("/newbeacondetect", query_string=GOOD)
+    client.get("/newbeacondetect", query_string=GOOD | {"timestamp": "1600000000"})
+    by_server, by_device = database["staff"].find().sort("timestamp", -1)
+    assert before <= by_server["timestamp"] <= time.time()
+    assert by_device["timestamp"] == 1600000000
+    assert abs((by_device["received_at"] - by_server["received_at"]).total_seconds()) < 60
+
+
+def test_unknown_beacon_is_stored_all_the_same(client: FlaskClient) -> None:
+    client.get("/newbeacondetect", query_string=GOOD | {"beacon_address": "FFFFFFFFFFFF"})
+    (found,) = history(client)
+    assert (found["level"], found["location"]) == ("unknown", "unknown")
+
+
+def test_history_is_newest_first_inclusive_and_whole(client: FlaskClient) -> None:
+    for timestamp in (105, 101, 103, 102, 104):
+        client.get("/newbeacondetect", query_string=GOOD | {"timestamp": timestamp})
+    client.get("/newbeacondetect", query_string=GOOD | {"timestamp": 103, "user_address": "1"})
+    assert [found["timestamp"] for found in history(client)] == [105, 104, 103, 102, 101]
+    assert [found["timestamp"] for found in history(client, start=102, end=104)] == [104, 103, 102]
+    assert history(client, start=106) == []
+
+
+def test_answers_byte_for_byte(client: FlaskClient) -> None:
+    now = int(time.time())
+    client.get("/newbeacondetect", query_string=GOOD | {"timestamp": now})
+    answer = client.get("/extractbeacon?staff_id=0&start_time=0&end_time=4102444800")
+    assert answer.content_type == "application/json"
+    assert (
+        answer.text == f'{{"location":[{{"level":"4","location":"Lobby B","timestamp":{now}}}]}}\n'
+    )
+    assert client.get("/retrieveformonitoring").text == (
+        f'{{"location":[{{"staff_id":0,"level":"4","location":"Lobby B","timestamp":{now},'
+        '"rssi":-20,"mac":"C2A628384B08"}]}\n'
+    )
+
+
+def test_monitoring_holds_everybody_of_the_last_15_minutes(client: FlaskClient) -> None:
+    now = int(time.time())
+    for staff_id, age in ((1, 890), (2, 5), (2, 10), ("SDA-1", 300), (3, 910)):
+        moment = {"user_address": staff_id, "timestamp": now - age}
+        client.get("/newbeacondetect", query_string=GOOD | moment)
+    heard = client.post("/retrieveformonitoring").get_json()["location"]
+    assert [found["staff_id"] for found in heard] == [2, 2, "SDA-1", 1]
+
+
+def test_a_number_and_its_text_are_the_same_person(client: FlaskClient) -> None:
+    client.post("/newbeacondetect", json=GOOD | {"user_address": 7})
+    client.post("/newbeacondetect", json=GOOD | {"user_address": "7"})
+    assert len(history(client, "7")) == 2
+
+
+@pytest.mark.parametrize("name", ["user_address", "beacon_address", "rssi"])
+@pytest.mark.parametrize("dress", ["query_string", "data", "json"])
+def test_a_missing_parameter_is_named(client: FlaskClient, name: str, dress: str) -> None:
+    rest: Any = {key: value for key, value in GOOD.items() if key != name}
+    kind: Any = {dress: rest}
+    answer = client.post("/newbeacondetect", **kind)
+    assert answer.status_code == 400
+    assert answer.get_json() == {"error": f"{name}: is missing", "parameter": name}
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"{", "application/json"),
+        (b"[1]", "application/json"),
+        (b'"text"', "application/json"),
+        (b"\xff\xfe\x00", "application/json"),
+        (b"[" * 100_000, "application/json"),
+        (b'{"rssi":' + b"9" * 5000 + b"}", "application/json"),
+    ],
+)
+def test_a_bad_body_is_named(client: FlaskClient, body: bytes, kind: str) -> None:
+    answer = client.post("/newbeacondetect", data=body, content_type=kind)
+    assert (answer.status_code, answer.get_json()["parameter"]) == (400, "body")
+
+
+def test_an_operator_object_is_data_and_refused(client: FlaskClient, database: Documents) -> None:
+    for name in ("user_address", "beacon_address", "rssi", "timestamp", "event_id"):
+        answer = client.post("/newbeacondetect", json=GOOD | {name: {"$gt": ""}})
+        assert (answer.status_code, answer.get_json()["parameter"]) == (400, name)
+    bounds = {"start_time": 0, "end_time": 1}
+    answer = client.post("/extractbeacon", json={"staff_id": {"$ne": None}} | bounds)
+    assert (answer.status_code, answer.get_json()["parameter"]) == (400, "staff_id")
+    assert database["staff"].count_documents({}) == 0
+
+
+def test_a_huge_body_is_refused(client: FlaskClient) -> None:
+    answer = client.post("/newbeacondetect", json={"user_address": "x" * 2**20})
+    assert (answer.status_code, answer.get_json()["parameter"]) == (413, "body")
+
+
+def test_unknown_addresses_answer_json(client: FlaskClient) -> None:
+    assert json.loads(client.get("/nothing").text) == {"error": "not found"}
+    assert client.delete("/newbeacondetect").get_json() == {"error": "method not allowed"}
+
+
+def test_asking_for_the_head_stores_nothing(client: FlaskClient, database: Documents) -> None:
+    assert client.head("/newbeacondetect", query_string=GOOD).status_code == 405
+    assert database["staff"].count_documents({}) == 0
+
+
+def test_an_empty_query_parameter_hides_nothing(client: FlaskClient) -> None:
+    assert client.post("/newbeacondetect?rssi=&timestamp=", data=GOOD).status_code == 200

@@ -1,0 +1,156 @@
+"""What becomes of detections when MongoDB dies, freezes and comes back."""
+
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from pymongo import MongoClient
+
+from ingest import create_app
+from ingest.config import Config
+from ingest.store import Store
+from mongo import topology
+from tests.cluster import Cluster
+
+GOOD = {"user_address": "0", "beacon_address": "C2A628384B08", "rssi": "-20"}
+SENDERS = 8
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, root: Path) -> Iterator[Cluster]:
+    cluster = Cluster(topology.load(topology.EMBEDDED), tmp_path / "mongod")
+    cluster.start()
+    try:
+        cluster.bootstrap(root / "mongo" / "directory.csv")
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def service(cluster: Cluster, **more: Any) -> Flask:
+    spool = str(cluster.folder.parent / "spool.db")
+    config = Config(mongodb_uri=cluster.uri(), mongodb_timeout_ms=1000, spool_file=spool, **more)
+    return create_app(config)
+
+
+def stored(cluster: Cluster) -> list[dict[str, Any]]:
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        return list(client["ICT3102"]["staff"].find())
+
+
+def drained(app: Flask, seconds: float = 20) -> None:
+    store: Store = app.extensions["store"]
+    deadline = time.monotonic() + seconds
+    while store.recorder.queued or store.recorder.away:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+class Senders:
+    """Clients that send all the time and note which events were acknowledged, and how."""
+
+    def __init__(self, app: Flask) -> None:
+        self._app = app
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(n,)) for n in range(SENDERS)]
+        self.answers: list[tuple[str, int]] = []
+        self.longest_seconds = 0.0
+
+    def _run(self, number: int) -> None:
+        client = self._app.test_client()
+        while not self._stop.is_set():
+            event = uuid.uuid4().hex
+            began = time.monotonic()
+            body = GOOD | {"user_address": number, "event_id": event}
+            status = client.post("/newbeacondetect", json=body).status_code
+            self.longest_seconds = max(self.longest_seconds, time.monotonic() - began)
+            self.answers.append((event, status))
+            time.sleep(0.005)
+
+    def __enter__(self) -> "Senders":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def test_each_sender_learns_what_became_of_its_own(client: FlaskClient) -> None:
+    outcomes: list[str] = []
+
+    def send(event: str) -> None:
+        answer = client.application.test_client().post(
+            "/newbeacondetect", json=GOOD | {"event_id": event}
+        )
+        outcomes.append(answer.headers["X-Detection"])
+
+    threads = [threading.Thread(target=send, args=(f"e{n % 10}",)) for n in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["duplicate"] * 30 + ["stored"] * 10
+
+
+@pytest.mark.parametrize("how", ["killed", "frozen"])
+def test_an_outage_loses_and_doubles_nothing(cluster: Cluster, how: str) -> None:
+    app = service(cluster)
+    with Senders(app) as senders:
+        time.sleep(0.5)
+        if how == "killed":
+            cluster.kill("mongod")
+        else:
+            cluster.send_signal("mongod", signal.SIGSTOP)
+        time.sleep(3)
+        began = time.monotonic()
+        answer = app.test_client().get("/extractbeacon?staff_id=0&start_time=0&end_time=1")
+        assert (answer.status_code, time.monotonic() - began < 1) == (503, True)
+        if how == "killed":
+            cluster.start()
+        else:
+            cluster.send_signal("mongod", signal.SIGCONT)
+        time.sleep(1)
+    assert {status for _, status in senders.answers} == {200, 202}
+    assert senders.longest_seconds < 2.5
+    drained(app)
+    assert len(stored(cluster)) == len(senders.answers)
+    app.extensions["store"].client.close()
+
+
+def test_a_restarted_service_drains_its_spool_and_finds_the_places(cluster: Cluster) -> None:
+    cluster.kill("mongod")
+    app = service(cluster)  # it has never seen the directory
+    for number in range(20):
+        body = GOOD | {"user_address": number, "event_id": "x"}
+        assert app.test_client().post("/newbeacondetect", json=body).status_code == 202
+    app.extensions["store"].client.close()  # as good as dead: its spool cannot drain any more
+    cluster.start()
+    again = service(cluster)
+    drained(again)
+    assert {one["location"] for one in stored(cluster)} == {"Team 6 Beacon 1"}
+    assert len(stored(cluster)) == 20
+    again.extensions["store"].client.close()
+
+
+def test_a_full_spool_asks_the_phone_to_keep_it(cluster: Cluster) -> None:
+    app = service(cluster, spool_max_detections=3)
+    cluster.kill("mongod")
+    client = app.test_client()
+    answers = [client.post("/newbeacondetect", json=GOOD | {"timestamp": n}) for n in range(5)]
+    assert [answer.status_code for answer in answers] == [202, 202, 202, 503, 503]
+    assert answers[4].headers["Retry-After"] == "2"
+    cluster.start()
+    drained(app)
+    assert client.post("/newbeacondetect", json=GOOD).status_code == 200
+    assert len(stored(cluster)) == 4
+    app.extensions["store"].client.close()

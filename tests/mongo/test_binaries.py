@@ -1,0 +1,32 @@
+"""Where the MongoDB binaries come from."""
+
+from pathlib import Path
+
+import pytest
+
+from mongo import binaries
+from mongo.binaries import NoMongod, find_binaries
+
+
+def test_the_named_folder_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MONGODB_BIN", str(tmp_path))
+    with pytest.raises(NoMongod, match="there is no program mongod in it"):
+        find_binaries()
+    (tmp_path / "mongod").touch(mode=0o755)
+    assert find_binaries() == tmp_path
+    with pytest.raises(NoMongod, match="there is no program mongos in it"):
+        find_binaries(sharded=True)
+    (tmp_path / "mongos").touch(mode=0o755)
+    assert find_binaries(sharded=True) == tmp_path
+
+
+def test_path_comes_before_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mongod").touch(mode=0o755)
+    monkeypatch.delenv("MONGODB_BIN", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_binaries() == tmp_path
+    monkeypatch.setattr(binaries, "FETCHED", tmp_path / "fetched")
+    with pytest.raises(NoMongod, match="run mongo/fetch-emulated, or set MONGODB_BIN"):
+        find_binaries(sharded=True)
+    (tmp_path / "fetched").mkdir()
+    assert find_binaries(sharded=True) == tmp_path / "fetched"

@@ -1,0 +1,165 @@
+"""The bootstrap on one real replica set: it converges, and lets nobody in who does not belong."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pymongo import MongoClient
+from pymongo.errors import OperationFailure
+
+from ingest.detections import Detections
+from mongo import secrets, topology
+from mongo.bootstrap import INDEXES
+from mongo.progress import NotInTimeError
+from mongo.topology import ReplicaSet, Topology
+from tests.cluster import Client, Cluster
+
+SINGLE = topology.load(topology.EMBEDDED)
+TRIPLE = Topology(ReplicaSet("embedded", ("mongod:1", "mongod-2:1", "mongod-3:1")), None, (), ())
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    cluster = Cluster(SINGLE, tmp_path)
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+def test_run_again_it_says_nothing(cluster: Cluster, root: Path) -> None:
+    beacons = root / "mongo" / "directory.csv"
+    said = cluster.bootstrap(beacons)
+    assert said == [
+        "replica set embedded: initiated, 1 members",
+        "user admin of admin: created",
+        "user waymark of ICT3102: created",
+        "directory of beacons: 57 added, 0 changed, 0 unchanged",
+    ]
+    assert cluster.bootstrap(beacons) == []
+
+
+def test_killed_after_each_step_it_goes_on(cluster: Cluster, root: Path) -> None:
+    topology_file = cluster.folder / "topology.toml"
+    topology_file.write_text(topology.EMBEDDED.read_text())
+    options = ["--topology", topology_file, "--secrets", cluster.folder / "secrets"]
+    options += ["--directory", root / "mongo" / "directory.csv"]
+    options += ["--local-port", cluster.first_port]
+    command = [sys.executable, "-m", "mongo.bootstrap", *map(str, options)]
+    killed = 0
+    while True:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+            assert process.stdout
+            first = process.stdout.readline()
+            process.kill()
+        if first == "the cluster is as configured\n":
+            break
+        killed += 1
+    assert killed >= 3
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        assert client["ICT3102"]["beacons"].count_documents({}) == 57
+
+
+def test_lost_passwords_are_set_anew(cluster: Cluster) -> None:
+    cluster.bootstrap()
+    for name in (secrets.APP_PASSWORD, secrets.ADMIN_PASSWORD):
+        (cluster.folder / "secrets" / name).unlink()
+    assert set(secrets.ensure(cluster.folder / "secrets")) == {"app_password", "admin_password"}
+    cluster.secrets = secrets.Secrets.read(cluster.folder / "secrets")
+    assert cluster.bootstrap() == []
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        client["ICT3102"]["staff"].find_one()
+
+
+def refused(client: Client, database: str, command: str, value: object = 1) -> bool:
+    try:
+        client[database].command(command, value)
+    except OperationFailure as error:
+        return error.code in (13, 18)
+    return False
+
+
+def test_who_may_do_what(cluster: Cluster) -> None:
+    anybody = f"mongodb://{cluster.local.users_set.members[0]}/?directConnection=true"
+    with MongoClient[dict[str, Any]](anybody) as client:
+        # Before there is any user as well: the localhost exception is off.
+        for command in ("listDatabases", "replSetGetStatus", "shutdown"):
+            assert refused(client, "admin", command)
+        with pytest.raises(OperationFailure, match="requires authentication"):
+            client.admin.command("createUser", "root", pwd="x", roles=["root"])
+    cluster.bootstrap()
+    with MongoClient[dict[str, Any]](anybody) as client:
+        assert refused(client, "ICT3102", "find", "staff")
+        assert refused(client, "ICT3102", "insert", "staff")
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        client["ICT3102"]["staff"].insert_one({"staff_id": 1})
+        assert refused(client, "config", "find", "system.sessions")
+        assert refused(client, "admin", "replSetGetStatus")
+        assert refused(client, "ICT3102", "dropUser", "waymark")
+        assert refused(client, "admin", "shutdown")
+    with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
+        client["ICT3102"]["staff"].find_one()
+        assert refused(client, "other", "find", "anything")
+
+
+def test_its_indexes_are_the_services_own(mongod: str) -> None:
+    with MongoClient[dict[str, Any]](mongod) as client:
+        staff = client["ICT3102"]["staff"]
+        staff.drop_indexes()
+        Detections(staff).ensure_indexes()
+        made = [list(index["key"]) for index in staff.index_information().values()]
+    assert sorted(map(str, made)) == sorted(map(str, [[("_id", 1)], *INDEXES]))
+
+
+def test_data_follow_to_another_port(tmp_path: Path) -> None:
+    cluster = Cluster(SINGLE, tmp_path)
+    cluster.start()
+    try:
+        cluster.bootstrap()
+        cluster.kill("mongod")
+        cluster.first_port += 50
+        cluster.start()
+        (said,) = cluster.bootstrap()
+        assert said.startswith("replica set embedded: moved here from 127.0.0.1:")
+        with MongoClient[dict[str, Any]](cluster.uri()) as client:
+            client["ICT3102"]["staff"].insert_one({"staff_id": 1})
+    finally:
+        cluster.stop()
+
+
+def test_one_member_grows_to_three(cluster: Cluster) -> None:
+    cluster.bootstrap()
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        client["ICT3102"]["staff"].insert_many({"staff_id": n} for n in range(1000))
+    cluster.named = TRIPLE
+    cluster.start()
+    said = cluster.bootstrap()
+    assert [line.split(": added")[0] for line in said] == ["replica set embedded"] * 2
+    assert cluster.bootstrap() == []
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        staff = client["ICT3102"]["staff"].with_options()
+        staff.database.get_collection("staff").insert_one({"staff_id": -1})
+        assert staff.count_documents({}) == 1001
+
+
+def test_what_is_missing_is_named_at_the_deadline(tmp_path: Path) -> None:
+    cluster = Cluster(SINGLE, tmp_path)  # never started
+    with pytest.raises(NotInTimeError, match=r"after 1 s still no answer from 127\.0\.0\.1:"):
+        cluster.bootstrap(deadline_seconds=1)
+
+
+def test_secrets_are_made_once_and_never_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "secrets"
+    assert secrets.ensure(folder) == ["keyfile", "admin_password", "app_password"]
+    made = secrets.Secrets.read(folder)
+    assert secrets.ensure(folder) == []
+    assert secrets.Secrets.read(folder) == made
+    assert len(set(made)) == 3
+    assert [file.stat().st_mode & 0o777 for file in folder.iterdir()] == [0o400] * 3
+    assert made.app_password not in repr(made)
+    done = subprocess.run(
+        [sys.executable, "-m", "mongo.secrets", str(folder)], capture_output=True, check=True
+    )
+    assert not any(secret.encode() in done.stdout + done.stderr for secret in made)

@@ -1,0 +1,123 @@
+"""The real MongoDB 7.0.11 that machines without one fetch, emulated on x86-64."""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pymongo import MongoClient
+from pymongo.errors import PyMongoError
+
+from tests.ports import free_port
+
+SMALL = ["--wiredTigerCacheSizeGB", "0.25", "--oplogSize", "16"]
+# A mongos that is asked to end waits 15 s for its clients to leave.
+QUICK_END = ["--setParameter", "mongosShutdownTimeoutMillisForSignaledShutdown=0"]
+Client = MongoClient[dict[str, Any]]
+
+
+def fetch(root: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [str(root / "mongo" / "fetch-emulated"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def folder(root: Path) -> Path:
+    done = fetch(root)
+    assert done.returncode == 0, done.stderr
+    return Path(done.stdout.splitlines()[-1])
+
+
+def test_a_finished_folder_is_taken_at_once(root: Path, folder: Path) -> None:
+    began = time.monotonic()
+    assert fetch(root, folder).stdout == f"{folder}\n"
+    assert time.monotonic() - began < 0.3
+
+
+def test_a_folder_of_somebody_else_is_left_alone(root: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "file").touch()
+    done = fetch(root, theirs)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"{theirs} exists and is not ours: name another folder\n"
+    assert [file.name for file in tmp_path.rglob("*")] == ["theirs", "file"]
+
+
+@pytest.mark.parametrize("program", ["mongod", "mongos"])
+def test_a_copy_runs_from_anywhere(folder: Path, tmp_path: Path, program: str) -> None:
+    copy = tmp_path / "a copy"
+    shutil.copytree(folder, copy)
+    link = tmp_path / program
+    link.symlink_to(copy / program)
+    shown = subprocess.run([link, "--version"], cwd="/", capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith(f"{program.replace('mongod', 'db')} version v7.0.11\n")
+
+
+class Server:
+    """One mongod or mongos of the folder."""
+
+    def __init__(self, program: Path, data: Path, *arguments: str) -> None:
+        data.mkdir()
+        self.address = f"127.0.0.1:{free_port()}"
+        self.log = data / "log"
+        place = ["--bind_ip", "127.0.0.1", "--port", self.address.split(":")[1]]
+        command = [str(program), *place, "--logpath", str(self.log), "--nounixsocket", *arguments]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+
+    def until(self, action: Callable[[Client], Any]) -> Any:
+        """Return what the action answers as soon as it answers anything."""
+        deadline = time.monotonic() + 30
+        with Client(self.address, directConnection=True, serverSelectionTimeoutMS=200) as client:
+            while True:
+                wrong = "not yet"
+                try:
+                    if answer := action(client):
+                        return answer
+                except PyMongoError as error:
+                    wrong = str(error)
+                assert self.process.poll() is None, self.log.read_text()[-2000:]
+                assert time.monotonic() < deadline, wrong
+                time.sleep(0.1)
+
+    def initiate(self, name: str) -> None:
+        members = [{"_id": 0, "host": self.address}]
+        document = {"_id": name, "members": members}
+        self.until(lambda client: client.admin.command("replSetInitiate", document))
+        self.until(lambda client: client.admin.command("hello")["isWritablePrimary"])
+
+
+@pytest.fixture
+def start(folder: Path, tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    servers: list[Server] = []
+
+    def mongod_or_mongos(program: str, name: str, *arguments: str) -> Server:
+        data = tmp_path / name
+        place = ["--dbpath", str(data), *SMALL] if program == "mongod" else []
+        servers.append(Server(folder / program, data, *place, *arguments))
+        return servers[-1]
+
+    yield mongod_or_mongos
+    for server in servers:
+        server.process.kill()
+        server.process.wait()
+
+
+def test_a_sharded_cluster_comes_up(start: Callable[..., Server]) -> None:
+    config = start("mongod", "config", "--configsvr", "--replSet", "config")
+    shard = start("mongod", "shard", "--shardsvr", "--replSet", "shard")
+    config.initiate("config")
+    mongos = start("mongos", "mongos", "--configdb", f"config/{config.address}", *QUICK_END)
+    shard.initiate("shard")
+    mongos.until(lambda client: client.admin.command("addShard", f"shard/{shard.address}"))
+    mongos.until(lambda client: client["ICT3102"]["staff"].insert_one({"staff_id": 14}))
+    found = shard.until(lambda client: client["ICT3102"]["staff"].find_one({}, {"_id": 0}))
+    assert found == {"staff_id": 14}
+    for server in (config, shard, mongos):
+        # The pid is the server's own, not a shell's: the signal ends it in good order.
+        assert b"/arm64/mongo" in Path(f"/proc/{server.process.pid}/cmdline").read_bytes()
+    mongos.process.terminate()
+    assert mongos.process.wait(timeout=20) == 0

@@ -1,0 +1,223 @@
+"""A real sharded cluster: where queries go, where staff lie, how it grows, who gets in."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bson import MinKey
+from pymongo import MongoClient, monitoring
+from pymongo.errors import OperationFailure
+from pymongo.monitoring import CommandListener, CommandStartedEvent
+
+from ingest import create_app
+from mongo import clients, topology
+from mongo.topology import ReplicaSet, Topology
+from tests.cluster import Cluster
+
+NAMED = topology.load(topology.SHARDED)
+MAC = "C2A628384B08"
+ADDED = "New Beacon Detection Added"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Cluster]:
+    cluster = Cluster(NAMED, tmp_path_factory.mktemp("sharded"))
+    cluster.start()
+    try:
+        cluster.bootstrap(root / "mongo" / "directory.csv")
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def staff(cluster: Cluster) -> Iterator[Any]:
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        client["ICT3102"]["staff"].delete_many({})
+        yield client["ICT3102"]["staff"]
+
+
+def by_shard(cluster: Cluster) -> dict[str, int]:
+    """Count the detections on each shard, asked directly."""
+    counts = {}
+    for shard in cluster.local.shards:
+        with clients.as_system(shard.members[0], cluster.secrets) as client:
+            counts[shard.name] = client["ICT3102"]["staff"].count_documents({})
+    return counts
+
+
+def test_run_again_it_says_nothing(cluster: Cluster, root: Path) -> None:
+    assert cluster.bootstrap(root / "mongo" / "directory.csv") == []
+
+
+def test_where_queries_go(staff: Any) -> None:
+    staff.insert_many({"staff_id": n, "timestamp": n, "level": "1"} for n in range(20))
+    extract = {"staff_id": 7, "timestamp": {"$gte": 0, "$lte": 9}}
+    plan = staff.find(extract).sort("timestamp", -1).explain()["queryPlanner"]["winningPlan"]
+    assert (plan["stage"], len(plan["shards"])) == ("SINGLE_SHARD", 1)
+    assert "IXSCAN" in str(plan)
+    recent = {"timestamp": {"$gte": 5}}
+    plan = staff.find(recent).sort("timestamp", -1).explain()["queryPlanner"]["winningPlan"]
+    assert (plan["stage"], len(plan["shards"])) == ("SHARD_MERGE_SORT", 2)
+
+
+class Commands(CommandListener):
+    """Notes which collection each command reads."""
+
+    def __init__(self) -> None:
+        self.finds: list[str] = []
+
+    def started(self, event: CommandStartedEvent) -> None:
+        if event.command_name == "find":
+            self.finds.append(event.command["find"])
+
+    def succeeded(self, event: object) -> None:
+        pass
+
+    failed = succeeded
+
+
+def test_a_beacon_is_looked_up_in_memory(cluster: Cluster, staff: Any) -> None:
+    commands = Commands()
+    monitoring.register(commands)  # for clients made from here on
+    app = create_app(cluster.service())
+    client = app.test_client()
+    query = {"user_address": 1, "beacon_address": MAC, "rssi": -20}
+    for _ in range(5):
+        assert client.get("/newbeacondetect", query_string=query).status_code == 200
+    assert commands.finds == ["beacons"]
+    assert staff.count_documents({"location": "Team 6 Beacon 1"}) == 5
+    app.extensions["store"].client.close()
+
+
+def test_an_event_repeated_over_the_other_router_is_stored_once(
+    cluster: Cluster, staff: Any
+) -> None:
+    body = {"user_address": 3, "beacon_address": MAC, "rssi": -20, "event_id": "e1"}
+    for router in (0, 1):
+        app = create_app(cluster.service(router))
+        assert app.test_client().post("/newbeacondetect", json=body).status_code == 200
+        app.extensions["store"].client.close()
+    assert staff.count_documents({}) == 1
+
+
+@pytest.mark.parametrize(
+    ("ids", "split"),
+    [
+        ([0, 1, 2, 3, 4], (1, 4)),  # the source system's 20 % / 80 %
+        ([0, 11, 12, 30, 40], (4, 1)),
+        ([*range(14)], (5, 9)),
+        ([*range(50)], (18, 32)),
+        ([str(n) for n in range(50)], (31, 19)),
+        ([f"SDA-{n:03}" for n in range(1, 15)], (6, 8)),
+        ([f"SDA-{n:03}" for n in range(1, 51)], (29, 21)),
+    ],
+)
+def test_where_staff_lie(
+    cluster: Cluster, staff: Any, ids: list[object], split: tuple[int, int]
+) -> None:
+    """The table of ARCHITECTURE.md; the shard with the low hashes first."""
+    staff.insert_many({"staff_id": staff_id} for staff_id in ids)
+    with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
+        (lowest,) = client["config"]["chunks"].find({"min": {"staff_id": MinKey()}})
+    counts = by_shard(cluster)
+    low = counts.pop(lowest["shard"])
+    assert (low, *counts.values()) == split
+
+
+@pytest.mark.parametrize("kind", ["router", "config", "shard"])
+def test_nobody_in_who_does_not_belong(cluster: Cluster, kind: str) -> None:
+    local = cluster.local
+    assert local.config
+    addresses = {
+        "router": local.routers,
+        "config": local.config.members,
+        "shard": [shard.members[0] for shard in local.shards],
+    }
+    for address in addresses[kind]:
+        with MongoClient[dict[str, Any]](f"mongodb://{address}/?directConnection=true") as client:
+            for database, command in (("ICT3102", "find"), ("admin", "listDatabases")):
+                with pytest.raises(OperationFailure, match="requires authentication"):
+                    client[database].command(command, "staff" if command == "find" else 1)
+            with pytest.raises(OperationFailure, match="requires authentication"):
+                client.admin.command("createUser", "root", pwd="x", roles=["root"])
+
+
+class Phone(threading.Thread):
+    """Posts detections of 50 staff members, each until it is confirmed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
+        self._app = create_app(cluster.service(timeout_ms=20_000))
+        self._stop_asked = threading.Event()
+        self.acknowledged = 0
+
+    def run(self) -> None:
+        client = self._app.test_client()
+        while not self._stop_asked.is_set():
+            event = f"live-{self.acknowledged}"
+            body = {"user_address": self.acknowledged % 50, "beacon_address": MAC, "rssi": -20}
+            while client.post("/newbeacondetect", json=body | {"event_id": event}).text != ADDED:
+                time.sleep(0.1)
+            self.acknowledged += 1
+
+    def finish(self) -> int:
+        self._stop_asked.set()
+        self.join()
+        while self._app.extensions["store"].recorder.queued:
+            time.sleep(0.1)
+        self._app.extensions["store"].client.close()
+        return self.acknowledged
+
+
+def test_a_third_shard_takes_its_part_while_detections_come_in(tmp_path: Path) -> None:
+    cluster = Cluster(NAMED, tmp_path)
+    cluster.start()
+    try:
+        cluster.bootstrap()
+        grown = (*NAMED.shards, ReplicaSet("shard3", ("shard3:27018",)))
+        with MongoClient[dict[str, Any]](cluster.uri()) as client:
+            staff = client["ICT3102"]["staff"]
+            staff.insert_many({"staff_id": n % 50, "timestamp": n} for n in range(1000))
+            phone = Phone(cluster)
+            phone.start()
+            cluster.named = Topology(None, NAMED.config, grown, NAMED.routers)
+            cluster.start("shard3")
+            said = cluster.bootstrap()
+            acknowledged = phone.finish()
+            assert "shard shard3: added" in said
+            assert any(line.startswith("collection ICT3102.staff: ") for line in said)
+            assert cluster.bootstrap() == []
+            # Counted through the router: a shard still holds what it gave away for 15 minutes.
+            assert acknowledged > 50
+            assert staff.count_documents({}) == 1000 + acknowledged
+        with clients.as_system(cluster.local.shards[2].members[0], cluster.secrets) as shard3:
+            assert len(shard3["ICT3102"]["staff"].distinct("staff_id")) == 23
+    finally:
+        cluster.stop()
+
+
+def test_killed_after_each_step_the_bootstrap_goes_on(tmp_path: Path, root: Path) -> None:
+    cluster = Cluster(NAMED, tmp_path)
+    cluster.start()
+    options = ["--topology", topology.SHARDED, "--secrets", tmp_path / "secrets"]
+    options += ["--local-port", cluster.first_port]
+    options += ["--directory", root / "mongo" / "directory.csv"]
+    command = [sys.executable, "-m", "mongo.bootstrap", *map(str, options)]
+    steps = []
+    try:
+        while "the cluster is as configured\n" not in steps:
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+                assert process.stdout
+                steps.append(process.stdout.readline())
+                process.kill()
+        assert len(steps) >= 8, steps
+        with MongoClient[dict[str, Any]](cluster.uri()) as client:
+            assert client["ICT3102"]["beacons"].count_documents({}) == 57
+    finally:
+        cluster.stop()

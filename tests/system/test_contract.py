@@ -1,0 +1,113 @@
+"""The legacy contract through the gateway of a running stack."""
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.system.conftest import Stack, eventually
+
+GOOD = {"user_address": "90", "beacon_address": "C2A628384B08", "rssi": "-20"}
+RANGE = {"staff_id": "90", "start_time": "0", "end_time": "4102444800"}
+
+
+def test_the_readmes_first_detection(stack: Stack) -> None:
+    url = "/newbeacondetect?user_address=0&beacon_address=C2A628384B08&rssi=-20"
+    before = int(time.time())
+    answer = stack.get(url)
+    assert (answer.status_code, answer.text) == (200, "New Beacon Detection Added")
+    newest = stack.history(0)[0]
+    assert newest["level"] == "unknown"
+    assert newest["location"] == "Team 6 Beacon 1"
+    assert newest["timestamp"] >= before
+    expected = {"staff_id": 0, "rssi": -20, "mac": "C2A628384B08"} | newest
+    # Pollers share an answer that is a few seconds old.
+    url = "/retrieveformonitoring"
+    eventually(lambda: expected in stack.get(url).json()["location"], 6)
+
+
+@pytest.mark.parametrize(
+    ("path", "good", "bad", "named"),
+    [
+        ("/newbeacondetect", GOOD, {"user_address": None}, "user_address"),
+        ("/newbeacondetect", GOOD, {"user_address": "a b"}, "user_address"),
+        ("/newbeacondetect", GOOD, {"user_address": "a\0b"}, "user_address"),
+        ("/newbeacondetect", GOOD, {"user_address": {"$gt": ""}}, "user_address"),
+        ("/newbeacondetect", GOOD, {"beacon_address": None}, "beacon_address"),
+        ("/newbeacondetect", GOOD, {"beacon_address": "C2A628384B"}, "beacon_address"),
+        ("/newbeacondetect", GOOD, {"beacon_address": {"$gt": ""}}, "beacon_address"),
+        ("/newbeacondetect", GOOD, {"rssi": None}, "rssi"),
+        ("/newbeacondetect", GOOD, {"rssi": "loud"}, "rssi"),
+        ("/newbeacondetect", GOOD, {"rssi": "-128"}, "rssi"),
+        ("/newbeacondetect", GOOD, {"rssi": "21"}, "rssi"),
+        ("/newbeacondetect", GOOD, {"timestamp": "-1"}, "timestamp"),
+        ("/newbeacondetect", GOOD, {"timestamp": "99999999999999999999"}, "timestamp"),
+        ("/newbeacondetect", GOOD, {"event_id": "a b"}, "event_id"),
+        ("/extractbeacon", RANGE, {"staff_id": None}, "staff_id"),
+        ("/extractbeacon", RANGE, {"staff_id": {"$ne": ""}}, "staff_id"),
+        ("/extractbeacon", RANGE, {"start_time": None}, "start_time"),
+        ("/extractbeacon", RANGE, {"start_time": "-1"}, "start_time"),
+        ("/extractbeacon", RANGE, {"start_time": "2", "end_time": "1"}, "start_time"),
+        ("/extractbeacon", RANGE, {"end_time": "now"}, "end_time"),
+        ("/extractbeacon", RANGE, {"end_time": "1e300"}, "end_time"),
+    ],
+)
+def test_bad_input_is_named(
+    stack: Stack, path: str, good: dict[str, str], bad: dict[str, Any], named: str
+) -> None:
+    values = {name: value for name, value in (good | bad).items() if value is not None}
+    dresses: list[dict[str, Any]] = [{"json": values}]
+    if not any(isinstance(value, dict) for value in values.values()):
+        dresses += [{"data": values}, {"params": values}]
+    for dress in dresses:
+        for method in ("GET", "POST") if "params" in dress else ("POST",):
+            answer = stack.session.request(method, stack.url + path, timeout=10, **dress)
+            assert (answer.status_code, answer.json()["parameter"]) == (400, named)
+            assert "Traceback" not in answer.text
+    assert stack.history(90) == []
+
+
+def test_a_ten_megabyte_body_names_the_body(stack: Stack) -> None:
+    answer = stack.session.post(f"{stack.url}/newbeacondetect", data=b"x" * 10_485_760, timeout=10)
+    assert (answer.status_code, answer.json()["error"]) == (413, "body: larger than 1 MiB")
+
+
+def test_a_long_address_line_is_not_an_error_of_ours(stack: Stack) -> None:
+    longest = "x" * 8100
+    assert stack.get(f"/newbeacondetect?user_address={longest}").status_code == 400
+    assert stack.get(f"/newbeacondetect?user_address={longest * 2}").status_code == 414
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Forwarded-Ssl": "on"},
+        {"X-Forwarded-Protocol": "ssl", "X-Forwarded-Proto": "https"},
+        {f"X-{number}": "x" for number in range(300)},
+        {"X-Long": "x" * 8180},
+    ],
+    ids=["ssl", "protocol", "many", "long"],
+)
+@pytest.mark.parametrize("path", ["/newbeacondetect", "/monitoring"])
+def test_headers_that_proxies_and_phones_add_do_no_harm(
+    stack: Stack, path: str, headers: dict[str, str]
+) -> None:
+    values = GOOD | {"user_address": "headers"}
+    url = stack.url + path
+    answer = stack.session.get(url, params=values, headers=headers, timeout=10)
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("path", ["/newbeacondetect", "/extractbeacon", "/retrieveformonitoring"])
+def test_any_origin_may_call(stack: Stack, path: str) -> None:
+    headers = {"Origin": "http://phone.example"}
+    answer = stack.session.get(f"{stack.url}{path}", headers=headers, timeout=10)
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"  # twice would read "*, *"
+
+
+def test_long_answers_are_compressed(stack: Stack) -> None:
+    for timestamp in range(1, 41):
+        assert stack.detect("zip", timestamp=timestamp).status_code == 200
+    answer = stack.get("/extractbeacon", staff_id="zip", start_time=0, end_time=100)
+    assert answer.headers["Content-Encoding"] == "gzip"
+    assert [found["timestamp"] for found in answer.json()["location"]] == [*range(40, 0, -1)]

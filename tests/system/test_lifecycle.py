@@ -1,0 +1,175 @@
+"""up, down and status, as a person uses them, and after every kind of sudden death."""
+
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.ports import free_port
+from tests.system.conftest import Stack, eventually, kill_tree
+
+PARTS = {"mongod", "ingest-1", "ingest-2", "monitoring", "gateway"}
+
+
+def left_of(stack: Stack) -> list[psutil.Process]:
+    """Return what still runs inside this stack's folder or names it."""
+    here = str(stack.data)
+    return [
+        process
+        for process in psutil.process_iter(["cwd", "cmdline"])
+        if any(
+            here in word for word in [process.info["cwd"] or "", *(process.info["cmdline"] or [])]
+        )
+    ]
+
+
+def test_a_life(fresh: Stack) -> None:
+    assert fresh.down().startswith("nothing was ever started")
+    said = fresh.up()
+    assert f"{fresh.url}/monitoring" in said
+    assert "57 added" in said
+    assert fresh.detect(90).status_code == 200
+    pids = fresh.pids()
+    assert set(pids) == PARTS
+
+    again = fresh.up()
+    assert again.count("running on 127.0.0.1") == len(PARTS)
+    assert fresh.pids() == pids
+    status = fresh.script("status")
+    assert status.returncode == 0, status.stdout
+    for column in ("part", "port", "memory", "health", "MiB", "ok"):
+        assert column in status.stdout
+
+    elsewhere = fresh.script("up", "--detach", "--port", free_port())
+    assert elsewhere.returncode == 1
+    assert elsewhere.stderr.count("\n") == 1
+    assert "./scripts/down first" in elsewhere.stderr
+
+    fresh.up("--demo")
+    assert set(fresh.pids()) == PARTS | {"demo"}
+
+    began = time.monotonic()
+    assert fresh.down() == "stopped"
+    assert time.monotonic() - began < 20
+    assert left_of(fresh) == []
+    assert fresh.down() == "nothing was running"
+    assert fresh.script("status").returncode == 1
+
+    began = time.monotonic()
+    assert "57 added" not in fresh.up()
+    assert time.monotonic() - began < 20
+    assert len(fresh.history(90)) == 1
+
+
+def test_a_folder_of_any_name(fresh: Stack) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # a short path, for the sake of the sockets
+        fresh.data = Path(folder) / "a %20%(x)s 'q' \"r\" #c ;d, $HOME {e} \\"
+        fresh.up()
+        assert fresh.script("status").returncode == 0
+        assert fresh.down() == "stopped"
+        assert left_of(fresh) == []
+
+
+def test_every_part_comes_back_after_kill_9(fresh: Stack) -> None:
+    fresh.up()
+    for sent, name in enumerate(sorted(PARTS), start=1):
+        assert fresh.detect(1, event_id=name).status_code == 200
+        kill_tree(fresh.pids()[name])
+        fresh.up()
+        assert fresh.script("status").returncode == 0
+        eventually(lambda: fresh.get("/retrieveformonitoring").status_code == 200, 25)
+        assert len(fresh.history(1)) == sent
+    # The masters alone: their orphaned workers must not keep the ports.
+    for name in ("ingest-1", "monitoring", "gateway"):
+        killed = fresh.pids()[name]
+        os.kill(killed, signal.SIGKILL)
+        eventually(lambda: fresh.pids().get(name, killed) != killed, 30)  # noqa: B023
+        eventually(lambda: fresh.script("status").returncode == 0, 30)
+    assert len(fresh.history(1)) == len(PARTS)
+
+
+def test_nothing_outlives_a_killed_supervisor(fresh: Stack) -> None:
+    fresh.up("--demo")
+    assert fresh.detect(99).status_code == 200
+    os.kill(fresh.supervisor_pid(), signal.SIGKILL)
+    fresh.up()
+    assert len(fresh.history(99)) == 1
+    os.kill(fresh.supervisor_pid(), signal.SIGKILL)
+    assert fresh.down() in ("stopped", "nothing was running")
+    assert left_of(fresh) == []
+
+
+def test_ctrl_c_stops_a_stack_in_the_foreground(fresh: Stack) -> None:
+    command = [f"{fresh.root}/scripts/up", "--port", str(fresh.port), "--data", str(fresh.data)]
+    with subprocess.Popen(command, env=fresh.environment, stdout=subprocess.PIPE, text=True) as up:
+        assert up.stdout
+        assert any("Ctrl-C" in line for line in up.stdout)
+        assert fresh.get("/healthz").status_code == 200
+        up.send_signal(signal.SIGINT)
+        assert up.wait(30) == 0
+    assert left_of(fresh) == []
+
+
+def test_a_taken_port_is_named_and_nothing_stays(fresh: Stack) -> None:
+    taken = int(fresh.environment["WAYMARK_MONITORING_PORT"])
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", taken))
+        other.listen()
+        failed = fresh.script("up", "--detach", "--port", fresh.port)
+        assert failed.returncode == 1
+        line = failed.stderr.strip()
+        assert line.startswith(f"up: monitoring needs port {taken}, which is taken by ")
+        assert "\n" not in line
+        assert str(os.getpid()) in line
+        assert left_of(fresh) == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("WAYMARK_MONGOD_PORT", "70000", "70000 is no port"),
+        ("WAYMARK_MONITORING_PORT", "web", "is not a number"),
+        ("WAYMARK_INGEST_PORTS", "", "names no port"),
+        ("WAYMARK_INGEST_PORTS", "5001 5001", "port 5001 is given to two parts"),
+    ],
+)
+def test_impossible_ports_are_named(fresh: Stack, variable: str, value: str, said: str) -> None:
+    fresh.environment[variable] = value
+    failed = fresh.script("up", "--detach", "--port", fresh.port)
+    assert (failed.returncode, failed.stderr.count("\n")) == (1, 1)
+    assert failed.stderr.startswith("up: ")
+    assert said in failed.stderr
+    assert left_of(fresh) == []
+
+
+def test_a_part_that_cannot_start_is_named_and_nothing_stays(fresh: Stack, tmp_path: Path) -> None:
+    broken = tmp_path / "mongod"
+    broken.write_text("#!/bin/sh\necho 'the disk is on fire'\nexit 1\n")
+    broken.chmod(0o755)
+    fresh.environment["MONGODB_BIN"] = str(tmp_path)
+    failed = fresh.script("up", "--detach", "--port", fresh.port)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("up: mongod did not start: the disk is on fire")
+    assert failed.stderr.count("\n") == 1
+    assert left_of(fresh) == []
+
+
+def test_data_that_cannot_be_written_is_named(fresh: Stack) -> None:
+    fresh.data.write_text("a file, not a folder")
+    failed = fresh.script("up", "--detach", "--port", fresh.port)
+    assert (failed.returncode, failed.stderr.count("\n")) == (1, 1)
+    assert str(fresh.data) in failed.stderr
+    fresh.data.unlink()
+
+
+def test_a_missing_mongod_is_named(fresh: Stack) -> None:
+    fresh.environment["MONGODB_BIN"] = str(fresh.data)
+    failed = fresh.script("up", "--detach", "--port", fresh.port)
+    assert failed.returncode == 1
+    assert failed.stderr.endswith("but there is no program mongod in it\n")

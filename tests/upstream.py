@@ -1,0 +1,127 @@
+"""A controllable HTTP server that stands where a service or the gateway would."""
+
+import collections
+import contextlib
+import http.server
+import socket
+import struct
+import sys
+import threading
+import time
+from typing import Any
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # a worker may hang up as it likes
+            super().handle_error(request, client_address)
+
+
+class Upstream:
+    """Answers every request as told, and counts what it was asked.
+
+    `fault` makes it fail: `hang` (takes the request and says nothing), `reset` (closes the
+    connection instead of an answer), `drip` (a byte of the answer per half second), `die` (half of
+    the body, then a reset); close() makes it refuse connections, and reopen() ends that.
+    """
+
+    def __init__(self, port: int = 0, host: str = "127.0.0.1") -> None:
+        self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.connections: list[socket.socket] = []
+        self.delay_seconds = 0.0
+        self.fault = ""
+        self.faulty_path = "/"  # only addresses that begin so fail
+        self.host, self.port = host, port
+        self.answer(200, b"ok")
+        self.reopen()
+        self.url = f"http://{self.host}:{self.port}"
+
+    def reopen(self) -> None:
+        """Listen (again) on the same port."""
+        upstream = self
+        self._ended = threading.Event()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # else a body waits 40 ms for the headers' receipt
+
+            def setup(self) -> None:
+                super().setup()
+                upstream.connections.append(self.connection)
+
+            def do_GET(self) -> None:
+                upstream.handle(self)
+
+            do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - the base class names them so
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = _Server((self.host, self.port), Handler)
+        self.port = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self._thread.start()
+
+    def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self._status, self._body, self._headers = status, body, headers or {}
+
+    def most_for_one_id(self) -> int:
+        """Return how often the request id that came most often came."""
+        counted = collections.Counter(request[2]["x-request-id"] for request in self.requests)
+        return max(counted.values(), default=0)
+
+    def handle(self, request: http.server.BaseHTTPRequestHandler) -> None:
+        body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.requests.append((request.command, request.path, headers, body))
+        time.sleep(self.delay_seconds)
+        with contextlib.suppress(OSError):  # whoever asked has hung up
+            self._send(request)
+
+    def _send(self, request: http.server.BaseHTTPRequestHandler) -> None:
+        fault = self.fault if request.path.startswith(self.faulty_path) else ""
+        if fault == "hang":
+            self._ended.wait(60)
+            request.close_connection = True
+            return
+        if fault == "reset":
+            _reset(request)
+            return
+        request.send_response_only(self._status)  # without a Server and a Date of its own
+        if "Date" not in self._headers:
+            request.send_header("Date", request.date_time_string())
+        for name, value in self._headers.items():
+            request.send_header(name, value)
+        request.send_header("Content-Length", str(len(self._body)))
+        request.end_headers()
+        if fault == "die":
+            request.wfile.write(self._body[: len(self._body) // 2])
+            time.sleep(0.05)  # so that the half is read before the reset discards it
+            _reset(request)
+        elif fault == "drip":
+            for byte in self._body:
+                request.wfile.write(bytes([byte]))
+                self._ended.wait(0.5)
+        else:
+            request.wfile.write(self._body)
+
+    def close(self) -> None:
+        """Stop listening and reset what is open, as a killed process does; twice does no harm."""
+        self._ended.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+        for connection in self.connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+def _reset(request: http.server.BaseHTTPRequestHandler) -> None:
+    connection = request.connection
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+    request.wfile = request.rfile = open("/dev/null", "r+b")  # noqa: SIM115, PTH123 - closed by the base class
+    request.close_connection = True
