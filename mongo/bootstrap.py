@@ -33,6 +33,7 @@ APP_ROLES: list[Any] = [{"role": "readWrite", "db": DATABASE}]
 INDEXES: list[list[tuple[str, int]]] = [
     [("staff_id", 1), ("timestamp", DESCENDING), ("level", 1), ("location", 1)],
     [("timestamp", DESCENDING)],
+    [("mac", 1), ("level", 1), ("location", 1), ("timestamp", DESCENDING), ("staff_id", 1)],
 ]
 
 

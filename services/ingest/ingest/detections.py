@@ -66,11 +66,15 @@ class Detections:
         self._staff = staff
 
     def ensure_indexes(self) -> None:
-        """Create the indexes that are missing: one covers a history, one the last 15 minutes."""
+        """Create what is missing: an index for a history, the last 15 minutes, one beacon."""
         self._staff.create_index(
             [("staff_id", 1), ("timestamp", DESCENDING), ("level", 1), ("location", 1)]
         )
         self._staff.create_index([("timestamp", DESCENDING)])
+        # Covers who was where last, the unknown beacons, and what a correction has to change.
+        self._staff.create_index(
+            [("mac", 1), ("level", 1), ("location", 1), ("timestamp", DESCENDING), ("staff_id", 1)]
+        )
 
     def server_known(self) -> bool:
         """Tell, without asking it, whether the driver knows a server that takes writes."""
