@@ -22,11 +22,11 @@ def app(mongod: str, tmp_path: Path) -> Iterator[Flask]:
     app = create_app(Config(mongodb_uri=mongod, directory_refresh_seconds=3600, spool_file=spool))
     store: Store = app.extensions["store"]
     database = store.client["ICT3102"]
-    database["staff"].delete_many({})
-    database["beacons"].delete_many({})
+    for collection in ("staff", "latest", "beacons"):
+        database[collection].delete_many({})
     database["beacons"].insert_one(BEACON)
     yield app
-    store.client.close()
+    store.close()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """What becomes of detections when MongoDB dies, freezes and comes back."""
 
 import signal
+import sqlite3
 import threading
 import time
 import uuid
@@ -15,6 +16,7 @@ from pymongo import MongoClient
 
 from ingest import create_app
 from ingest.config import Config
+from ingest.detections import Detection, IdempotencyKey
 from ingest.store import Store
 from mongo import topology
 from tests.cluster import Cluster
@@ -124,7 +126,7 @@ def test_an_outage_loses_and_doubles_nothing(cluster: Cluster, how: str) -> None
     assert senders.longest_seconds < 2.5
     drained(app)
     assert len(stored(cluster)) == len(senders.answers)
-    app.extensions["store"].client.close()
+    app.extensions["store"].close()
 
 
 def test_a_restarted_service_drains_its_spool_and_finds_the_places(cluster: Cluster) -> None:
@@ -133,13 +135,13 @@ def test_a_restarted_service_drains_its_spool_and_finds_the_places(cluster: Clus
     for number in range(20):
         body = GOOD | {"user_address": number, "event_id": "x"}
         assert app.test_client().post("/newbeacondetect", json=body).status_code == 202
-    app.extensions["store"].client.close()  # as good as dead: its spool cannot drain any more
+    app.extensions["store"].close()  # as good as dead: its spool cannot drain any more
     cluster.start()
     again = service(cluster)
     drained(again)
     assert {one["location"] for one in stored(cluster)} == {"Team 6 Beacon 1"}
     assert len(stored(cluster)) == 20
-    again.extensions["store"].client.close()
+    again.extensions["store"].close()
 
 
 def test_a_full_spool_asks_the_phone_to_keep_it(cluster: Cluster) -> None:
@@ -153,4 +155,35 @@ def test_a_full_spool_asks_the_phone_to_keep_it(cluster: Cluster) -> None:
     drained(app)
     assert client.post("/newbeacondetect", json=GOOD).status_code == 200
     assert len(stored(cluster)) == 4
-    app.extensions["store"].client.close()
+    app.extensions["store"].close()
+
+
+def test_a_document_that_mongodb_refuses_takes_no_neighbour_along(cluster: Cluster) -> None:
+    app = service(cluster)
+    store: Store = app.extensions["store"]
+    with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
+        client["ICT3102"].command("collMod", "staff", validator={"rssi": {"$lt": 0}})
+    assert app.test_client().post("/newbeacondetect", json=GOOD | {"rssi": 5}).status_code == 400
+    fields: dict[str, Any] = {
+        "staff_id": 7,
+        "level": "1",
+        "location": "x",
+        "timestamp": 1,
+        "mac": "A" * 12,
+    }
+    sightings = [
+        Detection(**fields, rssi=rssi, received_at=1.0, key=IdempotencyKey(str(rssi), 1))
+        for rssi in (-1, 1, -2)
+    ]
+    assert [how.value for how in store.recorder.record_many(sightings)] == [
+        "stored",
+        "rejected",
+        "stored",
+    ]
+    store.recorder._spool.append([one.document() for one in sightings])  # as after an outage
+    store.recorder._work.set()
+    drained(app)
+    assert sorted(one["rssi"] for one in stored(cluster)) == [-2, -1]
+    store.close()
+    with sqlite3.connect(cluster.folder.parent / "spool.db") as file:
+        assert file.execute("SELECT count(*) FROM refused").fetchone() == (1,)

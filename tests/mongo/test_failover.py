@@ -61,7 +61,7 @@ class Writers:
         self._stop.set()
         for thread in self._threads:
             thread.join()
-        self._app.extensions["store"].client.close()
+        self._app.extensions["store"].close()
 
 
 def test_a_killed_primary_costs_seconds_and_no_detection(cluster: Cluster) -> None:

@@ -39,6 +39,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Cl
 def staff(cluster: Cluster) -> Iterator[Any]:
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         client["ICT3102"]["staff"].delete_many({})
+        client["ICT3102"]["latest"].delete_many({})
         yield client["ICT3102"]["staff"]
 
 
@@ -92,7 +93,7 @@ def test_a_beacon_is_looked_up_in_memory(cluster: Cluster, staff: Any) -> None:
         assert client.get("/newbeacondetect", query_string=query).status_code == 200
     assert commands.finds == ["beacons"]
     assert staff.count_documents({"location": "Team 6 Beacon 1"}) == 5
-    app.extensions["store"].client.close()
+    app.extensions["store"].close()
 
 
 def test_an_event_repeated_over_the_other_router_is_stored_once(
@@ -102,7 +103,7 @@ def test_an_event_repeated_over_the_other_router_is_stored_once(
     for router in (0, 1):
         app = create_app(cluster.service(router))
         assert app.test_client().post("/newbeacondetect", json=body).status_code == 200
-        app.extensions["store"].client.close()
+        app.extensions["store"].close()
     assert staff.count_documents({}) == 1
 
 
@@ -171,7 +172,7 @@ class Phone(threading.Thread):
         self.join()
         while self._app.extensions["store"].recorder.queued:
             time.sleep(0.1)
-        self._app.extensions["store"].client.close()
+        self._app.extensions["store"].close()
         return self.acknowledged
 
 

@@ -17,6 +17,9 @@ from ingest.errors import StoreUnavailable
 from ingest.parsing import StaffId, TimeRange
 
 DUPLICATE_KEY = 11000
+# Codes with which MongoDB refuses a document for what it is: bad value, failed to parse, type
+# mismatch, invalid BSON, dollar-prefixed and empty field names, failed validation, too large.
+REFUSED = frozenset({2, 9, 14, 22, 52, 56, 121, 10334})
 
 
 class IdempotencyKey(NamedTuple):
@@ -59,6 +62,14 @@ class Detection(NamedTuple):
         return document
 
 
+class Stored(NamedTuple):
+    """What became of documents, by position: those in none of the three were stored."""
+
+    repeated: set[int]
+    refused: dict[int, str]
+    failed: dict[int, str]  # on one shard, say; they may be stored or not
+
+
 class Detections:
     """Owns the collection `staff`, sharded on a hash of `staff_id`."""
 
@@ -85,8 +96,8 @@ class Detections:
         with _domain_errors(), pymongo.timeout(timeout_seconds):
             self._staff.database.command("ping")
 
-    def store(self, documents: list[dict[str, Any]]) -> set[int]:
-        """Store documents durably; return the positions of those that were there already.
+    def store(self, documents: list[dict[str, Any]]) -> Stored:
+        """Store documents durably.
 
         StoreUnavailable: any of them may be stored or not. The same `_id` again does no harm.
         """
@@ -94,8 +105,21 @@ class Detections:
             try:
                 self._staff.insert_many(documents, ordered=False)
             except BulkWriteError as error:
-                return _repeated(error)
-        return set()
+                return _told_apart(error)
+        return Stored(set(), {}, {})
+
+    def again(self, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return documents as they are stored: a repeat may differ from its first copy."""
+        staff_ids = list({document["staff_id"] for document in documents})
+        ids = [document["_id"] for document in documents]
+        with _domain_errors():
+            return list(self._staff.find({"_id": {"$in": ids}, "staff_id": {"$in": staff_ids}}))
+
+    def newest(self, staff_id: StaffId, limit: int) -> list[dict[str, Any]]:
+        """Return the newest detections of a staff member, newest first, as they are stored."""
+        with _domain_errors():
+            found = self._staff.find({"staff_id": staff_id})
+            return list(found.sort("timestamp", DESCENDING).limit(limit))
 
     def list_between(self, wanted: TimeRange) -> Iterator[dict[str, Any]]:
         """Yield level, location and timestamp of one staff member's detections, newest first."""
@@ -118,12 +142,18 @@ class Detections:
                 yield {field: found[field] for field in fields}  # an index has its own order
 
 
-def _repeated(error: BulkWriteError) -> set[int]:
-    """Return which documents were there already; raise when anything else went wrong."""
-    failed = error.details["writeErrors"]
-    if error.details["writeConcernErrors"] or any(one["code"] != DUPLICATE_KEY for one in failed):
+def _told_apart(error: BulkWriteError) -> Stored:
+    """Sort what an unordered insert could not do by its reason; raise when none may be believed."""
+    if error.details["writeConcernErrors"]:
         raise error
-    return {int(one["index"]) for one in failed}
+    stored = Stored(set(), {}, {})
+    for one in error.details["writeErrors"]:
+        if one["code"] == DUPLICATE_KEY:
+            stored.repeated.add(one["index"])
+        else:
+            into = stored.refused if one["code"] in REFUSED else stored.failed
+            into[one["index"]] = one["errmsg"]
+    return stored
 
 
 @contextmanager

@@ -1,19 +1,21 @@
-"""How a detection gets stored: in the database, and in the spool while that is away."""
+"""How detections get stored: in groups in the database, and in the spool while that is away."""
 
 import enum
 import logging
 import threading
-import time
 from typing import Any
 
 from ingest.detections import Detection, Detections
 from ingest.directory import Directory
 from ingest.errors import StoreUnavailable
+from ingest.latest import Latest
 from ingest.spool import Spool
 
 log = logging.getLogger(__name__)
 
-# How many detections of the spool go to MongoDB in one command.
+Document = dict[str, Any]
+
+# How many detections go to MongoDB in one command.
 GROUP = 500
 # How often the database is tried while it is away.
 RETRY_SECONDS = 0.5
@@ -24,25 +26,44 @@ DRAIN_REST_SECONDS = 0.05
 
 
 class Outcome(enum.Enum):
-    """What became of a detection; all three mean that it will not be lost."""
+    """What became of a detection; all but the last mean that it will not be lost."""
 
     STORED = "stored"
     DUPLICATE = "duplicate"
     QUEUED = "queued"
+    REJECTED = "rejected"  # MongoDB refuses this document, and would refuse it again
+
+
+class _Group:
+    """Detections of requests that come while another group is being stored."""
+
+    def __init__(self) -> None:
+        self.members: list[list[Document]] = []
+        self.size = 0
+        self.settled = threading.Event()
+        self.results: list[list[Outcome] | Exception] = []
 
 
 class Recorder:
     """Stores detections, and sees to it that what had to wait is stored in the end."""
 
-    def __init__(self, detections: Detections, directory: Directory, spool: Spool) -> None:
+    def __init__(
+        self, detections: Detections, latest: Latest, directory: Directory, spool: Spool
+    ) -> None:
         self._detections = detections
+        self._latest = latest
         self._directory = directory
         self._spool = spool
-        self._work = threading.Event()
+        self._joining = threading.Lock()
+        self._open: _Group | None = None
+        self._storing = threading.Lock()
         self._away = False
+        self._work = threading.Event()
+        self._closed = threading.Event()
         if len(spool):
             self._work.set()
-        threading.Thread(target=self._drain_for_ever, name="spool", daemon=True).start()
+        self._drain = threading.Thread(target=self._drain_for_ever, name="spool", daemon=True)
+        self._drain.start()
 
     @property
     def away(self) -> bool:
@@ -54,23 +75,40 @@ class Recorder:
         """Return how many detections wait in the spool."""
         return len(self._spool)
 
+    def close(self) -> None:
+        """End the thread that drains the spool; what waits there waits for the next start."""
+        self._closed.set()
+        self._work.set()
+        self._drain.join()
+        self._spool.close()
+
     def record(self, detection: Detection) -> Outcome:
         """Store durably, at least in the spool. StoreUnavailable: it is not stored."""
-        document = detection.document()
-        if not self._away:
-            try:
-                self.check_reachable()
-                repeated = self._detections.store([document])
-            except StoreUnavailable as error:
-                log.warning("the database is away, detections go to the spool: %s", error)
-                self._away = True
-            else:
-                return Outcome.DUPLICATE if repeated else Outcome.STORED
-        try:
-            self._spool.append([document])
-        finally:
-            self._work.set()
-        return Outcome.QUEUED
+        return self.record_many([detection])[0]
+
+    def record_many(self, detections: list[Detection]) -> list[Outcome]:
+        """Store durably, together with what other requests bring; return what became of each.
+
+        StoreUnavailable: nothing may be promised of any of them.
+        """
+        documents = [detection.document() for detection in detections]
+        with self._joining:
+            group = self._open
+            leads = group is None or group.size + len(documents) > GROUP
+            if group is None or leads:
+                group = self._open = _Group()
+            place = len(group.members)
+            group.members.append(documents)
+            group.size += len(documents)
+        if leads:
+            with self._storing:
+                self._settle(group)
+        else:
+            group.settled.wait()
+        result = group.results[place]
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def check_reachable(self) -> None:
         """Raise StoreUnavailable, in under half a second, when the database is away."""
@@ -79,41 +117,131 @@ class Recorder:
         if not self._detections.server_known():
             try:  # it may be back, or a starved heartbeat was late: ask, but not for long
                 self._detections.ping(PROBE_SECONDS)
-            except StoreUnavailable:
-                self._away = True
-                self._work.set()
+            except StoreUnavailable as error:
+                self._lost(error)
                 raise
 
+    def _settle(self, group: _Group) -> None:
+        """Store what has joined the group; each member gets its outcomes or its error."""
+        with self._joining:
+            if self._open is group:
+                self._open = None
+        failure: Exception = StoreUnavailable("the service was interrupted")
+        try:
+            group.results = self._store(group.members)
+        except Exception as error:
+            log.exception("a group of %d detections failed", group.size)
+            failure = error
+        finally:
+            group.results = group.results or [failure] * len(group.members)
+            group.settled.set()
+
+    def _store(self, members: list[list[Document]]) -> list[list[Outcome] | Exception]:
+        try:
+            self.check_reachable()
+        except StoreUnavailable:
+            return self._queue(members)
+        try:
+            outcomes = iter(self._commit([document for member in members for document in member]))
+            return [[next(outcomes) for _ in member] for member in members]
+        except StoreUnavailable as error:
+            self._lost(error)
+            return self._queue(members)
+        except Exception:
+            if len(members) == 1:
+                raise
+            log.exception("%d requests are stored one by one", len(members))
+            return [result for member in members for result in self._alone(member)]
+
+    def _alone(self, member: list[Document]) -> list[list[Outcome] | Exception]:
+        """Store one member of a group that failed by no fault of the database."""
+        try:
+            return self._store([member])
+        except Exception as error:
+            return [error]
+
+    def _queue(self, members: list[list[Document]]) -> list[list[Outcome] | Exception]:
+        """Put a group into the spool in one transaction, or member by member as far as it goes."""
+        results: list[list[Outcome] | Exception] = []
+        try:
+            self._spool.append([document for member in members for document in member])
+            results = [[Outcome.QUEUED] * len(member) for member in members]
+        except StoreUnavailable as error:
+            if len(members) > 1:
+                results = [result for member in members for result in self._queue([member])]
+            else:
+                results = [error]
+        finally:
+            self._work.set()
+        return results
+
+    def _commit(self, documents: list[Document]) -> list[Outcome]:
+        """Store documents and note them in `latest`. What one shard did not take is queued.
+
+        StoreUnavailable: any of them may be stored or not. Once more does no harm.
+        """
+        stored = self._detections.store([self._located(document) for document in documents])
+        outcomes = [Outcome.STORED] * len(documents)
+        for position in stored.repeated:
+            outcomes[position] = Outcome.DUPLICATE
+        for position, reason in stored.refused.items():
+            outcomes[position] = Outcome.REJECTED
+            log.error("MongoDB refuses detection %s: %s", documents[position]["_id"], reason)
+        for position in stored.failed:
+            outcomes[position] = Outcome.QUEUED
+        there = [one for one, how in zip(documents, outcomes, strict=True) if how is Outcome.STORED]
+        if stored.repeated:
+            # The first try may have ended before it noted them, and a repeat may bring another
+            # time than the one that is stored.
+            there += self._detections.again([documents[position] for position in stored.repeated])
+        self._latest.bump(there)
+        if stored.failed:
+            self._spool.append([documents[position] for position in stored.failed])
+            self._lost(StoreUnavailable(next(iter(stored.failed.values()))))
+        return outcomes
+
+    def _lost(self, error: StoreUnavailable) -> None:
+        if not self._away:
+            log.warning("the database is away, detections go to the spool: %s", error)
+        self._away = True
+        self._work.set()
+
     def _drain_for_ever(self) -> None:
-        while True:
+        while not self._closed.is_set():
             self._work.wait()
             self._work.clear()
-            while self._away or len(self._spool):
+            while (self._away or len(self._spool)) and not self._closed.is_set():
                 try:
                     self._drain_group()
                 except Exception:
                     log.exception("%d detections stay in the spool", len(self._spool))
                     self._away = True
-                time.sleep(RETRY_SECONDS if self._away else DRAIN_REST_SECONDS)
+                self._closed.wait(RETRY_SECONDS if self._away else DRAIN_REST_SECONDS)
 
     def _drain_group(self) -> None:
         """Store the oldest detections of the spool; those that stay there do so for a reason."""
         rows = self._spool.oldest(GROUP)
         try:
             if rows:
-                self._detections.store([self._located(document) for _, document in rows])
+                outcomes = self._commit([document for _, document in rows])
             else:
                 self._detections.ping(PROBE_SECONDS)
+                outcomes = []
         except StoreUnavailable as error:
             self._away = True
             log.warning("%d detections wait for the database: %s", len(self._spool), error)
             return
+        became = dict(zip((number for number, _ in rows), outcomes, strict=True))
+        self._spool.set_aside([n for n, how in became.items() if how is Outcome.REJECTED])
+        self._spool.remove([n for n, how in became.items() if how is not Outcome.QUEUED])
+        if Outcome.QUEUED in outcomes:
+            self._away = True
+            return
         if self._away:
             log.warning("the database is back, %d detections to store", len(self._spool))
         self._away = False
-        self._spool.remove([number for number, _ in rows])
 
-    def _located(self, document: dict[str, Any]) -> dict[str, Any]:
+    def _located(self, document: Document) -> Document:
         """Give a detection its place that came when not even the directory could be read."""
         if document["level"] is None:
             document["level"], document["location"] = self._directory.locate(document["mac"])

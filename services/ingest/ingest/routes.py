@@ -42,6 +42,8 @@ def new_beacon_detect() -> Response:
         key=_idempotency_key(sighting, received_at),
     )
     outcome = store.recorder.record(detection)
+    if outcome is Outcome.REJECTED:
+        raise ParameterError("body", "MongoDB refuses this detection")
     status = 202 if outcome is Outcome.QUEUED else 200
     return Response(ADDED, status, {"X-Detection": outcome.value}, mimetype="text/plain")
 

@@ -16,9 +16,11 @@ CREATE TABLE IF NOT EXISTS spool (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     id BLOB NOT NULL UNIQUE,
     document BLOB NOT NULL
-)
+);
+CREATE TABLE IF NOT EXISTS refused (id BLOB PRIMARY KEY, document BLOB NOT NULL)
 """
 _INSERT = "INSERT OR IGNORE INTO spool (id, document) VALUES (?, ?)"
+_SET_ASIDE = "INSERT OR IGNORE INTO refused SELECT id, document FROM spool WHERE number = ?"
 _DELETE = "DELETE FROM spool WHERE number = ?"
 
 
@@ -33,7 +35,7 @@ class Spool:
         # The log is forced to disk with every transaction (FULL), the file itself seldom.
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = FULL")
-        self._file.execute(_SCHEMA)
+        self._file.executescript(_SCHEMA)
         self._waiting = int(self._file.execute("SELECT count(*) FROM spool").fetchone()[0])
 
     def __len__(self) -> int:
@@ -61,15 +63,25 @@ class Spool:
         return [(number, bson.decode(document)) for number, document in rows]
 
     def remove(self, numbers: list[int]) -> None:
-        """Forget detections that the database has now."""
+        """Forget detections that need not wait any more."""
+        if not numbers:
+            return
         with self._lock:
             with self._transaction():
                 gone = self._file.executemany(_DELETE, [(number,) for number in numbers]).rowcount
             self._waiting -= gone
 
+    def set_aside(self, numbers: list[int]) -> None:
+        """Keep detections that MongoDB refuses where a person finds them: the table `refused`."""
+        if not numbers:
+            return
+        with self._lock, self._transaction():
+            self._file.executemany(_SET_ASIDE, [(number,) for number in numbers])
+
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with self._lock:
+            self._file.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

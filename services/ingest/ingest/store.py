@@ -1,4 +1,4 @@
-"""The connection to MongoDB and the two collections behind it."""
+"""The connection to MongoDB and the collections behind it."""
 
 import logging
 from pathlib import Path
@@ -12,6 +12,7 @@ from ingest.config import Config
 from ingest.detections import Detections
 from ingest.directory import Directory, Place
 from ingest.errors import StoreUnavailable
+from ingest.latest import Latest
 from ingest.recorder import Recorder
 from ingest.spool import Spool
 
@@ -26,6 +27,7 @@ class Store(NamedTuple):
 
     client: MongoClient[dict[str, Any]]
     detections: Detections
+    latest: Latest
     directory: Directory
     recorder: Recorder
 
@@ -46,9 +48,16 @@ class Store(NamedTuple):
             w="majority",
         )
         detections = Detections(client[DATABASE]["staff"])
+        latest = Latest(client[DATABASE]["latest"])
         directory = Directory(client[DATABASE]["beacons"], config.directory_refresh_seconds)
         spool = Spool(Path(config.spool_file), config.spool_max_detections)
-        return cls(client, detections, directory, Recorder(detections, directory, spool))
+        recorder = Recorder(detections, latest, directory, spool)
+        return cls(client, detections, latest, directory, recorder)
+
+    def close(self) -> None:
+        """Stop the recorder's thread, then close the spool and the connection."""
+        self.recorder.close()
+        self.client.close()
 
     def locate(self, mac: str) -> Place | None:
         """Return the place of a beacon, None while that cannot be told."""
