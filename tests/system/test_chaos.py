@@ -1,12 +1,13 @@
 """Three minutes of random faults: ingest services killed, stopped and back, under steady load."""
 
+import contextlib
 import random
 import signal
 import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import psutil
 import pytest
@@ -19,6 +20,15 @@ RATE = 60.0
 CLIENTS = 60  # each once a second: one that waits for a hanging service delays nobody else
 STAFF = 12
 ALLOWED = {200, 202, 400, 429, 503}
+# What has to come in the end may take its time: these bounds only keep the test from hanging.
+PATIENCE_SECONDS = 120.0
+# A hanging history is over after 10 s, the fallback after it after 3 s more. One that were asked
+# for twice would take 20 s; between them is the time that a busy machine keeps the client waiting.
+LONGEST_SECONDS = 18.0
+# The only long answer, a megabyte: a service killed while it sends that breaks it off, after the
+# gateway passed on its 200. Everything else leaves a service in one piece.
+LONG = "/retrieveformonitoring"
+BROKEN_OFF = "broken off"
 SEED = 4
 
 
@@ -62,7 +72,7 @@ class Phones:
                 time.sleep(max(0.0, due - time.monotonic()))
                 due = max(due + CLIENTS / RATE, time.monotonic())
                 if random.random() < 0.15:
-                    self._ask(session, random.choice(["/retrieveformonitoring", "/extractbeacon"]))
+                    self._ask(session, random.choice([LONG, "/extractbeacon"]))
                 elif self._report(session, staff_id):
                     with self._lock:
                         self.acknowledged[staff_id] += 1
@@ -74,17 +84,20 @@ class Phones:
     def _report(self, session: requests.Session, staff_id: str) -> bool:
         event = {"event_id": uuid.uuid4().hex, "timestamp": int(time.time())}
         body = event | {"user_address": staff_id, "beacon_address": "C2A628384B08", "rssi": -20}
-        while True:  # also past the end: what was begun is brought home
+        while time.monotonic() < self._end + PATIENCE_SECONDS:
             status = self._count(session, "POST", "/newbeacondetect", data=body)
-            if status != 503:
-                return status in (200, 202)
-            time.sleep(0.5)
+            if status in (200, 202):
+                return True
+            time.sleep(0.5)  # whatever it was: the README tells phones to send it again
+        return False
 
     def _count(self, session: requests.Session, method: str, path: str, **more: object) -> object:
         began = time.monotonic()
         answer: int | str
         try:
             answer = session.request(method, self._stack.url + path, timeout=30, **more).status_code  # type: ignore[arg-type]
+        except requests.exceptions.ChunkedEncodingError as error:
+            answer = BROKEN_OFF if path == LONG else repr(error)
         except requests.RequestException as error:
             answer = repr(error)
         with self._lock:
@@ -93,17 +106,22 @@ class Phones:
         return answer
 
 
-def tree(pid: int) -> list[psutil.Process]:
-    try:
-        parent = psutil.Process(pid)
-        return [parent, *parent.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
+def processes_of(stack: Stack, name: str) -> list[psutil.Process]:
+    """Return an ingest service's processes: what `status` tells, but at once."""
+    port = stack.environment["WAYMARK_INGEST_PORTS"].split()[int(name[-1]) - 1]
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            given = process.environ()
+            ours = given.get("WAYMARK_STACK") == str(stack.data)
+            if ours and given.get("INGEST_BIND") == f"127.0.0.1:{port}":
+                found.append(process)
+    return found
 
 
 def send(processes: list[psutil.Process], number: int) -> None:
     for process in processes:
-        if process.is_running():
+        with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)
 
 
@@ -112,29 +130,45 @@ def break_things(stack: Stack, chance: random.Random, seconds: float) -> Counter
     done: Counter[str] = Counter()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        pids = stack.pids()
         for name in chance.choice([["ingest-1"], ["ingest-2"], ["ingest-1", "ingest-2"]]):
-            processes = tree(pids[name]) if name in pids else []
+            processes = processes_of(stack, name)
             fault = chance.choice(["killed", "stopped"])
             done[fault] += bool(processes)
             send(processes, signal.SIGKILL if fault == "killed" else signal.SIGSTOP)
             threading.Timer(chance.uniform(1, 12), send, (processes, signal.SIGCONT)).start()
-        time.sleep(chance.uniform(1, 10))
+        time.sleep(chance.uniform(2, 11))
     return done
+
+
+def stored(stack: Stack, staff_ids: Iterable[str]) -> dict[str, int]:
+    """Return how many detections of each staff member there are, -1 where that is not told."""
+    histories = {
+        staff_id: stack.get("/extractbeacon", staff_id=staff_id, start_time=0, end_time=4102444800)
+        for staff_id in staff_ids
+    }
+    return {
+        staff_id: len(answer.json()["location"]) if answer.ok else -1
+        for staff_id, answer in histories.items()
+    }
 
 
 def test_random_faults_lose_nothing_and_surprise_nobody(stack: Stack) -> None:
     gateway = psutil.Process(stack.pids()["gateway"])
     with Phones(stack) as phones:
         done = break_things(stack, random.Random(SEED), SECONDS - 15)
-    print(done, phones.answers, f"worst {phones.worst_seconds:.1f} s")
-    assert gateway.is_running()
-    assert set(phones.answers) <= ALLOWED, phones.answers
-    assert min(done["killed"], done["stopped"]) >= 8
-    assert phones.answers[200] > RATE * SECONDS / 4
-    assert phones.answers[503] > 0  # else nothing was tested
-    assert phones.worst_seconds < 12
-    eventually(lambda: stack.script("status").returncode == 0, 40)
-    eventually(lambda: stack.get("/extractbeacon", staff_id="x", start_time=0, end_time=1).ok, 25)
-    stored = {staff_id: len(stack.history(staff_id)) for staff_id in phones.acknowledged}
-    assert stored == dict(phones.acknowledged)
+    told = f"{dict(done)}, answered {dict(phones.answers)}, longest {phones.worst_seconds:.1f} s"
+    print(told)
+    assert gateway.is_running(), told
+    assert set(phones.answers) <= ALLOWED | {BROKEN_OFF}, told
+    assert phones.answers[BROKEN_OFF] <= sum(done.values()) / 4, told
+    assert min(done["killed"], done["stopped"]) >= 5, told  # else nothing was tested,
+    assert phones.answers[503] > 0, told  # nor here
+    # Half of all comes through here, a quarter with 0.3 CPU for everything; of a circuit that
+    # does not close again, next to nothing.
+    assert phones.answers[200] > RATE * SECONDS / 10, told
+    assert phones.worst_seconds < LONGEST_SECONDS, told
+    eventually(lambda: stack.script("status").returncode == 0, PATIENCE_SECONDS)
+    acknowledged = dict(phones.acknowledged)
+    with contextlib.suppress(AssertionError):  # circuits close, and a spool drains, in their time
+        eventually(lambda: stored(stack, acknowledged) == acknowledged, PATIENCE_SECONDS)
+    assert stored(stack, acknowledged) == acknowledged, told

@@ -1,5 +1,6 @@
 """The legacy contract through the gateway of a running stack."""
 
+import socket
 import time
 from typing import Any
 
@@ -111,3 +112,15 @@ def test_long_answers_are_compressed(stack: Stack) -> None:
     answer = stack.get("/extractbeacon", staff_id="zip", start_time=0, end_time=100)
     assert answer.headers["Content-Encoding"] == "gzip"
     assert [found["timestamp"] for found in answer.json()["location"]] == [*range(40, 0, -1)]
+
+
+def test_an_answer_leaves_in_one_piece(stack: Stack) -> None:
+    # Else a service that is killed at the wrong moment leaves a client half an answer.
+    for port in stack.environment["WAYMARK_INGEST_PORTS"].split():
+        for path in ("/healthz", "/newbeacondetect"):
+            for _ in range(20):
+                with socket.create_connection(("127.0.0.1", int(port)), timeout=10) as connection:
+                    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                    piece = connection.recv(65536)
+                assert piece.startswith(b"HTTP/1.1 ")
+                assert piece.endswith(b"}\n"), piece
