@@ -1,0 +1,80 @@
+"""The old application: each request asks the database for all it needs, in the original's shape.
+
+MONGODB_URI=... gunicorn --bind 127.0.0.1:5001 'loadtests.baseline.app:create_app()'
+
+gunicorn's defaults are the source's: one sync worker.
+"""
+
+import os
+import time
+from typing import Any
+
+from flask import Flask, Response, jsonify, request
+from flask_cors import CORS
+from pymongo import MongoClient
+
+PAGE = """<!doctype html><title>Monitoring</title><table id="t"></table><script>
+async function show() {
+  const found = (await (await fetch("/retrieveformonitoring")).json()).location;
+  document.getElementById("t").innerHTML = found.map(
+    d => "<tr><td>" + [d.staff_id, d.level, d.location, d.timestamp].join("<td>")).join("");
+}
+show(); setInterval(show, 30000);
+</script>"""
+MONITORING_SECONDS = 900
+
+
+def create_app() -> Flask:
+    """Return the application; BASELINE_UNOPTIMISED=1 gives it the original's first query."""
+    app = Flask(__name__)
+    CORS(app)
+    client: MongoClient[dict[str, Any]] = MongoClient(os.environ["MONGODB_URI"])
+    database = client["ICT3102"]
+    staff, beacons = database["staff"], database["beacons"]
+    unoptimised = os.environ.get("BASELINE_UNOPTIMISED") == "1"
+
+    @app.route("/newbeacondetect", methods=["GET", "POST"])
+    def new_beacon_detect() -> str:
+        given = request.values
+        mac = given["beacon_address"]
+        beacon = beacons.find_one({"mac": mac}) or {"level": "unknown", "location": "unknown"}
+        staff.insert_one(
+            {
+                "staff_id": int(given["user_address"]),
+                "mac": mac,
+                "rssi": int(given["rssi"]),
+                "timestamp": int(time.time()),
+                "level": beacon["level"],
+                "location": beacon["location"],
+            }
+        )
+        return "New Beacon Detection Added"
+
+    @app.route("/extractbeacon", methods=["GET", "POST"])
+    def extract_beacon() -> Response:
+        given = request.values
+        start, end = int(given["start_time"]), int(given["end_time"])
+        wanted: dict[str, Any] = {"staff_id": int(given["staff_id"])}
+        fields = {"_id": 0, "level": 1, "location": 1, "timestamp": 1}
+        if unoptimised:
+            every = list(staff.find(wanted).sort("timestamp", -1))
+            kept = [d for d in every if start <= d["timestamp"] <= end]
+            return jsonify(location=[{name: d[name] for name in list(fields)[1:]} for d in kept])
+        wanted["timestamp"] = {"$gte": start, "$lte": end}
+        return jsonify(location=list(staff.find(wanted, fields).sort("timestamp", -1)))
+
+    @app.route("/retrieveformonitoring", methods=["GET", "POST"])
+    def retrieve_for_monitoring() -> Response:
+        wanted = {"timestamp": {"$gte": int(time.time()) - MONITORING_SECONDS}}
+        return jsonify(location=list(staff.find(wanted, {"_id": 0}).sort("timestamp", -1)))
+
+    @app.route("/monitoring")
+    def monitoring() -> str:
+        return PAGE
+
+    @app.route("/healthz")
+    def healthz() -> str:
+        beacons.find_one()
+        return "ok"
+
+    return app
