@@ -1,13 +1,61 @@
 """Fixtures that more than one folder of tests uses."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from mongo import topology
 from tests.cluster import Cluster
 from tests.upstream import Upstream
+
+# Several processes share the tests (scripts/test), file by file, but for these: files of one line
+# stay together. Those lines start first, the longest before the others: one that started last would
+# be waited for alone.
+PLAN = (
+    ("tests/system/test_chaos.py",),
+    (  # they measure time, and do not do so beside each other's load
+        "tests/gateway/test_breaker.py",
+        "tests/gateway/test_pollers.py",
+        "tests/gateway/test_memory.py",
+        "tests/gateway/test_limits.py",
+    ),
+    ("tests/system/test_lifecycle.py",),
+    ("tests/mongo/test_sharded.py",),
+)
+PLANNED = {file: number for number, files in enumerate(PLAN) for file in files}
+# A failure's captured output may be endless (a log of what is retried); its end tells enough.
+CAPTURED_LINES = 40
+
+
+class Plan(LoadFileScheduling):  # type: ignore[misc]  # without types
+    """Gives each process one file after the other."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return PLAN[PLANNED[file]][0] if file in PLANNED else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Plan:
+    config.option.loadscopereorder = False  # ours is the order
+    return Plan(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: PLANNED.get(item.location[0], len(PLAN)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep the reason of a failure from drowning."""
+    report = yield
+    report.sections = [
+        (name, "\n".join(text.splitlines()[-CAPTURED_LINES:])) for name, text in report.sections
+    ]
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """The real NGINX with the real configuration, in front of servers that fail on command."""
 
+import contextlib
 import json
 import os
 import socket
@@ -19,6 +20,9 @@ import requests
 from tests.ports import free_port
 from tests.upstream import Upstream
 
+# What waits for a service waits 1 s or longer, and what does not is answered in a few ms: half the
+# answers are. A single one may take longer where the machine is busy, but not this long.
+FAST_SECONDS, SLOW_SECONDS = 0.05, 0.5
 OPEN = '{"data": "Flask servers circuit breaker open."}'
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,7 +60,7 @@ class Gateway:
         with self.log.open("a") as log, self.errors.open("a") as errors:
             command = [*prefix, sys.executable, str(ROOT / "gateway" / "start.py")]
             self.process = subprocess.Popen(command, stdout=log, stderr=errors, env=environment)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while not _listening(self.address):
             assert time.monotonic() < deadline, self.errors.read_text()
             time.sleep(0.02)
@@ -115,7 +119,32 @@ class Gateway:
         for upstream in [*self.ingest, self.monitoring]:
             upstream.close()
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(30)
+        for process in self.left():
+            process.kill()  # a master that was killed leaves its children
+
+    def left(self) -> list[psutil.Process]:
+        """Return the nginx processes of this gateway that run, known by the log they write."""
+        found = []
+        for process in psutil.process_iter(["name"]):
+            with contextlib.suppress(OSError):  # it has just ended
+                if process.info["name"] == "nginx":
+                    ours = Path(f"/proc/{process.pid}/fd/1").readlink() == self.log
+                    found += [process] * ours
+        return found
+
+
+def eventually(holds: Callable[[], object], seconds: float = 30) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.05)
+
+
+def seconds_of(log: list[dict[str, str]]) -> list[float]:
+    """Return how long each request took by NGINX's own clock, the shortest first."""
+    return sorted(float(line["seconds"]) for line in log)
 
 
 def _listening(address: tuple[str, int]) -> bool:

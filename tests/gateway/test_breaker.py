@@ -1,5 +1,6 @@
 """Who waits, and for how long, while services fail: facts about NGINX, not about our text."""
 
+import statistics
 import threading
 import time
 from collections import Counter
@@ -8,10 +9,9 @@ from collections.abc import Callable
 import pytest
 import requests
 
-from tests.gateway.conftest import OPEN, Gateway
+from tests.gateway.conftest import FAST_SECONDS, OPEN, SLOW_SECONDS, Gateway, seconds_of
 
 MAX_CONNS = 32
-FAST_SECONDS = 0.05
 
 
 def touched(gateway: Gateway, number: int) -> int:
@@ -21,8 +21,8 @@ def touched(gateway: Gateway, number: int) -> int:
 
 
 def slow(gateway: Gateway) -> list[dict[str, str]]:
-    """Return the requests that NGINX itself took longer than a moment for."""
-    return [line for line in gateway.logged() if float(line["seconds"]) > FAST_SECONDS]
+    """Return the requests that waited for something."""
+    return [line for line in gateway.logged() if float(line["seconds"]) > SLOW_SECONDS]
 
 
 def eventually_stored(gateway: Gateway) -> float:
@@ -46,11 +46,11 @@ def test_a_killed_service_is_not_noticed_and_used_again(
     killed = time.time() + 1
     aside(gateway.ingest[0].close, 1)
     aside(gateway.ingest[0].reopen, 4)
-    answers = gateway.load(60, 24)
-    assert Counter(answer.status for answer in answers) == {200: 60 * 24}
+    answers = gateway.load(60, 26)
+    assert Counter(answer.status for answer in answers) == {200: 60 * 26}
     starts = [float(request[2]["x-request-start"]) for request in gateway.ingest[0].requests]
     again = min(start for start in starts if start > killed + 3)
-    assert again - killed < 22
+    assert again - killed < 25
 
 
 def test_hanging_services_open_the_circuit_though_clients_hang_up(gateway: Gateway) -> None:
@@ -61,9 +61,9 @@ def test_hanging_services_open_the_circuit_though_clients_hang_up(gateway: Gatew
     log = gateway.logged()
     assert len(log) == 350
     assert len(slow(gateway)) <= 2 * MAX_CONNS + 10
-    fast = [line for line in log if float(line["seconds"]) <= FAST_SECONDS]
-    assert {line["status"] for line in fast} == {"503"}
-    assert all(float(line["seconds"]) <= FAST_SECONDS for line in log[-100:])
+    assert {line["status"] for line in log} == {"503"}
+    assert seconds_of(log[-100:])[-1] < SLOW_SECONDS
+    assert statistics.median(seconds_of(log)) < FAST_SECONDS
     both = gateway.ingest[0].requests + gateway.ingest[1].requests
     assert max(Counter(request[2]["x-request-id"] for request in both).values()) == 1
     for upstream in gateway.ingest:
@@ -78,7 +78,7 @@ def test_a_hanging_monitoring_service_costs_few_clients(gateway: Gateway) -> Non
     answers = gateway.load(35, 6)
     assert {answer.status for answer in answers} == {503}
     assert len(slow(gateway)) <= 8 + 3
-    assert max(answer.seconds for answer in answers) < 2.5
+    assert seconds_of(gateway.logged())[-1] < 3  # it waits for 2 s, and not for two of them
     gateway.monitoring.fault = ""
     gateway.monitoring.requests.clear()
     time.sleep(10)

@@ -5,6 +5,7 @@ import http.client
 import json
 import re
 import socket
+import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -71,8 +72,9 @@ def test_open_circuit(gateway: Gateway, monitoring: str) -> None:
     with ThreadPoolExecutor(len(cases) if monitoring == "hanging" else 1) as pool:
         answers = list(pool.map(lambda case: ask(*case), cases))
     waits = sorted(answer.elapsed.total_seconds() for answer in answers)
-    assert waits[len(waits) // 2] < (2.5 if monitoring == "hanging" else 0.1)  # machines stall
-    assert waits[-1] < 2.5
+    if monitoring != "hanging":
+        assert statistics.median(waits) < 0.1
+    assert waits[-1] < 3  # it is waited for 2 s long, and not twice
     for answer in answers:
         assert (answer.status_code, answer.text) == (503, OPEN)
         for name, value in [("X-Circuit-State", "open"), ("Retry-After", "5")]:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.gateway.conftest import Gateway
+from tests.gateway.conftest import Gateway, eventually
 
 DETECTION = b"GET /newbeacondetect HTTP/1.1\r\nHost: x\r\n"
 
@@ -83,9 +83,10 @@ def test_a_burst_over_the_limit_is_told_to_wait(
     for upstream in [*gateway.ingest, gateway.monitoring]:
         upstream.close()
     with Client(gateway) as hasty, Client(gateway, "127.0.0.2") as other:
+        began = time.monotonic()
         counted = burst(hasty, more)
         assert set(counted) == {503, 429}
-        assert 400 <= counted[503] <= 405
+        assert 400 <= counted[503] <= 402 + time.monotonic() - began
         told, body = answer(hasty.send(DETECTION + b"\r\n"))
         assert (told.status, told.headers["Retry-After"]) == (429, "1")
         assert "wait a second" in body["error"]
@@ -102,7 +103,8 @@ def test_dripping_bodies_take_a_bounded_share(gateway: Gateway) -> None:
     begun = b"POST /newbeacondetect HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\na"
     with Client(gateway) as dripping, Client(gateway, "127.0.0.2") as other:
         held = [dripping.send(begun) for _ in range(256)]
-        time.sleep(0.3)
+        whole = DETECTION + b"\r\n"
+        eventually(lambda: next(statuses(dripping.send(whole), 1)) == 429)
         assert answer(dripping.send(begun))[0].status == 429
         held[0].sendall(b"a")
         assert next(statuses(other.send(DETECTION + b"\r\n"), 1)) == 200
@@ -114,14 +116,14 @@ def test_slow_readers_of_histories_leave_detections_alone(gateway: Gateway) -> N
     with Client(gateway) as reader:
         asked = b"GET /extractbeacon HTTP/1.1\r\nHost: x\r\n\r\n"
         held = [reader.send(asked, receive_bytes=4096) for _ in range(50)]
-        time.sleep(1)
+        eventually(lambda: sum(len(upstream.requests) for upstream in gateway.ingest) == 50)
         refused, _ = answer(reader.send(asked))
         assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
         for upstream in gateway.ingest:
             upstream.answer(200, b"ok")
         assert gateway.timed("POST", "/newbeacondetect").status == 200
         # Nothing waits for them: the services gave their answers to the gateway and are free.
-        assert gateway.timed("POST", "/newbeacondetect").seconds < 0.1
+        assert gateway.timed("POST", "/newbeacondetect").seconds < 1
         assert next(statuses(held[0], 1)) == 200
 
 
@@ -133,7 +135,7 @@ def test_a_stalled_client_is_cut_off(gateway: Gateway) -> None:
         for connection in [client.send(data) for data in stalled]:
             with contextlib.suppress(ConnectionResetError):
                 assert connection.recv(100) == b""
-        assert 9 < time.monotonic() - began < 12
+        assert 9 < time.monotonic() - began < 20
     assert gateway.ingest[0].requests == gateway.ingest[1].requests == []
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.gateway.conftest import ROOT, Gateway
+from tests.gateway.conftest import ROOT, Gateway, eventually
 from tests.ports import free_port
 
 LIMIT_BYTES = 32 * 2**20
@@ -30,10 +30,7 @@ def prefix() -> Iterator[list[str]]:
     group.mkdir()
     (group / "memory.limit_in_bytes").write_text(str(LIMIT_BYTES))
     yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
-    deadline = time.monotonic() + 5
-    while (group / "cgroup.procs").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: not (group / "cgroup.procs").read_text())
     group.rmdir()
 
 
@@ -63,7 +60,7 @@ class Clients:
         plain = self._held.enter_context(socket.socket())
         if receive_bytes:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
-        plain.settimeout(10)
+        plain.settimeout(30)
         plain.connect((self._host, int(self._port)))
         secure = self._context.wrap_socket(plain, server_hostname="127.0.0.1")
         return self._held.enter_context(secure)
@@ -110,8 +107,9 @@ def test_300_slow_readers_of_a_long_history(secure: Gateway) -> None:
             encoding = b"gzip" if number % 2 else b"identity"
             asked = b"GET /extractbeacon HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %b\r\n\r\n"
             clients.connect(4096).sendall(asked % encoding)
-        time.sleep(3)
+        eventually(lambda: sum(len(upstream.requests) for upstream in secure.ingest) == 50)
+        eventually(lambda: Counter(one["status"] for one in secure.logged())["429"] == 300 - 50)
+        time.sleep(2)  # the rest of what will be buffered
         check(secure, worker)
-    time.sleep(1)
     answered = Counter(line["status"] for line in secure.logged())
     assert answered["429"] == 300 - 50

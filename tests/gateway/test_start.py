@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from gateway.render import Config, ConfigError
-from tests.gateway.conftest import OPEN, ROOT, Gateway
+from tests.gateway.conftest import OPEN, ROOT, SLOW_SECONDS, Gateway, eventually
 from tests.upstream import Upstream
 
 AS_ROOT = [] if os.geteuid() == 0 else ["--map-root-user"]
@@ -56,7 +56,7 @@ def test_names_are_followed(make_gateway: Callable[..., Gateway], names: Names) 
     gateway.start(*names.prefix)
     missing = gateway.request("GET", "/newbeacondetect")
     assert (missing.status_code, missing.text) == (503, OPEN)
-    assert missing.elapsed.total_seconds() < 0.1
+    assert missing.elapsed.total_seconds() < SLOW_SECONDS
     second, third = (Upstream(first.port, f"127.0.0.{n}") for n in (2, 3))
     try:
         names.say("127.0.0.1 ingest.invalid")
@@ -84,16 +84,14 @@ def test_a_reload_loses_no_request(make_gateway: Callable[..., Gateway], names: 
         timer.start()
     answers = gateway.load(40, 10)
     assert {answer.status for answer in answers} == {200}
-    assert gateway.errors.read_text().count("reloading") == 2
+    eventually(lambda: gateway.errors.read_text().count("reloading") == 2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGINT])
 def test_a_signal_ends_nginx_and_then_us(gateway: Gateway, number: int) -> None:
     nginx = gateway.worker()
-    began = time.monotonic()
     gateway.process.send_signal(number)
-    assert gateway.process.wait(5) == 0
-    assert time.monotonic() - began < 2
+    assert gateway.process.wait(15) == 0  # 20 s is what an nginx gets that does not want to end
     assert not nginx.is_running()
 
 
@@ -103,19 +101,21 @@ def test_quit_finishes_what_is_being_answered(gateway: Gateway) -> None:
     stop = threading.Timer(0.5, gateway.process.send_signal, [signal.SIGQUIT])
     stop.start()
     assert gateway.timed("POST", "/newbeacondetect").status == 200
-    assert gateway.process.wait(5) == 0
+    assert gateway.process.wait(15) == 0
 
 
 def test_a_killed_nginx_ends_us(gateway: Gateway) -> None:
     worker = gateway.worker()
     os.kill(worker.ppid(), signal.SIGKILL)
-    assert gateway.process.wait(5) == 128 + signal.SIGKILL
-    worker.kill()  # in a container it would end with process 1
+    assert gateway.process.wait(15) == 128 + signal.SIGKILL
+    assert worker.is_running()  # in a container it would end with process 1
+    gateway.close()
+    assert gateway.left() == []
 
 
 def test_as_process_1_it_takes_everything_along(gateway: Gateway) -> None:
     gateway.process.terminate()
-    gateway.process.wait(5)
+    gateway.process.wait(15)
     prefix = ["unshare", *AS_ROOT, "--pid", "--fork", "--kill-child=SIGTERM", "--mount-proc"]
     gateway.start(*prefix)
     assert gateway.request("GET", "/newbeacondetect").text == "ok"
@@ -123,13 +123,13 @@ def test_as_process_1_it_takes_everything_along(gateway: Gateway) -> None:
     everything = [init, *init.children(recursive=True)]
     assert len(everything) >= 3
     os.kill(gateway.worker().ppid(), signal.SIGKILL)
-    _, alive = psutil.wait_procs(everything, timeout=5)
+    _, alive = psutil.wait_procs(everything, timeout=15)
     assert alive == []
-    assert gateway.process.wait(5) != 0
+    assert gateway.process.wait(15) != 0
     gateway.start(*prefix)  # over what the killed one left
     (init,) = psutil.Process(gateway.process.pid).children()
     init.send_signal(signal.SIGTERM)
-    assert gateway.process.wait(5) == 0
+    assert gateway.process.wait(15) == 0
 
 
 def test_contradictions_are_told_before_nginx_starts() -> None:
@@ -142,7 +142,7 @@ def test_contradictions_are_told_before_nginx_starts() -> None:
             Config.from_environment(wrong)
         command = ["python3", str(ROOT / "gateway" / "start.py")]
         done = subprocess.run(
-            command, env=os.environ | wrong, capture_output=True, text=True, check=False, timeout=5
+            command, env=os.environ | wrong, capture_output=True, text=True, check=False, timeout=30
         )
         assert done.returncode == 1
         assert done.stderr.startswith("gateway: ")

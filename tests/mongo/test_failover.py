@@ -74,7 +74,7 @@ def test_a_killed_primary_costs_seconds_and_no_detection(cluster: Cluster) -> No
         time.sleep(10)
     print(f"\nfailover: longest stall {writers.longest_seconds:.1f} s")
     assert writers.statuses <= {202, 503}
-    assert writers.longest_seconds < 9
+    assert writers.longest_seconds < 14  # the election takes 3 s, what follows its time
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         for number, acknowledged in enumerate(writers.acknowledged):
             stored = client["ICT3102"]["staff"].count_documents({"staff_id": number})

@@ -93,7 +93,7 @@ def stack(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stac
     stack = Stack(root, tmp_path_factory.mktemp("stack") / "data")
     stack.up("--demo")
     try:
-        eventually(lambda: len(stack.get("/monitoring/latest").json()["staff"]) >= 14, 30)
+        eventually(lambda: len(stack.get("/monitoring/latest").json()["staff"]) >= 14, 90)
         yield stack
     finally:
         stack.down()

@@ -24,7 +24,7 @@ def test_the_readmes_first_detection(stack: Stack) -> None:
     expected = {"staff_id": 0, "rssi": -20, "mac": "C2A628384B08"} | newest
     # Pollers share an answer that is a few seconds old.
     url = "/retrieveformonitoring"
-    eventually(lambda: expected in stack.get(url).json()["location"], 6)
+    eventually(lambda: expected in stack.get(url).json()["location"], 15)
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_bad_input_is_named(
         dresses += [{"data": values}, {"params": values}]
     for dress in dresses:
         for method in ("GET", "POST") if "params" in dress else ("POST",):
-            answer = stack.session.request(method, stack.url + path, timeout=10, **dress)
+            answer = stack.session.request(method, stack.url + path, timeout=30, **dress)
             assert (answer.status_code, answer.json()["parameter"]) == (400, named)
             assert "Traceback" not in answer.text
     assert stack.history(90) == []
 
 
 def test_a_ten_megabyte_body_names_the_body(stack: Stack) -> None:
-    answer = stack.session.post(f"{stack.url}/newbeacondetect", data=b"x" * 10_485_760, timeout=10)
+    answer = stack.session.post(f"{stack.url}/newbeacondetect", data=b"x" * 10_485_760, timeout=30)
     assert (answer.status_code, answer.json()["error"]) == (413, "body: larger than 1 MiB")
 
 
@@ -95,14 +95,14 @@ def test_headers_that_proxies_and_phones_add_do_no_harm(
 ) -> None:
     values = GOOD | {"user_address": "headers"}
     url = stack.url + path
-    answer = stack.session.get(url, params=values, headers=headers, timeout=10)
+    answer = stack.session.get(url, params=values, headers=headers, timeout=30)
     assert answer.status_code == 200, answer.text
 
 
 @pytest.mark.parametrize("path", ["/newbeacondetect", "/extractbeacon", "/retrieveformonitoring"])
 def test_any_origin_may_call(stack: Stack, path: str) -> None:
     headers = {"Origin": "http://phone.example"}
-    answer = stack.session.get(f"{stack.url}{path}", headers=headers, timeout=10)
+    answer = stack.session.get(f"{stack.url}{path}", headers=headers, timeout=30)
     assert answer.headers["Access-Control-Allow-Origin"] == "*"  # twice would read "*, *"
 
 
@@ -119,7 +119,7 @@ def test_an_answer_leaves_in_one_piece(stack: Stack) -> None:
     for port in stack.environment["WAYMARK_INGEST_PORTS"].split():
         for path in ("/healthz", "/newbeacondetect"):
             for _ in range(20):
-                with socket.create_connection(("127.0.0.1", int(port)), timeout=10) as connection:
+                with socket.create_connection(("127.0.0.1", int(port)), timeout=30) as connection:
                     connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
                     piece = connection.recv(65536)
                 assert piece.startswith(b"HTTP/1.1 ")

@@ -52,7 +52,7 @@ class Clients:
         body |= {"event_id": uuid.uuid4().hex}
         url = f"{self._stack.url}/newbeacondetect"
         for tries in range(1, 400):
-            status = session.post(url, data=body, timeout=10).status_code
+            status = session.post(url, data=body, timeout=30).status_code
             with self._lock:
                 self.statuses.add(status)
                 self.worst_tries = max(self.worst_tries, tries)
@@ -88,7 +88,7 @@ def test_one_killed_ingest_service_is_not_noticed(stack: Stack) -> None:
     assert clients.worst_tries <= 2
     assert clients.acknowledged == CLIENTS * REQUESTS_A_CLIENT
     assert len(stack.history("one")) == clients.acknowledged
-    eventually(lambda: stack.script("status").returncode == 0, 30)
+    eventually(lambda: stack.script("status").returncode == 0, 90)
 
 
 def test_both_killed_answer_503_at_once_and_come_back_with_everything(stack: Stack) -> None:
@@ -103,13 +103,13 @@ def test_both_killed_answer_503_at_once_and_come_back_with_everything(stack: Sta
             for method, path in (("GET", "/extractbeacon"), ("POST", "/newbeacondetect")):
                 waits = []
                 for _ in range(5):  # the best of them: these machines are shared and stall
-                    answer = stack.session.request(method, stack.url + path, timeout=10)
+                    answer = stack.session.request(method, stack.url + path, timeout=30)
                     waits.append(answer.elapsed.total_seconds())
-                assert min(waits) < 0.1
+                assert min(waits) < 0.2  # a service that is asked would take 1 s
                 assert (answer.status_code, answer.text) == (503, OPEN)
                 assert answer.headers["X-Circuit-State"] == "open"
                 assert "Retry-After" in answer.headers
-        eventually(lambda: stack.get("/extractbeacon", **EVERYTHING).status_code == 200, 25)
+        eventually(lambda: stack.get("/extractbeacon", **EVERYTHING).status_code == 200, 60)
     assert {200, 503} <= clients.statuses <= {200, 202, 503}
     assert clients.acknowledged == CLIENTS * REQUESTS_A_CLIENT
     assert len(stack.history("both")) == clients.acknowledged
@@ -125,7 +125,7 @@ def test_a_killed_database_loses_nothing_that_was_acknowledged(stack: Stack) -> 
             time.sleep(1)
             began = time.monotonic()
             assert stack.get("/extractbeacon", **EVERYTHING).status_code == 503
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < 2  # 0.4 s of each service
     assert clients.statuses == {200, 202}
     assert clients.acknowledged == CLIENTS * REQUESTS_A_CLIENT
-    eventually(lambda: len(stack.history("database")) == clients.acknowledged, 30)
+    eventually(lambda: len(stack.history("database")) == clients.acknowledged, 90)

@@ -56,14 +56,14 @@ def test_a_life(fresh: Stack) -> None:
 
     began = time.monotonic()
     assert fresh.down() == "stopped"
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 28  # a part that does not end is killed after 30
     assert left_of(fresh) == []
     assert fresh.down() == "nothing was running"
     assert fresh.script("status").returncode == 1
 
     began = time.monotonic()
     assert "57 added" not in fresh.up()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 45
     assert len(fresh.history(90)) == 1
 
 
@@ -83,14 +83,14 @@ def test_every_part_comes_back_after_kill_9(fresh: Stack) -> None:
         kill_tree(fresh.pids()[name])
         fresh.up()
         assert fresh.script("status").returncode == 0
-        eventually(lambda: fresh.get("/retrieveformonitoring").status_code == 200, 25)
+        eventually(lambda: fresh.get("/retrieveformonitoring").status_code == 200, 60)
         assert len(fresh.history(1)) == sent
     # The masters alone: their orphaned workers must not keep the ports.
     for name in ("ingest-1", "monitoring", "gateway"):
         killed = fresh.pids()[name]
         os.kill(killed, signal.SIGKILL)
-        eventually(lambda: fresh.pids().get(name, killed) != killed, 30)  # noqa: B023
-        eventually(lambda: fresh.script("status").returncode == 0, 30)
+        eventually(lambda: fresh.pids().get(name, killed) != killed, 90)  # noqa: B023
+        eventually(lambda: fresh.script("status").returncode == 0, 90)
     assert len(fresh.history(1)) == len(PARTS)
 
 
@@ -112,7 +112,7 @@ def test_ctrl_c_stops_a_stack_in_the_foreground(fresh: Stack) -> None:
         assert any("Ctrl-C" in line for line in up.stdout)
         assert fresh.get("/healthz").status_code == 200
         up.send_signal(signal.SIGINT)
-        assert up.wait(30) == 0
+        assert up.wait(60) == 0
     assert left_of(fresh) == []
 
 

@@ -32,7 +32,7 @@ def test_the_contract_holds(stack: Stack) -> None:
 def test_a_killed_part_comes_back_with_everything(stack: Stack, name: str) -> None:
     before = {staff_id: len(stack.history(staff_id)) for staff_id in range(20)}
     kill_tree(stack.pids()[name])
-    eventually(lambda: stack.script("status").returncode == 0, 60)
+    eventually(lambda: stack.script("status").returncode == 0, 120)
     for staff_id, count in before.items():
-        eventually(lambda s=staff_id: stack.detect(s, event_id=name).status_code == 200, 60)  # type: ignore[misc]
+        eventually(lambda s=staff_id: stack.detect(s, event_id=name).status_code == 200, 120)  # type: ignore[misc]
         assert len(stack.history(staff_id)) == count + 1
