@@ -7,8 +7,8 @@ from unittest.mock import Mock
 
 import pytest
 from pymongo.database import Database
-from pymongo.errors import AutoReconnect
 
+from ingest.beacons import Beacon, Beacons
 from ingest.directory import UNKNOWN, Directory, Place
 from ingest.errors import StoreUnavailable
 
@@ -22,7 +22,7 @@ class Clock:
 
 def test_an_edit_is_seen_after_the_refresh(database: Database[Any]) -> None:
     clock = Clock()
-    directory = Directory(database["beacons"], 30, clock)
+    directory = Directory(Beacons(database), 30, clock)
     assert directory.locate("C2A628384B08") == Place("4", "Lobby B")
     database["beacons"].update_one({}, {"$set": {"location": "Lobby A"}})
     clock.now = 29
@@ -35,10 +35,10 @@ def test_an_edit_is_seen_after_the_refresh(database: Database[Any]) -> None:
 def test_a_lost_database_leaves_the_old_copy() -> None:
     clock = Clock()
     beacons = Mock()  # a driver that fails on demand cannot be had from a real server
-    beacons.find.return_value = [{"mac": "A" * 12, "level": "1", "location": "Lobby A"}]
+    beacons.read.return_value = [Beacon("A" * 12, "1", "Lobby A")]
     directory = Directory(beacons, 30, clock)
     assert directory.locate("A" * 12).level == "1"
-    beacons.find.side_effect = AutoReconnect("gone")
+    beacons.revision.side_effect = StoreUnavailable("gone")
     clock.now = 31
     assert directory.locate("A" * 12).level == "1"
     with pytest.raises(StoreUnavailable):
@@ -50,11 +50,11 @@ def test_threads_that_waited_for_a_failed_read_do_not_each_try_again() -> None:
 
     def fail(*_: Any) -> None:
         time.sleep(0.3)
-        raise AutoReconnect("gone")
+        raise StoreUnavailable("gone")
 
-    beacons.find.side_effect = fail
+    beacons.revision.side_effect = fail
     directory = Directory(beacons, 30)
     with ThreadPoolExecutor(8) as threads:
         asked = [threads.submit(directory.locate, "A" * 12) for _ in range(8)]
     assert {type(one.exception()) for one in asked} == {StoreUnavailable}
-    assert beacons.find.call_count <= 2  # a thread may come when the first has just failed
+    assert beacons.revision.call_count <= 2  # a thread may come when the first has just failed

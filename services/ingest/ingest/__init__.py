@@ -3,7 +3,7 @@
 from flask import Flask
 from flask_cors import CORS
 
-from ingest import errors, health, routes
+from ingest import api, errors, health, routes
 from ingest.config import Config
 from ingest.store import Store
 
@@ -21,4 +21,5 @@ def create_app(config: Config | None = None) -> Flask:
     errors.init_app(app)
     app.register_blueprint(routes.bp)
     app.register_blueprint(health.bp)
+    api.init_app(app, config)
     return app

@@ -20,6 +20,14 @@ class Config:
     mongodb_timeout_ms: int = 2000
     # Age at which the cached directory of beacons is read again.
     directory_refresh_seconds: int = 30
+    # When the latest position changes level (README, "Levels"): heard so often in a row, ...
+    level_hits: int = 3
+    # ... within this time, ...
+    level_window_seconds: int = 30
+    # ... or this much stronger, ...
+    level_margin_db: int = 10
+    # ... or the old level not heard for longer than this. LEVEL_HITS=1: at once.
+    level_silence_seconds: int = 20
     # Where detections wait while the database is away; each service needs a file of its own.
     spool_file: str = "/var/lib/waymark/spool.db"
     # How many may wait there (about 300 bytes each); then phones are asked to keep theirs.

@@ -4,17 +4,15 @@ import logging
 import math
 import threading
 import time
+import zlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import pymongo
-from pymongo.collection import Collection
-from pymongo.errors import PyMongoError
-
+from ingest.beacons import Beacon, Beacons
 from ingest.errors import StoreUnavailable
 
-# With the insert's 2 s after it, still below the gateway's 3 s read timeout.
-READ_TIMEOUT_SECONDS = 0.9
+# How soon a service sees what another one wrote: one read of a small document tells.
+CHECK_SECONDS = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -29,57 +27,88 @@ class Place(NamedTuple):
 UNKNOWN = Place("unknown", "unknown")
 
 
+class Snapshot(NamedTuple):
+    """The directory as it was read; `tag` changes with its content."""
+
+    revision: int
+    tag: str
+    beacons: dict[str, Beacon]
+    places: dict[str, Place]
+
+
 class Directory:
-    """Owns the collection `beacons`. Read by MAC is scatter-gather on shards, hence the cache."""
+    """Keeps a copy of the beacons: read by MAC they are scatter-gather on shards."""
 
     def __init__(
         self,
-        beacons: Collection[dict[str, Any]],
+        beacons: Beacons,
         refresh_seconds: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._beacons = beacons
         self._refresh_seconds = refresh_seconds
         self._clock = clock
-        self._places: dict[str, Place] | None = None
-        self._read_at = 0.0
+        self._snapshot: Snapshot | None = None
+        self._read_at = self._check_at = -math.inf
         self._failed_at = -math.inf
         self._reading = threading.Lock()
 
     def locate(self, mac: str) -> Place:
         """Return the place of a beacon, `UNKNOWN` when nobody has registered it."""
-        places = self._places
-        if places is None or self._clock() - self._read_at >= self._refresh_seconds:
-            places = self._refresh()
-        return places.get(mac, UNKNOWN)
+        return self.current().places.get(mac, UNKNOWN)
 
     def known(self, mac: str) -> Place | None:
         """Return the place from memory alone, None when the directory was never read."""
-        return None if self._places is None else self._places.get(mac, UNKNOWN)
+        return None if self._snapshot is None else self._snapshot.places.get(mac, UNKNOWN)
 
-    def _refresh(self) -> dict[str, Place]:
+    def in_memory(self) -> Snapshot | None:
+        """Return the whole directory from memory alone, None when it was never read."""
+        return self._snapshot
+
+    def current(self) -> Snapshot:
+        """Return the whole directory, another service's writes of 2 s ago included."""
+        snapshot = self._snapshot
+        if snapshot is None or self._clock() >= self._check_at:
+            snapshot = self._refresh()
+        return snapshot
+
+    def reload(self) -> None:
+        """Read again what this service has just written."""
+        with self._reading:
+            self._read_at = self._check_at = -math.inf
+            try:
+                self._snapshot = self._read_if_changed()
+            except StoreUnavailable as error:  # the write is done; the next reader tries again
+                log.warning("directory written, but not read again: %s", error)
+
+    def _refresh(self) -> Snapshot:
         """Read the directory once for all waiting threads; an old copy beats none."""
-        if self._places is not None and self._reading.locked():
-            return self._places
+        if self._snapshot is not None and self._reading.locked():
+            return self._snapshot
         began = self._clock()
         with self._reading:
-            if self._places is None and self._failed_at > began:  # each would wait for as long
+            if self._snapshot is None and self._failed_at > began:  # each would wait for as long
                 raise StoreUnavailable("directory not read while this request waited for it")
-            if self._places is not None and self._clock() - self._read_at < self._refresh_seconds:
-                return self._places
+            if self._snapshot is not None and self._clock() < self._check_at:
+                return self._snapshot
             try:
-                places = self._read()
-            except PyMongoError as error:
-                if self._places is None:
-                    self._failed_at = self._clock()
-                    raise StoreUnavailable(f"directory not read: {error}") from error
+                self._snapshot = self._read_if_changed()
+            except StoreUnavailable as error:
+                self._failed_at = self._clock()
+                if self._snapshot is None:
+                    raise
                 log.warning("directory not refreshed, the old copy serves on: %s", error)
-                places = self._places
-            self._places, self._read_at = places, self._clock()
-            return places
+            self._check_at = self._clock() + min(CHECK_SECONDS, self._refresh_seconds)
+            return self._snapshot
 
-    def _read(self) -> dict[str, Place]:
-        fields = {"_id": 0, "mac": 1, "level": 1, "location": 1}
-        with pymongo.timeout(READ_TIMEOUT_SECONDS):
-            found = self._beacons.find({}, fields)
-            return {beacon["mac"]: Place(beacon["level"], beacon["location"]) for beacon in found}
+    def _read_if_changed(self) -> Snapshot:
+        revision = self._beacons.revision()  # before the beacons: a later write is seen next time
+        old = self._snapshot
+        fresh = self._clock() - self._read_at < self._refresh_seconds
+        if old is not None and fresh and revision == old.revision:
+            return old
+        beacons = self._beacons.read()
+        self._read_at = self._clock()
+        tag = f"{zlib.crc32(repr(beacons).encode()):08x}"
+        places = {beacon.mac: Place(beacon.level, beacon.location) for beacon in beacons}
+        return Snapshot(revision, tag, {beacon.mac: beacon for beacon in beacons}, places)

@@ -1,9 +1,12 @@
 """From untrusted text to typed values; pure functions that raise ParameterError."""
 
+import datetime
+import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ingest.errors import ParameterError
 
@@ -16,13 +19,22 @@ RSSI_DBM = (-127, 20)
 MAX_FUTURE_SECONDS = 86_400
 # 9999-12-31T23:59:59Z: later bounds are milliseconds or nonsense.
 MAX_UNIX_SECONDS = 253_402_300_799
+# 1973 in milliseconds and 5138 in seconds: whatever is larger is milliseconds.
+FIRST_MILLISECONDS = 100_000_000_000
 MAX_STAFF_NUMBER = 2**63 - 1  # the largest integer BSON can hold
 
 _STAFF_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CANONICAL_DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}(\.0+)?")
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?")
 _EVENT_ID = re.compile(r"[!-~]{1,128}")
 _MAC = re.compile(r"[0-9A-F]{12}")
+_ISO_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)", re.ASCII
+)
+_FLAGS = {"1": True, "true": True, "0": False, "false": False}
+MAX_TEXT = 64
+MAX_METRES = 1e6
 
 
 class Sighting(NamedTuple):
@@ -53,7 +65,7 @@ def sighting(parameters: Parameters, now: float) -> Sighting:
         mac=mac(parameters, "beacon_address"),
         rssi=integer(parameters, "rssi", *RSSI_DBM),
         timestamp=timestamp,
-        event_id=_event_id(parameters),
+        event_id=event_id(parameters),
     )
 
 
@@ -67,6 +79,17 @@ def time_range(parameters: Parameters) -> TimeRange:
     if parsed.start > parsed.end:
         raise ParameterError("start_time", "must not be after end_time")
     return parsed
+
+
+def between(parameters: Parameters) -> TimeRange:
+    """Parse the range of `/api/v1`: `from` and `to` in any form of time, both optional."""
+    bounds = {"from": 0, "to": MAX_UNIX_SECONDS}
+    for name in bounds:
+        if _given(parameters, name):
+            bounds[name] = moment(parameters, name, 0, MAX_UNIX_SECONDS)
+    if bounds["from"] > bounds["to"]:
+        raise ParameterError("from", "must not be after to")
+    return TimeRange(staff_id(parameters, "staff_id"), bounds["from"], bounds["to"])
 
 
 def staff_id(parameters: Parameters, name: str) -> StaffId:
@@ -99,7 +122,91 @@ def integer(parameters: Parameters, name: str, low: int, high: int) -> int:
     return number
 
 
-def _event_id(parameters: Parameters) -> str | None:
+def moment(parameters: Parameters, name: str, low: int, high: int) -> int:
+    """Return unix seconds in low..high from seconds, milliseconds or ISO 8601 with its zone."""
+    text = _text(parameters, name)
+    if _ISO_TIME.fullmatch(text):
+        try:
+            seconds = math.floor(datetime.datetime.fromisoformat(text.upper()).timestamp())
+        except (ValueError, OverflowError):
+            raise ParameterError(name, "is not a time of the calendar") from None
+    elif _DECIMAL.fullmatch(text):
+        seconds = int(text.partition(".")[0])
+        if abs(seconds) >= FIRST_MILLISECONDS:
+            seconds //= 1000
+    else:
+        reason = "must be unix seconds, unix milliseconds or ISO 8601 with a time zone"
+        raise ParameterError(name, reason)
+    if not low <= seconds <= high:
+        raise ParameterError(name, f"must be from {low} to {high} (unix seconds), not {seconds}")
+    return seconds
+
+
+def flag(parameters: Parameters, name: str) -> bool:
+    """Return a yes or no, no when it is not given."""
+    if not _given(parameters, name):
+        return False
+    try:
+        return _FLAGS[_text(parameters, name).lower()]
+    except KeyError:
+        raise ParameterError(name, "must be 1 or 0") from None
+
+
+def printable(parameters: Parameters, name: str) -> str:
+    """Return a name for people: quotes and backslashes are characters, control codes are not."""
+    text = _text(parameters, name)
+    if not 1 <= len(text) <= MAX_TEXT or not text.isprintable():
+        raise ParameterError(name, f"must be 1 to {MAX_TEXT} printable characters")
+    return text
+
+
+def metres(parameters: Parameters, name: str) -> float | None:
+    """Return a coordinate on the plan, None when it is not given."""
+    if not _given(parameters, name):
+        return None
+    text = _text(parameters, name)
+    try:
+        number = float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        number = math.nan
+    if not abs(number) <= MAX_METRES:
+        raise ParameterError(name, f"must be metres from -{MAX_METRES:.0f} to {MAX_METRES:.0f}")
+    return number
+
+
+def strict_json(body: bytes) -> Any:
+    """Return the value of a JSON text in UTF-8, refused where two readers may differ."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ParameterError("body", f"is not UTF-8 (byte {error.start})") from None
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise ParameterError("body", f"is not valid JSON: {error}") from None
+    except RecursionError:
+        raise ParameterError("body", "is nested too deeply") from None
+    except ParameterError:
+        raise
+    except ValueError:  # a number of more digits than Python reads
+        raise ParameterError("body", "holds a number that is too long") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        counted = Counter(name for name, _ in pairs)
+        twice = counted.most_common(1)[0][0]
+        raise ParameterError("body", f"names {twice[:MAX_TEXT]!a} twice in one object")
+    return found
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ParameterError("body", f"is not valid JSON: {name} is no JSON number")
+
+
+def event_id(parameters: Parameters) -> str | None:
+    """Return the client's idempotency key, None when it sends none."""
     if not _given(parameters, "event_id"):
         return None
     text = _text(parameters, "event_id")

@@ -2,13 +2,12 @@
 
 import json
 import time
-import uuid
 from collections.abc import Iterable
 from typing import Any
 
 from flask import Blueprint, Response, abort, request
 
-from ingest import parsing
+from ingest import parsing, receipt
 from ingest.detections import Detection, IdempotencyKey
 from ingest.errors import ParameterError
 from ingest.recorder import Outcome
@@ -18,8 +17,6 @@ bp = Blueprint("legacy", __name__)
 
 ADDED = "New Beacon Detection Added"
 MONITORING_WINDOW_SECONDS = 15 * 60
-# A gateway's clock further off than this is not believed.
-MAX_GATEWAY_DELAY_SECONDS = 60
 
 
 @bp.route("/newbeacondetect", methods=["GET", "POST"])
@@ -27,7 +24,7 @@ def new_beacon_detect() -> Response:
     """Store one detection: 200 once a majority has it in its journal, 202 once our disk has it."""
     if request.method == "HEAD":  # Flask adds it to GET, but it must change nothing
         abort(405)
-    received_at = _received_at()
+    received_at = receipt.received_at()
     sighting = parsing.sighting(_parameters(), received_at)
     store = get_store()
     place = store.locate(sighting.mac)
@@ -89,19 +86,8 @@ def _json_object() -> dict[str, Any]:
     return body
 
 
-def _received_at() -> float:
-    """Return when the gateway got the request: the same on its retry, unlike this clock."""
-    now = time.time()
-    try:
-        stamped = float(request.headers.get("X-Request-Start", ""))
-    except ValueError:
-        return now
-    return stamped if now - MAX_GATEWAY_DELAY_SECONDS <= stamped <= now + 1 else now
-
-
 def _idempotency_key(sighting: parsing.Sighting, received_at: float) -> IdempotencyKey:
     """Return the client's key, else the request id that the gateway repeats on its retry."""
     if sighting.event_id is not None:
         return IdempotencyKey(f"event:{sighting.event_id}", sighting.timestamp)
-    request_id = request.headers.get("X-Request-ID") or uuid.uuid4().hex
-    return IdempotencyKey(f"request:{request_id}", int(received_at))
+    return IdempotencyKey(f"request:{receipt.request_id()}", int(received_at))

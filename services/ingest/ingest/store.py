@@ -8,12 +8,14 @@ from flask import current_app
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
+from ingest.beacons import Beacons
 from ingest.config import Config
 from ingest.detections import Detections
 from ingest.directory import Directory, Place
 from ingest.errors import StoreUnavailable
 from ingest.latest import Latest
 from ingest.recorder import Recorder
+from ingest.reports import Reports
 from ingest.spool import Spool
 
 log = logging.getLogger(__name__)
@@ -28,8 +30,11 @@ class Store(NamedTuple):
     client: MongoClient[dict[str, Any]]
     detections: Detections
     latest: Latest
+    reports: Reports
+    beacons: Beacons
     directory: Directory
     recorder: Recorder
+    insert_seconds: float  # how long storing a detection may take
 
     @classmethod
     def connect(cls, config: Config) -> "Store":
@@ -49,10 +54,21 @@ class Store(NamedTuple):
         )
         detections = Detections(client[DATABASE]["staff"])
         latest = Latest(client[DATABASE]["latest"])
-        directory = Directory(client[DATABASE]["beacons"], config.directory_refresh_seconds)
+        reports = Reports(client[DATABASE]["staff"])
+        beacons = Beacons(client[DATABASE])
+        directory = Directory(beacons, config.directory_refresh_seconds)
         spool = Spool(Path(config.spool_file), config.spool_max_detections)
         recorder = Recorder(detections, latest, directory, spool)
-        return cls(client, detections, latest, directory, recorder)
+        return cls(
+            client=client,
+            detections=detections,
+            latest=latest,
+            reports=reports,
+            beacons=beacons,
+            directory=directory,
+            recorder=recorder,
+            insert_seconds=config.mongodb_timeout_ms / 1000,
+        )
 
     def close(self) -> None:
         """Stop the recorder's thread, then close the spool and the connection."""

@@ -1,0 +1,255 @@
+"""The directory of beacons: /beacons, /beacons/<mac>, /beacons/import."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from flask import Response, request
+
+from ingest import corrections, parsing
+from ingest.api import answers, bodies, openapi
+from ingest.api.openapi import Body, declare
+from ingest.api.problems import Problem, invalid
+from ingest.beacons import Beacon
+from ingest.errors import ParameterError
+from ingest.store import get_store
+
+MAX_LINES = 5000
+_COLUMNS = ["mac", "level", "location", "x", "y"]
+_PLACE = {
+    "level": openapi.text("Level", minLength=1, maxLength=parsing.MAX_TEXT),
+    "location": openapi.text("Name of the spot", minLength=1, maxLength=parsing.MAX_TEXT),
+    "x": openapi.or_null(openapi.METRES),
+    "y": openapi.or_null(openapi.METRES),
+}
+_BEACON = {"mac": openapi.MAC} | _PLACE
+_MAC_IN_PATH = openapi.in_path(
+    "mac", openapi.text("MAC, any case, with or without `:` or `-`", example="C2A628384B08")
+)
+_COUNTS = {
+    "added": openapi.whole("Beacons that were not in the directory"),
+    "changed": openapi.whole("Beacons that had another place"),
+    "unchanged": openapi.whole("Beacons that stood there like this"),
+    "others": openapi.whole("Beacons that are not in the file; they stay"),
+}
+
+
+class Line(NamedTuple):
+    """What is wrong with a line of a file."""
+
+    line: int
+    field: str
+    reason: str
+
+
+@declare(
+    "GET",
+    "/beacons",
+    summary="The directory of beacons",
+    description="All of it, by MAC. Another service's writes are seen after 2 s at the latest.",
+    parameters=[openapi.IF_NONE_MATCH],
+    answers=openapi.gives({"data": openapi.several(openapi.record(_BEACON))}, cached=True),
+    errors=["store_unavailable"],
+    curl="curl 'HOST/api/v1/beacons'",
+    tag="beacons",
+)
+def beacons() -> Response:
+    """Answer every beacon of the directory."""
+    directory = get_store().directory.current()
+    return answers.held(directory.tag) or answers.tagged(
+        answers.as_json({"data": [beacon._asdict() for beacon in directory.beacons.values()]}),
+        directory.tag,
+    )
+
+
+@declare(
+    "GET",
+    "/beacons/<mac>",
+    summary="One beacon",
+    parameters=[_MAC_IN_PATH],
+    answers=openapi.gives(_BEACON),
+    errors=["invalid_request", "not_found", "store_unavailable"],
+    curl="curl 'HOST/api/v1/beacons/C2A628384B08'",
+    tag="beacons",
+)
+def beacon(mac: str) -> Response:
+    """Answer where one beacon hangs."""
+    wanted = parsing.mac({"mac": mac}, "mac")
+    found = get_store().directory.current().beacons.get(wanted)
+    if found is None:
+        raise Problem("not_found", f"beacon {wanted} is not in the directory")
+    return answers.as_json(found._asdict())
+
+
+@declare(
+    "PUT",
+    "/beacons/<mac>",
+    summary="Register or move a beacon",
+    description="Detections from now on get this place; the other services see it after 2 s at the"
+    " latest. With `correct_past=1` every stored detection of this beacon gets it as well, in"
+    " histories, in `/staff` and as `corrected` lines in `/changes`; that takes a few seconds, and"
+    " only 200 says that it is complete: on any other answer send it again.",
+    parameters=[
+        _MAC_IN_PATH,
+        openapi.query("correct_past", openapi.text("`1`: also past detections", enum=["0", "1"])),
+    ],
+    body=Body(
+        "Where it hangs; `x` and `y` both or neither.",
+        {
+            "application/json": {
+                "schema": openapi.record(_PLACE, optional=["x", "y"])
+                | {"additionalProperties": True},
+                "example": {"level": "4", "location": "Room 4-01", "x": 12, "y": 5},
+            }
+        },
+    ),
+    answers=openapi.gives(
+        _BEACON | {"corrected": openapi.whole("Past detections that had another place")}
+    ),
+    errors=["invalid_request", "too_large", "unsupported_media_type", "store_unavailable"],
+    curl="curl -X PUT 'HOST/api/v1/beacons/C2A628384B08?correct_past=1'"
+    """ -H 'Content-Type: application/json' -d '{"level": "4", "location": "Room 4-01"}'""",
+    tag="beacons",
+)
+def put_beacon(mac: str) -> Response:
+    """Put one beacon into the directory."""
+    correct_past = parsing.flag(request.args, "correct_past")
+    body = bodies.json_object()
+    found, errors = _parsed(body | {"mac": mac})
+    if found is None:
+        raise invalid(errors)
+    store = get_store()
+    store.beacons.put([found])
+    store.directory.reload()
+    corrected = corrections.correct(store, found) if correct_past else 0
+    return answers.as_json(found._asdict() | {"corrected": corrected})
+
+
+@declare(
+    "DELETE",
+    "/beacons/<mac>",
+    summary="Take a beacon out of the directory",
+    description="Detections from now on have the level and location `unknown`; past ones keep"
+    " theirs. A beacon that is not there is success too: the answer to a repeat is the same.",
+    parameters=[_MAC_IN_PATH],
+    answers={204: Body("It is not in the directory.", {})},
+    errors=["invalid_request", "store_unavailable"],
+    curl="curl -X DELETE 'HOST/api/v1/beacons/C2A628384B08'",
+    tag="beacons",
+)
+def delete_beacon(mac: str) -> Response:
+    """Take one beacon out of the directory."""
+    wanted = parsing.mac({"mac": mac}, "mac")
+    store = get_store()
+    store.beacons.remove(wanted)
+    store.directory.reload()
+    return Response(status=204)
+
+
+@declare(
+    "POST",
+    "/beacons/import",
+    summary="Load a file of beacons",
+    description=f"CSV in UTF-8 with the columns `{','.join(_COLUMNS)}` (`x` and `y` may be empty)"
+    f" and at most {MAX_LINES} beacons, like `mongo/directory.csv`. All of it or, when any line is"
+    " bad, nothing. Beacons that are not in the file stay.",
+    parameters=[
+        openapi.query("dry_run", openapi.text("`1`: change nothing, tell what", enum=["0", "1"]))
+    ],
+    body=Body(
+        "The file.",
+        {
+            "text/csv": {
+                "schema": {"type": "string"},
+                "example": "mac,level,location,x,y\nC2A628384B08,4,Room 4-01,12,5\n",
+            }
+        },
+    ),
+    answers=openapi.gives(
+        _COUNTS
+        | {
+            "dry_run": openapi.yes_no("Whether nothing was changed"),
+            "errors": openapi.several(
+                openapi.record(
+                    {
+                        "line": openapi.whole("Line of the file, the header is 1"),
+                        "field": openapi.text("Column"),
+                        "reason": openapi.text("What is wrong"),
+                    }
+                ),
+                "Bad lines, in a dry run only",
+            ),
+        }
+    ),
+    errors=["invalid_request", "too_large", "unsupported_media_type", "store_unavailable"],
+    curl="curl 'HOST/api/v1/beacons/import?dry_run=1' -H 'Content-Type: text/csv'"
+    " --data-binary @mongo/directory.csv",
+    tag="beacons",
+)
+def import_beacons() -> Response:
+    """Put all beacons of a file into the directory."""
+    dry_run = parsing.flag(request.args, "dry_run")
+    found, wrong = _read(bodies.text("text/csv"))
+    errors = [one._asdict() for one in wrong]
+    if errors and not dry_run:
+        detail = f"{len(errors)} lines are bad, nothing was changed"
+        raise Problem("invalid_request", detail, errors)
+    store = get_store()
+    done = store.beacons.put(found, dry_run=dry_run)
+    if not dry_run:
+        store.directory.reload()
+    return answers.as_json(done._asdict() | {"dry_run": dry_run, "errors": errors})
+
+
+def _read(text: str) -> tuple[list[Beacon], list[Line]]:
+    """Return the beacons of a file and what is wrong with its lines."""
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    found: dict[str, Beacon] = {}
+    wrong: list[Line] = []
+    try:
+        if next(reader, []) != _COLUMNS:
+            return [], [Line(1, "header", f"the columns must be {','.join(_COLUMNS)}")]
+        for row in reader:
+            if row:
+                wrong += _read_row(row, reader.line_num, found)
+    except csv.Error as error:
+        wrong.append(Line(reader.line_num, "line", str(error)))
+    if len(found) > MAX_LINES:
+        raise Problem("too_large", f"{len(found)} beacons; at most {MAX_LINES} at once")
+    return list(found.values()), wrong
+
+
+def _read_row(row: list[str], number: int, found: dict[str, Beacon]) -> Iterable[Line]:
+    if len(row) != len(_COLUMNS):
+        return [Line(number, "line", f"{len(row)} columns instead of {len(_COLUMNS)}")]
+    parsed, errors = _parsed(dict(zip(_COLUMNS, row, strict=True)))
+    if parsed is None:
+        return [Line(number, error.parameter, error.reason) for error in errors]
+    if parsed.mac in found:
+        return [Line(number, "mac", f"{parsed.mac} stands in an earlier line too")]
+    found[parsed.mac] = parsed
+    return []
+
+
+def _parsed(fields: Mapping[str, Any]) -> tuple[Beacon | None, list[ParameterError]]:
+    """Return a beacon, or everything that is wrong with it."""
+    values: dict[str, Any] = {}
+    errors: list[ParameterError] = []
+    for name, read in _READERS.items():
+        try:
+            values[name] = read(fields, name)
+        except ParameterError as error:
+            errors.append(error)
+    if not errors and (values["x"] is None) != (values["y"] is None):
+        errors.append(ParameterError("x", "must be given together with y, or neither"))
+    return (None, errors) if errors else (Beacon(**values), [])
+
+
+_READERS = {
+    "mac": parsing.mac,
+    "level": parsing.printable,
+    "location": parsing.printable,
+    "x": parsing.metres,
+    "y": parsing.metres,
+}

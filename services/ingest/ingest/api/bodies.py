@@ -1,0 +1,39 @@
+"""Bodies of requests: of the right kind, in UTF-8, whole, and not too large."""
+
+from typing import Any
+
+from flask import request
+
+from ingest import parsing
+from ingest.api.problems import Problem
+from ingest.errors import ParameterError
+
+
+def json_value() -> Any:
+    """Return the body's JSON value."""
+    return parsing.strict_json(_body("application/json"))
+
+
+def json_object() -> dict[str, Any]:
+    """Return the body's JSON object."""
+    value = json_value()
+    if not isinstance(value, dict):
+        raise ParameterError("body", "must be a JSON object")
+    return value
+
+
+def text(kind: str) -> str:
+    """Return the body's text."""
+    try:
+        return _body(kind).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ParameterError("body", f"is not UTF-8 (byte {error.start})") from None
+
+
+def _body(kind: str) -> bytes:
+    charset = request.mimetype_params.get("charset", "utf-8").lower()
+    if request.mimetype != kind or charset not in ("utf-8", "utf8", "us-ascii"):
+        raise Problem("unsupported_media_type", f"send the body as {kind} in UTF-8")
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise Problem("unsupported_media_type", "send the body without Content-Encoding")
+    return request.get_data(cache=False)

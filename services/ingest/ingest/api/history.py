@@ -1,0 +1,184 @@
+"""Where somebody was: /staff/<staff_id>/detections, page by page or as a download."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import urlencode
+
+from bson import ObjectId
+from flask import Response, request
+
+from ingest import parsing
+from ingest.api import answers, openapi
+from ingest.api.openapi import declare
+from ingest.api.problems import Problem
+from ingest.directory import Snapshot
+from ingest.errors import ParameterError
+from ingest.reports import Position
+from ingest.store import get_store
+
+DEFAULT_LIMIT = 100
+MAX_LIMIT = 5000
+_CURSOR = re.compile(r"([0-9]{1,12})-([0-9a-f]{24})")
+_COLUMNS = ["timestamp", "time", "level", "location", "mac", "rssi", "x", "y"]
+
+Row = dict[str, Any]
+
+_ROW = openapi.record(
+    {
+        "timestamp": openapi.SECONDS,
+        "time": openapi.TIME,
+        "level": openapi.LEVEL,
+        "location": openapi.LOCATION,
+        "mac": openapi.MAC,
+        "rssi": openapi.RSSI,
+        "x": openapi.METRES,
+        "y": openapi.METRES,
+    },
+    optional=["x", "y"],
+)
+_ANSWERS = openapi.gives(
+    {
+        "data": openapi.several(_ROW),
+        "next": openapi.or_null(openapi.text("`cursor` of the next page")),
+        "truncated": openapi.yes_no("Whether there is a next page"),
+    },
+    cached=True,
+)
+_ANSWERS[200] = openapi.Body(
+    "The page.",
+    {
+        **_ANSWERS[200].content,
+        "text/csv": {"schema": {"type": "string"}},
+        "application/geo+json": {
+            "schema": {
+                "type": "object",
+                "required": ["type", "features"],
+                "properties": {"type": {"const": "FeatureCollection"}},
+            }
+        },
+    },
+    {
+        **_ANSWERS[200].headers,
+        "Link": "The next page, `rel=next`",
+        "X-Truncated": "`true` when there is one",
+    },
+)
+
+
+@declare(
+    "GET",
+    "/staff/<staff_id>/detections",
+    summary="Where somebody was",
+    description="Newest first, each detection once, also while others come in. Follow `next` to"
+    " read on. `csv` and `geojson` are downloads; their next page is in the `Link` header. In"
+    " GeoJSON the coordinates are metres on the plan of the level, not degrees.",
+    parameters=[
+        openapi.in_path("staff_id", openapi.text("Staff id", example="0")),
+        openapi.query(
+            "from", openapi.text("Not before: unix seconds, unix milliseconds or ISO 8601")
+        ),
+        openapi.query("to", openapi.text("Not after, in the same forms; both are inclusive")),
+        openapi.query(
+            "limit",
+            openapi.whole("How many at most", minimum=1, maximum=MAX_LIMIT, default=DEFAULT_LIMIT),
+        ),
+        openapi.query("cursor", openapi.text("`next` of the page before")),
+        openapi.query(
+            "format", openapi.text("How to answer", enum=["json", "csv", "geojson"], default="json")
+        ),
+        openapi.IF_NONE_MATCH,
+    ],
+    answers=_ANSWERS,
+    errors=["invalid_request", "not_found", "store_unavailable"],
+    curl="curl 'HOST/api/v1/staff/0/detections?from=2026-01-01T00:00:00Z&limit=10'",
+    tag="people",
+)
+def staff_detections(staff_id: str) -> Response:
+    """Answer one page of somebody's detections."""
+    given = {name: value for name, value in request.args.items() if value}
+    wanted = parsing.between({"staff_id": staff_id} | given)
+    limit = parsing.integer({"limit": DEFAULT_LIMIT} | given, "limit", 1, MAX_LIMIT)
+    after = _position(given.get("cursor"))
+    dress = _DRESSES.get(given.get("format", "json"))
+    if dress is None:
+        raise ParameterError("format", "must be json, csv or geojson")
+    store = get_store()
+    store.recorder.check_reachable()
+    directory = store.directory.current()
+    version = store.latest.versions([wanted.staff_id]).get(wanted.staff_id)
+    etag = answers.tag(sorted(given.items()), version and version.number, directory.tag)
+    if version and (held := answers.held(etag)):
+        return held
+    page = store.reports.page(wanted, after, limit)
+    if not page.detections and not store.reports.has(wanted.staff_id):
+        raise Problem("not_found", f"nothing was ever heard of staff member {staff_id}")
+    cursor = page.next and f"{page.next.timestamp}-{page.next.id}"
+    response = dress([_row(one, directory) for one in page.detections], cursor)
+    response.headers["X-Truncated"] = "true" if cursor else "false"
+    if cursor:
+        following = urlencode(given | {"cursor": cursor})
+        response.headers["Link"] = f'<{request.path}?{following}>; rel="next"'
+    return answers.tagged(response, etag) if version else response
+
+
+def _position(cursor: str | None) -> Position | None:
+    if cursor is None:
+        return None
+    found = _CURSOR.fullmatch(cursor)
+    if not found:
+        raise ParameterError("cursor", "is not one that we gave")
+    return Position(int(found[1]), ObjectId(found[2]))
+
+
+def _row(detection: Row, directory: Snapshot) -> Row:
+    row = {"timestamp": detection["timestamp"], "time": answers.iso(detection["timestamp"])}
+    row |= {name: detection[name] for name in ("level", "location", "mac", "rssi")}
+    beacon = directory.beacons.get(detection["mac"])
+    if beacon and beacon.x is not None:
+        row |= {"x": beacon.x, "y": beacon.y}
+    return row
+
+
+def _as_json(rows: list[Row], cursor: str | None) -> Response:
+    return answers.as_json({"data": rows, "next": cursor, "truncated": cursor is not None})
+
+
+def _as_csv(rows: list[Row], _: str | None) -> Response:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, _COLUMNS)
+    writer.writeheader()
+    writer.writerows({name: _safe(value) for name, value in row.items()} for row in rows)
+    return _download(text.getvalue(), "csv", "text/csv")
+
+
+def _safe(value: Any) -> Any:
+    """Keep a spreadsheet from taking a name for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@") else value
+
+
+def _as_geojson(rows: list[Row], _: str | None) -> Response:
+    collection = {"type": "FeatureCollection", "features": list(_features(rows))}
+    return _download(json.dumps(collection), "geojson", "application/geo+json")
+
+
+def _features(rows: list[Row]) -> Iterable[Row]:
+    for row in rows:
+        at = {"type": "Point", "coordinates": [row["x"], row["y"]]} if "x" in row else None
+        properties = {name: value for name, value in row.items() if name not in ("x", "y")}
+        yield {"type": "Feature", "geometry": at, "properties": properties}
+
+
+def _download(text: str, ending: str, kind: str) -> Response:
+    name = f'attachment; filename="detections.{ending}"'
+    return Response(text, headers={"Content-Disposition": name}, mimetype=kind)
+
+
+_DRESSES: dict[str, Callable[[list[Row], str | None], Response]] = {
+    "json": _as_json,
+    "csv": _as_csv,
+    "geojson": _as_geojson,
+}

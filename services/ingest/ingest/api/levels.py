@@ -1,0 +1,43 @@
+"""On which level somebody is, when a beacon may be heard through the floor."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class Rule(NamedTuple):
+    """When somebody has changed level; `hits` of 1 believes each detection at once."""
+
+    hits: int
+    window_seconds: int
+    margin_db: int
+    silence_seconds: int
+
+
+def settled(recent: Sequence[Mapping[str, Any]], rule: Rule) -> Mapping[str, Any]:
+    """Return the newest detection of the level that somebody is on; `recent` is newest first.
+
+    Followed from the oldest on, the level changes with a detection on another one that
+
+    - is the last of `hits` in a row on that level within `window_seconds`, or
+    - is at least `margin_db` stronger than the last one on the old level, or
+    - comes more than `silence_seconds` after the last one on the old level.
+
+    So what is returned is at most `silence_seconds` older than the newest detection.
+    """
+    current = recent[-1]
+    row: list[int] = []  # timestamps on the other level since the current one was last heard
+    other = None
+    for heard in reversed(recent):
+        if heard["level"] == current["level"]:
+            current, other, row = heard, None, []
+            continue
+        row = [*row, heard["timestamp"]] if heard["level"] == other else [heard["timestamp"]]
+        other = heard["level"]
+        in_a_row = row[-rule.hits :]
+        if (
+            (len(in_a_row) == rule.hits and in_a_row[-1] - in_a_row[0] <= rule.window_seconds)
+            or heard["rssi"] >= current["rssi"] + rule.margin_db
+            or heard["timestamp"] - current["timestamp"] > rule.silence_seconds
+        ):
+            current, other, row = heard, None, []
+    return current

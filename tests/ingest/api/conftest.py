@@ -1,0 +1,56 @@
+"""A client of the API that believes no answer that is not declared."""
+
+import time
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from ingest.store import Store
+from tests.ingest.api import contract
+
+MAC = "C2A628384B08"  # at Lobby B on level 4
+
+
+class Checked(FlaskClient):
+    def open(self, *args: Any, **kwargs: Any) -> TestResponse:
+        answer = super().open(*args, **kwargs)
+        request = answer.request
+        kind = answer.mimetype or ""
+        if request.path.startswith("/api/v1") and request.method in (
+            "GET",
+            "PUT",
+            "POST",
+            "DELETE",
+        ):
+            contract.check(request.method, request.path, answer.status_code, kind, answer.data)
+        return answer
+
+
+class Api:
+    """Short words for what the tests do."""
+
+    def __init__(self, app: Flask) -> None:
+        app.test_client_class = Checked
+        self.client = app.test_client()
+        self.store: Store = app.extensions["store"]
+
+    def get(self, path: str, **query: Any) -> Any:
+        answer = self.client.get(f"/api/v1{path}", query_string=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json
+
+    def hear(self, staff_id: object, mac: str = MAC, *, ago: int = 0, **more: Any) -> int:
+        """Store a detection through the legacy endpoint; return its timestamp."""
+        timestamp = int(time.time()) - ago
+        body = {"user_address": staff_id, "beacon_address": mac, "rssi": -60}
+        answer = self.client.post("/newbeacondetect", json=body | {"timestamp": timestamp} | more)
+        assert answer.status_code == 200, answer.text
+        return timestamp
+
+
+@pytest.fixture
+def api(app: Flask) -> Api:
+    return Api(app)

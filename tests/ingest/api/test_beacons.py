@@ -1,0 +1,168 @@
+"""The directory of beacons over the API."""
+
+import itertools
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from pymongo.database import Database
+
+from ingest.beacons import Beacon, Beacons
+from ingest.directory import Directory
+from tests.ingest.api.conftest import MAC, Api
+
+HEADER = "mac,level,location,x,y\n"
+OTHER = "AABBCCDDEEFF"
+
+
+def load(api: Api, text: str | bytes, query: str = "", kind: str = "text/csv") -> Any:
+    return api.client.post(f"/api/v1/beacons/import{query}", data=text, content_type=kind)
+
+
+def test_a_beacon_is_registered_moved_and_taken_out(api: Api) -> None:
+    api.hear(1, OTHER)
+    place = {"level": "2", "location": 'Room "A" \\ 1', "x": 1.5, "y": -2}
+    written = api.client.put("/api/v1/beacons/aa:bb:cc:dd:ee:ff", json=place)
+    assert written.json == {"mac": OTHER, "corrected": 0} | place
+    api.hear(2, OTHER)  # this service sees it at once
+    assert api.get(f"/beacons/{OTHER}") == {"mac": OTHER} | place
+    moved = {"level": "3", "location": "Lobby"}
+    assert api.client.put(f"/api/v1/beacons/{OTHER}", json=moved).status_code == 200
+    assert {one["mac"] for one in api.get("/beacons")["data"]} == {MAC, OTHER}
+    for _ in range(2):
+        assert api.client.delete(f"/api/v1/beacons/{OTHER}").status_code == 204
+    assert api.client.get(f"/api/v1/beacons/{OTHER}").status_code == 404
+    api.hear(3, OTHER)
+    known = [(one["level"], one["location"], one["known"]) for one in api.get("/staff")["data"]]
+    assert known == [
+        ("unknown", "unknown", False),
+        ("2", 'Room "A" \\ 1', False),
+        ("unknown", "unknown", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({}, ["level", "location"]),
+        ({"level": "4", "location": ""}, ["location"]),
+        ({"level": "4", "location": "a\nb"}, ["location"]),
+        ({"level": "4", "location": "\ud800"}, ["location"]),
+        ({"level": "x" * 65, "location": {"$ne": 1}}, ["level", "location"]),
+        ({"level": "4", "location": "a", "x": 1}, ["x"]),
+        ({"level": "4", "location": "a", "x": 1, "y": "NaN"}, ["y"]),
+        ({"level": "4", "location": "a", "x": 1e7, "y": True}, ["x", "y"]),
+    ],
+)
+def test_bad_places_are_named(api: Api, body: Any, fields: list[str]) -> None:
+    answer = api.client.put(f"/api/v1/beacons/{OTHER}", json=body)
+    assert answer.status_code == 400
+    assert answer.json is not None
+    assert [one["field"] for one in answer.json["errors"]] == fields
+    assert api.client.get(f"/api/v1/beacons/{OTHER}").status_code == 404
+
+
+def test_another_service_sees_a_write_without_its_refresh(
+    api: Api, database: Database[Any]
+) -> None:
+    now = itertools.count(0, 2)  # each look at the clock is 2 s later
+    elsewhere = Directory(Beacons(database), 3600, lambda: float(next(now)))
+    assert elsewhere.locate(OTHER).level == "unknown"
+    api.client.put(f"/api/v1/beacons/{OTHER}", json={"level": "5", "location": "Lobby"})
+    assert elsewhere.locate(OTHER).level == "5"
+
+
+def test_a_file_is_loaded_whole_or_not_at_all(api: Api) -> None:
+    good = f"{HEADER}{MAC},7,Roof,,\n{OTHER},1,Lobby A,4,12\n"
+    bad = f"{good}zz,1,,1,\n"
+    wrong = [
+        {"line": 4, "field": "mac", "reason": "must be a MAC address of 12 hexadecimal digits"},
+        {"line": 4, "field": "location", "reason": "is missing"},
+    ]
+    tried = load(api, bad, "?dry_run=1").json
+    assert tried["errors"] == wrong
+    assert (tried["added"], tried["changed"], tried["dry_run"]) == (1, 1, True)
+    refused = load(api, bad)
+    assert (refused.status_code, refused.json["errors"]) == (400, wrong)
+    assert [one["level"] for one in api.get("/beacons")["data"]] == ["4"]
+    done = load(api, good).json
+    assert [done[name] for name in ("added", "changed", "unchanged", "others")] == [1, 1, 0, 0]
+    again = load(api, good.encode("utf-8-sig")).json
+    assert [again[name] for name in ("added", "changed", "unchanged", "others")] == [0, 0, 2, 0]
+    assert {one["level"] for one in api.get("/beacons")["data"]} == {"1", "7"}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "status"),
+    [
+        (b"mac,level\n", "text/csv", 400),
+        (b"", "text/csv", 400),
+        (HEADER.encode() + b'AABBCCDDEEFF,"1,Lobby,,\n', "text/csv", 400),
+        (HEADER.encode() + b"AABBCCDDEEFF,1,\xff,,\n", "text/csv", 400),
+        (HEADER.encode() + b"AABBCCDDEEFF,1,a,,\nAA:BB:CC:DD:EE:FF,2,b,,\n", "text/csv", 400),
+        (HEADER.encode(), "application/json", 415),
+        (HEADER.encode(), "text/csv; charset=utf-16", 415),
+        (HEADER.encode() + b"x" * 1024 * 1024, "text/csv", 413),
+        (
+            HEADER.encode() + b"".join(b"%012X,1,a,,\n" % number for number in range(5001)),
+            "text/csv",
+            413,
+        ),
+    ],
+)
+def test_bad_files(api: Api, text: bytes, kind: str, status: int) -> None:
+    assert load(api, text, kind=kind).status_code == status
+    assert len(api.get("/beacons")["data"]) == 1
+
+
+def test_writers_at_the_same_time_leave_one_beacon(api: Api, database: Database[Any]) -> None:
+    services = [Beacons(database) for _ in range(4)]
+
+    def write(number: int) -> None:
+        level = str(random.randrange(7))
+        services[number % 4].put([Beacon(OTHER, level, "Lobby"), Beacon(MAC, level, "Roof")])
+
+    before = services[0].revision()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(20)))
+    assert services[0].revision() == before + 20
+    found = services[0].read()
+    assert sorted(one.mac for one in found) == sorted([MAC, OTHER])
+    assert len({one.level for one in found}) == 1  # both from one write
+
+
+def test_the_past_is_corrected_everywhere(api: Api) -> None:
+    timestamp = api.hear(1, OTHER)
+    api.hear(2, OTHER, ago=50)
+    api.hear(2, MAC, ago=20)
+    unknown = api.get("/beacons/unknown")["data"]
+    assert [(one["mac"], one["count"], one["staff"]) for one in unknown] == [(OTHER, 2, [1, 2])]
+    assert unknown[0]["last_heard"] == timestamp
+    url = f"/extractbeacon?staff_id=1&start_time=0&end_time={int(time.time()) + 10}"
+    history = api.client.get(url)
+    place = {"level": "6", "location": "Library"}
+    done = api.client.put(f"/api/v1/beacons/{OTHER}?correct_past=1", json=place)
+    assert done.json is not None
+    assert done.json["corrected"] == 2
+    assert api.get("/beacons/unknown")["data"] == []
+    assert [one["level"] for one in api.get("/staff")["data"]] == ["6", "4"]
+    levels = [row["level"] for row in api.get("/staff/2/detections")["data"]]
+    assert levels == ["4", "6"]
+    again = api.client.get(url, headers={"If-None-Match": history.headers.get("ETag", "")})
+    assert again.json == {"location": [place | {"timestamp": timestamp}]}
+
+
+def test_coverage_is_by_where_the_beacon_hung(api: Api) -> None:
+    api.hear(1, ago=600)
+    api.hear("guard", ago=125)
+    load(api, f"{HEADER}{OTHER},4,Lobby B,3,4\nFFFFFFFFFFFF,1,Lobby A,,\n")
+    lobby_a, lobby_b = api.get("/coverage")["data"]
+    assert (lobby_a["last_visited"], lobby_a["staff_id"], lobby_a["minutes_ago"]) == (None,) * 3
+    assert lobby_b["staff_id"] == "guard"
+    assert lobby_b["minutes_ago"] == 2
+    assert (lobby_b["macs"], lobby_b["x"], lobby_b["y"]) == ([OTHER, MAC], 3, 4)
+    api.client.put(f"/api/v1/beacons/{MAC}", json={"level": "7", "location": "Roof"})
+    visited = {one["location"]: one["last_visited"] for one in api.get("/coverage")["data"]}
+    assert visited == {"Lobby A": None, "Lobby B": None, "Roof": None}

@@ -1,0 +1,161 @@
+"""/staff, /now and /staff/<staff_id>/detections."""
+
+import csv
+import io
+import time
+
+import pytest
+
+from tests.ingest.api.conftest import MAC, Api
+
+
+def test_the_latest_of_everybody(api: Api) -> None:
+    heard = api.hear(7)
+    api.hear(7, ago=100)
+    api.hear("SDA-001", "FFFFFFFFFFFF", ago=61)
+    api.hear(2, ago=901)
+    found = api.get("/staff")
+    assert abs(found["as_of"] - time.time()) < 5
+    assert [one["staff_id"] for one in found["data"]] == [2, 7, "SDA-001"]
+    assert [one["freshness"] for one in found["data"]] == ["stale", "now", "recent"]
+    seven = found["data"][1]
+    assert seven["timestamp"] == heard
+    assert (seven["level"], seven["location"], seven["mac"]) == ("4", "Lobby B", MAC)
+    assert [one["known"] for one in found["data"]] == [True, True, False]
+
+
+def test_a_clock_ahead_is_not_somebody_here_for_a_day(api: Api) -> None:
+    api.hear(1, ago=-80_000)
+    assert api.get("/staff")["data"][0]["age_seconds"] <= 5
+
+
+def test_now_by_level(api: Api) -> None:
+    api.hear(1)
+    api.hear(2)
+    api.hear(3, "FFFFFFFFFFFF")
+    api.hear(4, ago=1000)
+    levels = api.get("/now")["levels"]
+    assert {one["level"]: [s["staff_id"] for s in one["staff"]] for one in levels} == {
+        "4": [1, 2],
+        "unknown": [3],
+    }
+    assert [one["level"] for one in api.get("/now", level="4")["levels"]] == ["4"]
+    assert api.get("/now", level="9")["levels"] == []
+
+
+@pytest.mark.parametrize("path", ["/staff", "/now", "/staff/1/detections", "/beacons", "/coverage"])
+def test_what_did_not_change_is_not_sent_again(api: Api, path: str) -> None:
+    api.hear(1)
+    first = api.client.get(f"/api/v1{path}")
+    again = api.client.get(f"/api/v1{path}", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.data) == (304, b"")
+    assert again.headers["ETag"] == first.headers["ETag"]
+
+
+@pytest.mark.parametrize("path", ["/staff", "/now", "/staff/1/detections"])
+def test_a_detection_changes_the_tag(api: Api, path: str) -> None:
+    api.hear(1)
+    first = api.client.get(f"/api/v1{path}")
+    api.hear(1, event_id="another")
+    again = api.client.get(f"/api/v1{path}", headers={"If-None-Match": first.headers["ETag"]})
+    assert again.status_code == 200
+
+
+def test_pages_hold_each_detection_once_also_within_a_second(api: Api) -> None:
+    base = int(time.time()) - 100
+    for number in range(30):  # ten a second, each with a strength of its own
+        api.hear(1, event_id=f"e{number}", timestamp=base + number // 10, rssi=-number)
+    whole = {"from": base, "to": base + 9}
+    everything = api.get("/staff/1/detections", **whole)
+    assert (everything["truncated"], everything["next"]) == (False, None)
+    assert {row["rssi"] for row in everything["data"]} == {-number for number in range(30)}
+    for limit in (1, 4, 10, 29, 30):
+        pages, cursor = [], ""
+        while cursor is not None:
+            page = api.get("/staff/1/detections", limit=limit, cursor=cursor, **whole)
+            assert page["truncated"] == (page["next"] is not None)
+            assert len(page["data"]) <= limit
+            pages += page["data"]
+            cursor = page["next"]
+            api.hear(1, event_id=f"{limit} {len(pages)}".replace(" ", "-"))
+        assert pages == everything["data"]
+
+
+def test_a_range_in_every_form_of_time(api: Api) -> None:
+    for timestamp in (1_700_000_000, 1_700_000_010, 1_700_000_020):
+        api.hear(1, timestamp=timestamp)
+    for given in (
+        "1700000010",
+        "1700000010000",
+        "2023-11-14T22:13:30Z",
+        "2023-11-15T06:13:30+08:00",
+    ):
+        assert len(api.get("/staff/1/detections", **{"from": given})["data"]) == 2
+        assert len(api.get("/staff/1/detections", to=given)["data"]) == 2
+        inside = api.get("/staff/1/detections", **{"from": given, "to": given})["data"]
+        assert [row["timestamp"] for row in inside] == [1_700_000_010]
+        assert inside[0]["time"] == "2023-11-14T22:13:30Z"
+
+
+def test_plan_positions_come_from_the_directory(api: Api) -> None:
+    api.hear(1)
+    assert "x" not in api.get("/staff/1/detections")["data"][0]
+    place = {"level": "4", "location": "Lobby B", "x": 12.5, "y": 3}
+    assert api.client.put(f"/api/v1/beacons/{MAC}", json=place).status_code == 200
+    row = api.get("/staff/1/detections")["data"][0]
+    assert (row["x"], row["y"]) == (12.5, 3)
+    found = api.client.get("/api/v1/staff/1/detections?format=geojson")
+    assert found.json is not None
+    assert found.json["features"][0]["geometry"]["coordinates"] == [12.5, 3]
+
+
+def test_downloads_tell_of_their_next_page(api: Api) -> None:
+    for number in range(3):
+        api.hear(1, event_id=f"e{number}")
+    answer = api.client.get("/api/v1/staff/1/detections?format=csv&limit=2")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [row["location"] for row in rows] == ["Lobby B", "Lobby B"]
+    assert answer.headers["X-Truncated"] == "true"
+    path = answer.headers["Link"].removeprefix("<").removesuffix('>; rel="next"')
+    last = api.client.get(path)
+    assert len(list(csv.DictReader(io.StringIO(last.text)))) == 1
+    assert "Link" not in last.headers
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "field"),
+    [
+        ("/staff/99/detections", 404, None),
+        ("/staff/a%20b/detections", 400, "staff_id"),
+        ("/staff/1/detections?from=tomorrow", 400, "from"),
+        ("/staff/1/detections?from=2023-11-14T22:13:30", 400, "from"),
+        ("/staff/1/detections?to=2023-02-30T22:13:30Z", 400, "to"),
+        ("/staff/1/detections?from=2&to=1", 400, "from"),
+        ("/staff/1/detections?limit=0", 400, "limit"),
+        ("/staff/1/detections?limit=5001", 400, "limit"),
+        ("/staff/1/detections?cursor=1-z", 400, "cursor"),
+        ("/staff/1/detections?format=xml", 400, "format"),
+    ],
+)
+def test_bad_requests_are_problems(api: Api, path: str, status: int, field: str | None) -> None:
+    api.hear(1)
+    answer = api.client.get(f"/api/v1{path}", headers={"X-Request-ID": "me"})
+    assert (answer.status_code, answer.mimetype) == (status, "application/problem+json")
+    assert answer.json is not None
+    assert answer.json["request_id"] == "me"
+    assert [one["field"] for one in answer.json["errors"]] == ([field] if field else [])
+
+
+def test_addresses_that_are_not_there(api: Api) -> None:
+    client = api.client
+    client.__class__ = client.__class__.__mro__[1]  # these are declared nowhere
+    for method, path, code in [
+        ("GET", "/api/v1", "not_found"),
+        ("GET", "/api/v1/nothing", "not_found"),
+        ("POST", "/api/v1/staff", "method_not_allowed"),
+    ]:
+        answer = client.open(path, method=method)
+        assert answer.json is not None
+        assert answer.json["code"] == code
+    assert "GET" in answer.headers["Allow"]
+    assert client.get("/nothing").json == {"error": "not found"}
