@@ -5,11 +5,11 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
 
 from ingest import errors
-from ingest.api import beacons, coverage, history, openapi, people, problems
+from ingest.api import beacons, coverage, detections, history, openapi, people, problems
 from ingest.api.levels import Rule
 from ingest.config import Config
 
-VIEWS = (people, history, coverage, beacons)  # in the order of the document
+VIEWS = (detections, people, history, coverage, beacons)  # in the order of the document
 
 
 def init_app(app: Flask, config: Config) -> None:

@@ -1,0 +1,232 @@
+"""POST /detections: what is stored, what is refused, and what the phone is told."""
+
+import contextlib
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pymongo.database import Database
+from werkzeug.test import TestResponse
+
+from ingest import parsing
+from ingest.api.detections import EARLIEST, MAX_ITEMS
+from ingest.errors import ParameterError
+from tests.ingest.api.conftest import MAC, Api
+
+GOOD = {"staff_id": 1, "mac": MAC, "rssi": -67}
+
+
+def post(api: Api, body: Any, query: str = "", **more: Any) -> TestResponse:
+    return api.client.post(f"/api/v1/detections{query}", json=body, **more)
+
+
+def results(answer: TestResponse, status: int = 200) -> list[dict[str, Any]]:
+    assert answer.status_code == status, answer.text
+    assert answer.json is not None
+    found: list[dict[str, Any]] = answer.json["results"]
+    return found
+
+
+def test_one_detection(api: Api, database: Database[Any]) -> None:
+    timestamp = int(time.time()) - 5
+    answer = post(api, GOOD | {"timestamp": timestamp, "event_id": "e1"})
+    expected = {"index": 0, "status": "stored", "mac": MAC, "level": "4", "location": "Lobby B"}
+    (result,) = results(answer)
+    assert result == expected | {
+        "known": True,
+        "skew_seconds": result["skew_seconds"],
+        "errors": [],
+    }
+    assert 5 <= result["skew_seconds"] <= 7
+    (stored,) = database["staff"].find()
+    assert (stored["staff_id"], stored["timestamp"], stored["rssi"]) == (1, timestamp, -67)
+    again = results(post(api, GOOD | {"timestamp": timestamp, "event_id": "e1"}))
+    assert again[0]["status"] == "duplicate"
+    assert database["staff"].count_documents({}) == 1
+
+
+def test_the_legacy_endpoint_knows_the_same_event(api: Api) -> None:
+    timestamp = api.hear(1, event_id="e1")
+    again = post(api, GOOD | {"timestamp": timestamp, "event_id": "e1"})
+    assert results(again)[0]["status"] == "duplicate"
+
+
+def test_each_item_has_its_own_fate(api: Api, database: Database[Any]) -> None:
+    items = [
+        GOOD | {"event_id": "a"},
+        GOOD | {"rssi": "loud", "mac": None},
+        GOOD | {"event_id": "a"},
+        7,
+        GOOD | {"mac": "ff-ff-ff-ff-ff-ff", "batery": 3},
+        GOOD,
+        GOOD,
+    ]
+    answer = post(api, {"detections": items})
+    found = results(answer)
+    statuses = ["stored", "rejected", "duplicate", "rejected", "stored", "stored", "stored"]
+    assert [one["status"] for one in found] == statuses
+    assert [one["index"] for one in found] == list(range(7))
+    assert [error["field"] for error in found[1]["errors"]] == ["mac", "rssi"]
+    assert found[3]["errors"] == [{"field": "item", "reason": "must be a JSON object"}]
+    assert (found[4]["level"], found[4]["known"]) == ("unknown", False)
+    assert found[4]["ignored"] == ["batery"]
+    assert found[5]["skew_seconds"] is None
+    assert answer.json is not None
+    assert answer.json["counts"] == {"stored": 4, "duplicate": 1, "queued": 0, "rejected": 2}
+    assert database["staff"].count_documents({}) == 4
+
+
+def test_the_gateways_retry_stores_nothing_twice(api: Api, database: Database[Any]) -> None:
+    headers = {"X-Request-ID": "r1", "X-Request-Start": f"{time.time():.3f}"}
+    items = {"detections": [GOOD, GOOD, GOOD]}
+    assert {one["status"] for one in results(post(api, items, headers=headers))} == {"stored"}
+    assert {one["status"] for one in results(post(api, items, headers=headers))} == {"duplicate"}
+    assert database["staff"].count_documents({}) == 3
+
+
+@pytest.mark.parametrize(
+    "given_time",
+    [1_700_000_010, 1_700_000_010_500, "1700000010", "2023-11-14T22:13:30.5Z", 1.70000001e9],
+)
+def test_times_in_every_form(api: Api, database: Database[Any], given_time: object) -> None:
+    assert results(post(api, GOOD | {"timestamp": given_time}))[0]["skew_seconds"] > 90_000_000
+    assert database["staff"].find_one({}, {"_id": 0, "timestamp": 1}) == {
+        "timestamp": 1_700_000_010
+    }
+
+
+@pytest.mark.parametrize(
+    "given_time",
+    [EARLIEST - 1, 0, -1, "soon", True, [], 10**18, 1e300, "2023-11-14", "2023-13-01T00:00Z"],
+)
+def test_times_that_cannot_be(api: Api, database: Database[Any], given_time: object) -> None:
+    answer = post(api, GOOD | {"timestamp": given_time})
+    assert answer.status_code == 400
+    assert answer.json is not None
+    assert [one["field"] for one in answer.json["errors"]] == ["timestamp"]
+    assert database["staff"].count_documents({}) == 0
+
+
+def test_the_future_ends_after_a_day(api: Api) -> None:
+    now = int(time.time())
+    items = [GOOD | {"timestamp": now + 86_000}, GOOD | {"timestamp": now + 86_500}]
+    found = results(post(api, {"detections": items}))
+    assert [one["status"] for one in found] == ["stored", "rejected"]
+    assert -86_001 <= found[0]["skew_seconds"] <= -85_990
+
+
+def test_a_dry_run_tells_and_stores_nothing(api: Api, database: Database[Any]) -> None:
+    post(api, GOOD | {"event_id": "a"})
+    items = [GOOD | {"event_id": "a"}, GOOD | {"event_id": "b"}, GOOD | {"event_id": "b"}, {}]
+    answer = post(api, {"detections": items}, "?dry_run=1")
+    assert answer.json is not None
+    assert answer.json["dry_run"] is True
+    statuses = ["duplicate", "stored", "duplicate", "rejected"]
+    assert [one["status"] for one in results(answer)] == statuses
+    assert database["staff"].count_documents({}) == 1
+    assert database["latest"].count_documents({}) == 1
+
+
+@pytest.mark.parametrize("count", [0, MAX_ITEMS, MAX_ITEMS + 1])
+def test_how_many_at_once(api: Api, count: int) -> None:
+    item = GOOD | {
+        "event_id": "8f14e45f-ceea-467f-a0e6-000000000000",
+        "timestamp": "2026-11-21T10:00:00+08:00",
+    }
+    answer = post(api, {"detections": [item] * count}, "?dry_run=1")
+    if count <= MAX_ITEMS:
+        assert len(results(answer)) == count
+    else:
+        assert (answer.status_code, answer.json and answer.json["code"]) == (413, "too_large")
+        assert "1000" in answer.text
+
+
+GOOD_TEXT = json.dumps(GOOD)
+JSON = "application/json"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status", "said"),
+    [
+        ("", JSON, 400, "JSON"),
+        ("[]", JSON, 400, "object"),
+        (f"[{GOOD_TEXT}]", JSON, 400, "object"),
+        ('{"detections": {}}', JSON, 400, "list"),
+        (GOOD_TEXT[:-1], JSON, 400, "JSON"),
+        (GOOD_TEXT[:-1] + ', "rssi": -1}', JSON, 400, "'rssi' twice"),
+        (GOOD_TEXT[:-1] + ', "rs\\u0073i": -1}', JSON, 400, "'rssi' twice"),
+        (GOOD_TEXT.replace("-67", "NaN"), JSON, 400, "NaN"),
+        (GOOD_TEXT.replace("-67", "-Infinity"), JSON, 400, "Infinity"),
+        (GOOD_TEXT.replace("-67", "1" * 5000), JSON, 400, "too long"),
+        (GOOD_TEXT.replace("-67", "1e999"), JSON, 400, "rssi"),
+        ("[" * 100_000, JSON, 400, "deep"),
+        ('{"a":' * 100_000, JSON, 400, "deep"),
+        (GOOD_TEXT.encode("utf-16"), JSON, 400, "UTF-8"),
+        (b'{"a": "\xff"}', JSON, 400, "UTF-8"),
+        (GOOD_TEXT.encode("utf-8-sig"), JSON, 400, "BOM"),
+        (GOOD_TEXT, "application/json; charset=utf-16", 415, "UTF-8"),
+        (GOOD_TEXT, "text/plain", 415, "application/json"),
+        (GOOD_TEXT, "application/x-www-form-urlencoded", 415, "application/json"),
+        (" " * 1024 * 1024 + GOOD_TEXT, JSON, 413, "1048576"),
+    ],
+)
+def test_bad_bodies_are_refused(api: Api, body: Any, kind: str, status: int, said: str) -> None:
+    answer = api.client.post("/api/v1/detections", data=body, content_type=kind)
+    assert answer.status_code == status
+    assert answer.json is not None
+    assert said in answer.json["detail"]
+
+
+def test_a_compressed_body_is_refused(api: Api) -> None:
+    answer = post(api, GOOD, headers={"Content-Encoding": "gzip"})
+    assert (answer.status_code, answer.mimetype) == (415, "application/problem+json")
+
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(),
+)
+ANYTHING = st.recursive(
+    SCALARS, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(), some, max_size=3)
+)
+FIELDS = {
+    "staff_id": st.sampled_from([1, "7", "SDA-001"]) | ANYTHING,
+    "mac": st.just(MAC) | ANYTHING,
+    "rssi": st.integers(-140, 30) | ANYTHING,
+    "timestamp": st.integers(EARLIEST, EARLIEST * 2) | st.datetimes().map(str) | ANYTHING,
+    "event_id": st.text(max_size=5) | ANYTHING,
+}
+ITEMS = st.fixed_dictionaries({}, optional=FIELDS) | ANYTHING
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(items=st.lists(ITEMS, max_size=6))
+def test_whatever_comes_each_item_is_stored_or_told_why(
+    api: Api, database: Database[Any], items: list[Any]
+) -> None:
+    database["staff"].delete_many({})
+    answer = post(api, {"detections": items})
+    if answer.status_code != 200:  # a text that Python's JSON writes but no UTF-8 can hold
+        assert answer.status_code == 400
+        return
+    found = results(answer)
+    assert [one["index"] for one in found] == list(range(len(items)))
+    assert all(bool(one["errors"]) == (one["status"] == "rejected") for one in found)
+    stored = [one for one in found if one["status"] == "stored"]
+    assert database["staff"].count_documents({}) == len(stored)
+
+
+@settings(max_examples=300, deadline=None)
+@given(body=st.binary(max_size=60) | ANYTHING.map(lambda value: json.dumps(value).encode()))
+def test_no_body_breaks_the_reader(body: bytes) -> None:
+    with contextlib.suppress(ParameterError):
+        value = parsing.strict_json(body)
+        assert value == json.loads(body)
