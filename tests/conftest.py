@@ -24,6 +24,14 @@ PLAN = (
     ),
     ("tests/system/test_lifecycle.py",),
     ("tests/mongo/test_sharded.py",),
+    (  # they share one stack and one browser
+        "tests/page/test_blind.py",
+        "tests/page/test_live.py",
+        "tests/page/test_coverage.py",
+        "tests/page/test_replay.py",
+        "tests/page/test_directory.py",
+        "tests/page/test_everybody.py",
+    ),
 )
 PLANNED = {file: number for number, files in enumerate(PLAN) for file in files}
 # A failure's captured output may be endless (a log of what is retried); its end tells enough.

@@ -1,6 +1,7 @@
 """gunicorn's settings for the monitoring service; `MONITORING_BIND` is the only variable."""
 
 import os
+from typing import Any
 
 wsgi_app = "monitoring:create_app()"
 bind = os.environ.get("MONITORING_BIND", "127.0.0.1:4000")
@@ -19,3 +20,8 @@ limit_request_field_size = 8192
 limit_request_fields = 8192
 worker_tmp_dir = "/dev/shm"
 control_socket_disable = True
+
+
+def post_worker_init(worker: Any) -> None:
+    """Start to observe with the service, not with the first visitor: `since when` is wanted."""
+    worker.wsgi.extensions["observer"].start()

@@ -17,6 +17,10 @@ class Config:
     gateway_timeout_seconds: int = 4
     # One read serves every open page for this long.
     snapshot_seconds: int = 2
+    # How often the gateway is asked how the ingest services are, for the screen "System".
+    observe_seconds: int = 5
+    # A location is a gap in the coverage when nobody was there for so long; a page may change it.
+    coverage_gap_minutes: int = 30
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":

@@ -1,23 +1,51 @@
-"""The monitoring page and the data behind it."""
+"""The screens of the monitoring page: shells that fetch their data themselves."""
 
-import time
-from typing import cast
-
-from flask import Blueprint, Response, current_app, jsonify, redirect, render_template, request
+from flask import (
+    Blueprint,
+    Response,
+    abort,
+    current_app,
+    jsonify,
+    redirect,
+    render_template,
+    request,
+)
 from werkzeug.wrappers import Response as BaseResponse
-
-from monitoring.snapshot import SnapshotReader
 
 bp = Blueprint("page", __name__)
 
 CONTENT_SECURITY_POLICY = "default-src 'self'; frame-ancestors 'self'; base-uri 'none'"
+# Each with the question that it answers.
+SCREENS = {
+    "live": "Where is everyone?",
+    "replay": "Where was …?",
+    "coverage": "What is unwatched?",
+    "directory": "Which beacons are there?",
+    "system": "Is it healthy?",
+}
 
 
 @bp.get("/monitoring", strict_slashes=False)
-def page() -> Response:
-    """Answer the page; it fetches its data itself."""
-    response = Response(render_template("monitoring.html", gateway=_public_gateway()))
+@bp.get("/monitoring/<screen>")
+def page(screen: str = "live") -> Response:
+    """Answer one screen."""
+    if screen not in SCREENS:
+        abort(404)
+    behind_gateway = "X-Forwarded-Proto" in request.headers
+    response = Response(
+        render_template(
+            f"{screen}.html",
+            screen=screen,
+            screens=SCREENS,
+            gateway=_public_gateway(),
+            # On our own port there is no gateway in front: reads go through us, writes nowhere.
+            api="/api/v1" if behind_gateway else "/monitoring/api",
+            behind_gateway=behind_gateway,
+            gap_minutes=current_app.config["COVERAGE_GAP_MINUTES"],
+        )
+    )
     response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
+    response.headers["Cache-Control"] = "no-cache"
     return response
 
 
@@ -27,15 +55,6 @@ def _public_gateway() -> str:
     if scheme in ("http", "https"):  # set by the gateway, absent on our own port
         return f"{scheme}://{request.host}"
     return str(current_app.config["PUBLIC_URL"])
-
-
-@bp.get("/monitoring/latest")
-def latest() -> Response:
-    """Answer the newest snapshot; `now` lets a page with a wrong clock tell ages."""
-    snapshot = cast(SnapshotReader, current_app.extensions["snapshot"]).latest()
-    response = jsonify(snapshot._asdict() | {"now": time.time()})
-    response.headers["Cache-Control"] = "no-store"
-    return response
 
 
 @bp.get("/")

@@ -4,16 +4,17 @@ from flask import Flask, Response, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
 
-from ingest import errors
-from ingest.api import beacons, coverage, detections, history, openapi, people, problems
+from ingest import errors, status
+from ingest.api import beacons, coverage, detections, history, openapi, people, problems, system
 from ingest.api.levels import Rule
 from ingest.config import Config
 
-VIEWS = (detections, people, history, coverage, beacons)  # in the order of the document
+VIEWS = (detections, people, history, coverage, beacons, system)  # in the order of the document
 
 
 def init_app(app: Flask, config: Config) -> None:
     """Add the API and its errors."""
+    app.config["SERVICE"] = status.name_of(config.spool_file)
     app.extensions["levels"] = Rule(
         hits=config.level_hits,
         window_seconds=config.level_window_seconds,

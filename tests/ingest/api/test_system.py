@@ -1,0 +1,72 @@
+"""How the service says it is."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ingest import status
+from tests.ingest.api.conftest import Api
+
+LIMIT = 64 * 1024 * 1024
+
+
+def test_it_names_itself_and_tells_how_it_is(api: Api) -> None:
+    said = api.get("/system")
+    assert said["service"]
+    assert said["queued"] == 0
+    assert said["mongodb"]["reachable"]
+    assert 0 < said["mongodb"]["latency_ms"] < 2000
+    assert said["memory"]["used_bytes"] > 1024 * 1024
+    assert said["started_at"] <= said["as_of"] <= time.time()
+
+
+def test_it_counts_documents_and_minutes(api: Api) -> None:
+    timestamp = api.hear("counted", ago=120)
+    said = api.get("/system/database")
+    assert sum(shard["documents"] for shard in said["shards"]) >= 1
+    assert len(said["minutes"]) == 61
+    minute = next(one for one in said["minutes"] if one["timestamp"] == timestamp // 60 * 60)
+    assert minute["count"] >= 1
+    assert said["as_of"] - said["minutes"][-1]["timestamp"] < 60
+
+
+@pytest.mark.parametrize(
+    ("spool_file", "name"),
+    [
+        ("/var/lib/waymark/spool.db", "spool"),
+        ("../spool/ingest-2.db", "ingest-2"),
+        ("/spool/3.db", "ingest-3"),
+    ],
+)
+def test_a_service_is_named_after_its_spool(spool_file: str, name: str) -> None:
+    assert status.name_of(spool_file) == name
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"memory.max": str(LIMIT), "memory.stat": "anon 5\nfile 7\n"}, (5, LIMIT)),
+        (
+            {
+                "memory/memory.limit_in_bytes": str(LIMIT),
+                "memory/memory.stat": "rss 1\ntotal_rss 6\n",
+            },
+            (6, LIMIT),
+        ),
+    ],
+)
+def test_a_container_knows_its_limit(
+    tmp_path: Path, files: dict[str, str], expected: tuple[int, int]
+) -> None:
+    (tmp_path / "memory").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert status.memory(tmp_path) == expected
+
+
+def test_without_a_limit_it_is_the_process_that_counts(tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text("max\n")
+    used, limit = status.memory(tmp_path)
+    assert used > 1024 * 1024
+    assert limit is None

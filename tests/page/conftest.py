@@ -1,0 +1,99 @@
+"""One stack with the demo and one browser for all tests of the page."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.page.browser import launch
+from tests.system.conftest import Stack, eventually
+
+ZONE = "Asia/Singapore"
+LAPTOP = (1280, 800)
+
+
+class Office(Stack):
+    """The stack, and what the tests of the page do with it."""
+
+    def hear(self, staff_id: object, mac: str, *, ago: int = 0) -> None:
+        """Store a detection of a while ago."""
+        timestamp = int(time.time()) - ago
+        answer = self.detect(staff_id, beacon_address=mac, timestamp=timestamp, rssi=-60)
+        assert answer.status_code == 200, answer.text
+
+    def api(self, method: str, path: str, **more: Any) -> requests.Response:
+        return self.session.request(method, f"{self.url}/api/v1{path}", timeout=30, **more)
+
+    def supervisor(self, *command: str) -> None:
+        """Stop or start parts without another being started in their place."""
+        program = Path(sys.executable).with_name("supervisorctl")
+        socket = f"unix://{self.data}/run/supervisor.sock"
+        done = subprocess.run(
+            [program, "-s", socket, *command], check=False, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="session")
+def office(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    """Return a running stack with 14 ambassadors who have walked for a moment."""
+    office = Office(root, tmp_path_factory.mktemp("page") / "data")
+    office.environment["OBSERVE_SECONDS"] = "1"
+    office.up("--demo")
+    try:
+        eventually(lambda: len(office.get("/monitoring/latest").json()["staff"]) >= 14, 90)
+        yield office
+    finally:
+        office.down()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=30_000)  # ms; a busy machine draws slowly
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        yield browser
+        browser.close()
+
+
+Opener = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(browser: Browser, office: Office) -> Iterator[Opener]:
+    """Return a function that opens a screen; at the end no page may have had an error."""
+    contexts: list[BrowserContext] = []
+    errors: list[str] = []
+
+    def open_(path: str = "", size: tuple[int, int] = LAPTOP, **more: Any) -> Page:
+        prepare = more.pop("prepare", None)
+        viewport = {"width": size[0], "height": size[1]}
+        context = browser.new_context(
+            viewport=viewport,  # type: ignore[arg-type]
+            locale="en-GB",
+            timezone_id=ZONE,
+            **more,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(f"{path}: {error}"))
+        if prepare:
+            prepare(page)
+        page.goto(f"{office.url}/monitoring{path}")
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+def loaded(page: Page) -> None:
+    """Wait until a screen shows its data."""
+    expect(page.locator("body[data-loaded='true']")).to_be_attached()

@@ -1,0 +1,95 @@
+"""Honest when blind: the last snapshot stays, grey, with its time and a banner."""
+
+import json
+import re
+import time
+from typing import Any
+
+from playwright.sync_api import Page, Route, expect
+
+from tests.page.conftest import Office, Opener
+
+STAFF = "**/monitoring/api/staff"
+
+
+def answered(page: Page, data: Any, circuit: str = "closed", taken: float | None = None) -> None:
+    """Put an answer of our own making behind the page: states that a stack is rarely in."""
+    headers = {"X-Circuit-State": circuit, "Content-Type": "application/json"}
+    if taken is not None:
+        headers["X-Taken-At"] = f"{taken:.0f}"
+    page.unroute(STAFF)
+    page.route(STAFF, lambda route: route.fulfill(headers=headers, body=json.dumps(data)))
+
+
+def test_nobody_ever_is_not_the_same_as_unknown(opened: Opener, office: Office) -> None:
+    now = time.time()
+    page = opened(prepare=lambda page: answered(page, {"as_of": now, "data": []}, taken=now))
+    expect(page.locator("#empty")).to_contain_text("No detections yet")
+    expect(page.locator("#empty")).to_contain_text(f"curl '{office.url}/newbeacondetect?")
+    expect(page.locator("#banner")).to_be_hidden()
+
+
+def test_blind_from_the_start_is_never_an_empty_building(opened: Opener) -> None:
+    page = opened(prepare=lambda page: answered(page, None, "unknown"))
+    expect(page.locator("#banner")).to_contain_text("cannot be told now")
+    expect(page.locator("#banner")).to_contain_text("tried again every 5 seconds")
+    expect(page.locator("#summary")).to_have_text("No positions to show yet")
+    expect(page.locator("#empty")).to_be_hidden()
+    expect(page.locator("#section")).to_be_hidden()
+
+
+def test_loading_shows_where_things_will_be(opened: Opener) -> None:
+    held: list[Route] = []
+    page = opened(prepare=lambda page: page.route(STAFF, lambda route: held.append(route)))
+    expect(page.locator("#skeleton")).to_be_visible()
+    expect(page.locator("#people .skeleton")).to_have_count(7)
+    expect(page.locator("#summary")).to_have_text("Loading…")
+    for route in held:
+        route.continue_()
+    expect(page.locator("#skeleton")).to_be_hidden()
+    expect(page.locator("#people .skeleton")).to_have_count(0)
+
+
+def test_a_lost_network_is_said_on_every_screen(opened: Opener) -> None:
+    for path in ("", "/coverage", "/directory", "/system"):
+        page = opened(path)
+        expect(page.locator("#updated")).to_contain_text("Updated")
+        page.context.set_offline(True)
+        expect(page.locator("#banner")).to_contain_text(
+            "cannot reach Waymark since", timeout=45_000
+        )
+        expect(page.locator("#updated")).to_contain_text("As of")
+        page.context.set_offline(False)
+        expect(page.locator("#banner")).to_be_hidden(timeout=45_000)
+
+
+def test_the_circuit_opens_and_closes_again(opened: Opener, office: Office) -> None:
+    live, system = opened("?level=4"), opened("/system")
+    expect(live.locator("#people [data-staff='7']")).to_be_visible()
+    expect(system.locator("#circuit")).to_have_text("Closed")
+    expect(system.locator("#services tbody tr")).to_have_count(4)
+    office.supervisor("stop", "ingest-2")
+    try:
+        expect(system.locator("#circuit")).to_have_text("Half-open", timeout=60_000)
+        gone = system.locator("#services tr", has_text="ingest-2")
+        expect(gone).to_contain_text(re.compile(r"silent since \d\d:\d\d:\d\d"))
+        expect(live.locator("#banner")).to_be_hidden()
+        office.supervisor("stop", "ingest-1")
+        expect(system.locator("#circuit")).to_have_text("Open", timeout=60_000)
+        expect(system.locator("#circuit-since")).to_contain_text(
+            re.compile(r"since \d\d:\d\d:\d\d")
+        )
+        expect(system.locator("#summary")).to_have_text("Detections are not taken in")
+        banner = live.locator("#banner")
+        expect(banner).to_contain_text("The circuit is open since", timeout=60_000)
+        expect(banner).to_contain_text(re.compile(r"known at \d\d:\d\d:\d\d, .* ago"))
+        # The last snapshot stays: people, plan and list, in grey.
+        expect(live.locator("#people [data-staff='7']")).to_be_visible()
+        expect(live.locator("#plan .marker")).not_to_have_count(0)
+        expect(live.locator("#plan")).to_have_css("filter", "grayscale(1)")
+        expect(live.locator("#empty")).to_be_hidden()
+    finally:
+        office.supervisor("start", "ingest-1", "ingest-2")
+    expect(live.locator("#banner")).to_be_hidden(timeout=90_000)
+    expect(live.locator("#plan")).to_have_css("filter", "none")
+    expect(system.locator("#circuit")).to_have_text("Closed", timeout=90_000)
