@@ -5,6 +5,7 @@ from flask_cors import CORS
 
 from ingest import api, errors, health, routes
 from ingest.config import Config
+from ingest.responses import EXPOSED
 from ingest.store import Store
 
 
@@ -17,7 +18,7 @@ def create_app(config: Config | None = None) -> Flask:
     store = Store.connect(config)
     store.ready()  # makes the indexes; when MongoDB is away, the next /readyz makes them
     app.extensions["store"] = store
-    CORS(app, send_wildcard=True, expose_headers=["X-Circuit-State", "X-Request-ID", "Retry-After"])
+    CORS(app, send_wildcard=True, expose_headers=EXPOSED)
     errors.init_app(app)
     app.register_blueprint(routes.bp)
     app.register_blueprint(health.bp)

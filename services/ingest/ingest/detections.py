@@ -12,11 +12,14 @@ from bson import ObjectId
 from pymongo import DESCENDING
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, PyMongoError
+from pymongo.read_concern import ReadConcern
 
 from ingest.errors import StoreUnavailable
 from ingest.parsing import StaffId, TimeRange
 
 DUPLICATE_KEY = 11000
+# Documents that the driver decodes at once: some 600 bytes each.
+BATCH = 2000
 # Codes with which MongoDB refuses a document for what it is: bad value, failed to parse, type
 # mismatch, invalid BSON, dollar-prefixed and empty field names, failed validation, too large.
 REFUSED = frozenset({2, 9, 14, 22, 52, 56, 121, 10334})
@@ -55,11 +58,16 @@ class Detection(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """Return the document to store; `received_at` is a date so that a TTL index can use it."""
-        document = self._asdict()
-        del document["key"]
-        document["_id"] = self.document_id()
-        document["received_at"] = datetime.datetime.fromtimestamp(self.received_at, datetime.UTC)
-        return document
+        return {
+            "_id": self.document_id(),
+            "staff_id": self.staff_id,
+            "level": self.level,
+            "location": self.location,
+            "timestamp": self.timestamp,
+            "rssi": self.rssi,
+            "mac": self.mac,
+            "received_at": datetime.datetime.fromtimestamp(self.received_at, datetime.UTC),
+        }
 
 
 class Stored(NamedTuple):
@@ -75,6 +83,8 @@ class Detections:
 
     def __init__(self, staff: Collection[dict[str, Any]]) -> None:
         self._staff = staff
+        # What a majority has is never rolled back: what is kept of it stays true.
+        self._durable = staff.with_options(read_concern=ReadConcern("majority"))
 
     def ensure_indexes(self) -> None:
         """Create what is missing: an index for a history, the last 15 minutes, one beacon."""
@@ -138,8 +148,9 @@ class Detections:
     def _newest_first(self, query: dict[str, Any], *fields: str) -> Iterator[dict[str, Any]]:
         projection = {"_id": 0} | dict.fromkeys(fields, 1)
         with _domain_errors():
-            for found in self._staff.find(query, projection).sort("timestamp", DESCENDING):
-                yield {field: found[field] for field in fields}  # an index has its own order
+            rows = self._durable.find(query, projection).sort("timestamp", DESCENDING)
+            for found in rows.batch_size(BATCH):
+                yield {field: found.get(field) for field in fields}  # an index has its own order
 
 
 def _told_apart(error: BulkWriteError) -> Stored:

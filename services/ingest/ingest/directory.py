@@ -57,6 +57,13 @@ class Directory:
         """Return the place of a beacon, `UNKNOWN` when nobody has registered it."""
         return self.current().places.get(mac, UNKNOWN)
 
+    def at_hand(self, mac: str) -> Place | None:
+        """Return the place from memory, None when the directory is due to be read."""
+        snapshot = self._snapshot
+        if snapshot is None or (self._clock() >= self._check_at and not self._reading.locked()):
+            return None
+        return snapshot.places.get(mac, UNKNOWN)
+
     def known(self, mac: str) -> Place | None:
         """Return the place from memory alone, None when the directory was never read."""
         return None if self._snapshot is None else self._snapshot.places.get(mac, UNKNOWN)

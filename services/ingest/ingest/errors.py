@@ -11,6 +11,7 @@ from werkzeug.exceptions import HTTPException
 log = logging.getLogger(__name__)
 
 RETRY_AFTER_SECONDS = 2
+UNAVAILABLE = "the database does not answer: nothing was stored, send it again"
 
 
 class ParameterError(ValueError):
@@ -48,7 +49,7 @@ def _bad_parameter(error: ParameterError) -> tuple[Response, int]:
 
 def _store_unavailable(error: StoreUnavailable) -> tuple[Response, int, dict[str, str]]:
     log.error("request %s: %s", request.headers.get("X-Request-ID", "-"), error)
-    answer = jsonify(error="the database does not answer: nothing was stored, send it again")
+    answer = jsonify(error=UNAVAILABLE)
     return answer, 503, {"Retry-After": str(RETRY_AFTER_SECONDS)}
 
 

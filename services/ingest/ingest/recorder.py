@@ -77,6 +77,8 @@ class Recorder:
 
     def close(self) -> None:
         """End the thread that drains the spool; what waits there waits for the next start."""
+        if self._closed.is_set():
+            return
         self._closed.set()
         self._work.set()
         self._drain.join()
@@ -128,7 +130,7 @@ class Recorder:
                 self._open = None
         failure: Exception = StoreUnavailable("the service was interrupted")
         try:
-            group.results = self._store(group.members)
+            group.results = self.store(group.members)
         except Exception as error:
             log.exception("a group of %d detections failed", group.size)
             failure = error
@@ -136,7 +138,8 @@ class Recorder:
             group.results = group.results or [failure] * len(group.members)
             group.settled.set()
 
-    def _store(self, members: list[list[Document]]) -> list[list[Outcome] | Exception]:
+    def store(self, members: list[list[Document]]) -> list[list[Outcome] | Exception]:
+        """Store the documents of several requests at once; each gets its outcomes or its error."""
         try:
             self.check_reachable()
         except StoreUnavailable:
@@ -156,7 +159,7 @@ class Recorder:
     def _alone(self, member: list[Document]) -> list[list[Outcome] | Exception]:
         """Store one member of a group that failed by no fault of the database."""
         try:
-            return self._store([member])
+            return self.store([member])
         except Exception as error:
             return [error]
 

@@ -1,21 +1,21 @@
 """The legacy HTTP contract: three endpoints that never change."""
 
+import hashlib
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 from flask import Blueprint, Response, abort, request
 
-from ingest import parsing, receipt
-from ingest.detections import Detection, IdempotencyKey
+from ingest import legacy, parsing, receipt, responses
 from ingest.errors import ParameterError
 from ingest.recorder import Outcome
+from ingest.responses import Reply
 from ingest.store import get_store
 
 bp = Blueprint("legacy", __name__)
 
-ADDED = "New Beacon Detection Added"
 MONITORING_WINDOW_SECONDS = 15 * 60
 
 
@@ -28,21 +28,11 @@ def new_beacon_detect() -> Response:
     sighting = parsing.sighting(_parameters(), received_at)
     store = get_store()
     place = store.locate(sighting.mac)
-    detection = Detection(
-        staff_id=sighting.staff_id,
-        mac=sighting.mac,
-        rssi=sighting.rssi,
-        timestamp=int(received_at) if sighting.timestamp is None else sighting.timestamp,
-        level=place and place.level,
-        location=place and place.location,
-        received_at=received_at,
-        key=_idempotency_key(sighting, received_at),
-    )
+    detection = legacy.detection(sighting, place, received_at, receipt.request_id())
     outcome = store.recorder.record(detection)
     if outcome is Outcome.REJECTED:
         raise ParameterError("body", "MongoDB refuses this detection")
-    status = 202 if outcome is Outcome.QUEUED else 200
-    return Response(ADDED, status, {"X-Detection": outcome.value}, mimetype="text/plain")
+    return _response(responses.added(outcome))
 
 
 @bp.route("/extractbeacon", methods=["GET", "POST"])
@@ -51,7 +41,10 @@ def extract_beacon() -> Response:
     wanted = parsing.time_range(_parameters())
     store = get_store()
     store.recorder.check_reachable()
-    return _locations(store.detections.list_between(wanted))
+    answer = store.histories.between(wanted, time.time())
+    accepted = request.headers.get("Accept-Encoding", "")
+    held = request.headers.get("If-None-Match", "")
+    return _response(responses.history(answer, accepted, held))
 
 
 @bp.route("/retrieveformonitoring", methods=["GET", "POST"])
@@ -60,34 +53,37 @@ def retrieve_for_monitoring() -> Response:
     since = int(time.time()) - MONITORING_WINDOW_SECONDS
     store = get_store()
     store.recorder.check_reachable()
-    return _locations(store.detections.list_since(since))
-
-
-def _locations(documents: Iterable[dict[str, Any]]) -> Response:
-    # Encoded one by one: a long history costs its text, not a list of dicts ten times as big.
     # Complete before the first byte leaves, so that a failing database gives 503, not half a 200.
-    body = ",".join(json.dumps(document, separators=(",", ":")) for document in documents)
-    return Response(f'{{"location":[{body}]}}\n', mimetype="application/json")
+    body = b'{"location":[' + ",".join(_rows(store.detections.list_since(since))).encode() + b"]}\n"
+    response = Response(body, mimetype="application/json")
+    response.set_etag(hashlib.blake2b(body, digest_size=12).hexdigest(), weak=True)
+    response.make_conditional(request)
+    return response
+
+
+def _rows(documents: Iterator[dict[str, Any]]) -> Iterator[str]:
+    """Yield each document as JSON; what repeats in them is encoded once."""
+    known: dict[tuple[Any, ...], tuple[str, str]] = {}
+    for one in documents:
+        who = one["staff_id"], one["level"], one["location"], one["mac"]
+        texts = known.get(who)
+        if texts is None:
+            first = {name: one[name] for name in ("staff_id", "level", "location")}
+            texts = _compact(first)[:-1], _compact({"mac": one["mac"]})[1:]
+            known[who] = texts
+        yield f'{texts[0]},"timestamp":{one["timestamp"]},"rssi":{one["rssi"]},{texts[1]}'
+
+
+def _compact(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _response(reply: Reply) -> Response:
+    headers = [(name.decode().title(), value.decode()) for name, value in reply.headers]
+    return Response(reply.body, reply.status, headers)
 
 
 def _parameters() -> dict[str, Any]:
     """Return query string, form or JSON as one mapping; what the query string gives wins."""
-    body = _json_object() if request.is_json else request.form.to_dict()
+    body = legacy.json_object(request.get_data()) if request.is_json else request.form.to_dict()
     return body | {name: value for name, value in request.args.items() if value}
-
-
-def _json_object() -> dict[str, Any]:
-    try:
-        body = json.loads(request.get_data() or b"{}")
-    except (ValueError, RecursionError):
-        raise ParameterError("body", "is not valid JSON") from None
-    if not isinstance(body, dict):
-        raise ParameterError("body", "must be a JSON object")
-    return body
-
-
-def _idempotency_key(sighting: parsing.Sighting, received_at: float) -> IdempotencyKey:
-    """Return the client's key, else the request id that the gateway repeats on its retry."""
-    if sighting.event_id is not None:
-        return IdempotencyKey(f"event:{sighting.event_id}", sighting.timestamp)
-    return IdempotencyKey(f"request:{receipt.request_id()}", int(received_at))

@@ -13,6 +13,7 @@ from ingest.config import Config
 from ingest.detections import Detections
 from ingest.directory import Directory, Place
 from ingest.errors import StoreUnavailable
+from ingest.histories import Histories
 from ingest.latest import Latest
 from ingest.recorder import Recorder
 from ingest.reports import Reports
@@ -30,6 +31,7 @@ class Store(NamedTuple):
     client: MongoClient[dict[str, Any]]
     detections: Detections
     latest: Latest
+    histories: Histories
     reports: Reports
     beacons: Beacons
     directory: Directory
@@ -63,6 +65,7 @@ class Store(NamedTuple):
             client=client,
             detections=detections,
             latest=latest,
+            histories=Histories(detections, latest),
             reports=reports,
             beacons=beacons,
             directory=directory,

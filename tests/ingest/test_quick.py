@@ -1,0 +1,246 @@
+"""What the event loop answers by itself is what Flask would answer, to the byte."""
+
+import asyncio
+import gzip
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+from flask import Flask
+from pymongo.database import Database
+
+from ingest.asgi import PIECE_BYTES, Service
+from ingest.quick import Together
+from ingest.recorder import Recorder
+from ingest.spool import Spool
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+JSON = {"Content-Type": "application/json"}
+GOOD = "user_address=7&beacon_address=C2A628384B08&rssi=-20"
+DETECT = f"/newbeacondetect?{GOOD}"
+EXTRACT = "/extractbeacon?staff_id=7&start_time=0&end_time=4102444800"
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@pytest.fixture
+def serve(app: Flask) -> Iterator[Callable[..., Answer]]:
+    """Return a function that asks the service as gunicorn would."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def make() -> Service:
+        return Service(app)
+
+    service = asyncio.run_coroutine_threadsafe(make(), loop).result()
+
+    def ask(
+        method: str, url: str, body: bytes = b"", headers: dict[str, str] | None = None
+    ) -> Answer:
+        coroutine = one(service, method, url, body, headers or {})
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(20)
+
+    yield ask
+    service.close()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+async def one(
+    service: Service, method: str, url: str, body: bytes, headers: dict[str, str]
+) -> Answer:
+    parts = urlsplit(url)
+    said: list[dict[str, Any]] = []
+    sent = {"host": "localhost", "content-length": str(len(body))} | headers
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": method,
+        "path": parts.path,
+        "http_version": "1.1",
+    }
+    scope |= {"query_string": parts.query.encode(), "scheme": "http", "server": ("localhost", 80)}
+    scope |= {"headers": [(k.lower().encode(), v.encode()) for k, v in sent.items()]}
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        said.append(message)
+
+    await service(scope, receive, send)
+    names = {name.decode(): value.decode() for name, value in said[0]["headers"]}
+    assert [message["more_body"] for message in said[1:]] == [True] * (len(said) - 2) + [False]
+    return Answer(said[0]["status"], names, b"".join(message["body"] for message in said[1:]))
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "body", "headers"),
+    [
+        ("GET", DETECT, b"", {}),
+        ("GET", DETECT + "&event_id=a&timestamp=1700000000", b"", {}),
+        ("GET", DETECT + "&user_address=9&event_id=first-wins", b"", {}),
+        ("GET", DETECT.replace("=7", "=%37") + "&event_id=encoded", b"", {}),
+        ("GET", DETECT + "&event_id=a+b", b"", {}),
+        ("GET", DETECT + "&event_id=%ff", b"", {}),
+        ("POST", "/newbeacondetect", GOOD.encode(), FORM),
+        ("POST", "/newbeacondetect?rssi=-30&event_id=f", GOOD.encode(), FORM),
+        ("POST", "/newbeacondetect?rssi=", GOOD.encode(), FORM),
+        ("POST", "/newbeacondetect", GOOD.encode(), {}),
+        ("POST", "/newbeacondetect", GOOD.encode() + b"&event_id=\xff", FORM),
+        ("POST", DETECT, b'{"event_id": "e1"}', JSON),
+        ("POST", DETECT, b'{"event_id": 5}', {"Content-Type": "application/json; charset=utf-8"}),
+        ("POST", DETECT, b"{", JSON),
+        ("POST", DETECT, b"[]", JSON),
+        ("POST", DETECT, b"\xff\xfe", JSON),
+        ("POST", DETECT, b'{"event_id": "e"}', {"Content-Type": "application/vnd.x+json"}),
+        ("HEAD", DETECT, b"", {}),
+        ("PUT", DETECT, b"", {}),
+        ("OPTIONS", DETECT, b"", {"Origin": "http://a"}),
+        ("GET", "/newbeacondetect", b"", {}),
+        ("GET", DETECT.replace("-20", "x"), b"", {}),
+        ("GET", EXTRACT, b"", {}),
+        ("GET", EXTRACT, b"", {"Accept-Encoding": "gzip, deflate"}),
+        ("GET", EXTRACT, b"", {"Accept-Encoding": "gzip;q=0"}),
+        ("GET", EXTRACT.replace("end_time=4102444800", "end_time=1699999990"), b"", {}),
+        ("GET", EXTRACT.replace("staff_id=7", "staff_id=nobody"), b"", {}),
+        ("HEAD", EXTRACT, b"", {}),
+        ("POST", "/extractbeacon", b'{"staff_id":7,"start_time":0,"end_time":9e9}', JSON),
+        ("POST", "/extractbeacon", EXTRACT.partition("?")[2].encode(), FORM),
+        ("GET", "/extractbeacon?staff_id=7", b"", {}),
+        ("GET", "/retrieveformonitoring", b"", {}),
+        ("GET", "/nothing/ä%20here".replace("ä", "%C3%A4"), b"", {}),
+        ("GET", "/healthz", b"", {}),
+    ],
+)
+def test_loop_and_flask_agree(
+    app: Flask,
+    serve: Callable[..., Answer],
+    method: str,
+    url: str,
+    body: bytes,
+    headers: dict[str, str],
+) -> None:
+    for number in range(60):
+        event = {"timestamp": 1700000000 - number, "event_id": f"before-{number}"}
+        given = dict(part.split("=") for part in GOOD.split("&")) | event
+        assert app.test_client().post("/newbeacondetect", json=given).status_code == 200
+    path, _, query = url.partition("?")
+    flask = app.test_client().open(
+        path, query_string=query, method=method, data=body, headers=headers
+    )
+    quick = serve(method, url, body, headers)
+    expected = {name.lower(): value for name, value in flask.headers.items()}
+    if expected.pop("x-detection", None):
+        repeated = "event_id" in url + body.decode("latin-1") or "X-Request-ID" in headers
+        assert quick.headers.pop("x-detection") == ("duplicate" if repeated else "stored")
+    assert (quick.status, quick.headers) == (flask.status_code, expected)
+    assert quick.body == flask.data
+
+
+def test_a_history_can_be_compressed_and_need_not_be_sent_again(
+    serve: Callable[..., Answer],
+) -> None:
+    for number in range(50):
+        serve("GET", f"{DETECT}&timestamp={1700000000 + number}")
+    plain = serve("GET", EXTRACT)
+    packed = serve("GET", EXTRACT, b"", {"Accept-Encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) == len(packed.body) < len(plain.body) / 5
+    assert gzip.decompress(packed.body) == plain.body
+    found = json.loads(plain.body)["location"]
+    assert [one["timestamp"] for one in found] == [1700000049 - n for n in range(50)]
+    assert plain.headers["etag"] == packed.headers["etag"]
+    held = {"If-None-Match": f'"other", {plain.headers["etag"]}'}
+    again = serve("GET", EXTRACT, b"", held)
+    assert (again.status, again.body, again.headers["etag"]) == (304, b"", plain.headers["etag"])
+    serve("GET", DETECT)
+    assert serve("GET", EXTRACT, b"", held).status == 200
+
+
+def test_a_body_too_large_is_refused_with_or_without_its_length(
+    serve: Callable[..., Answer],
+) -> None:
+    body = b"x" * 2**20 + b"x"
+    for headers in ({}, {"Content-Length": "99999999999"}, {"Transfer-Encoding": "chunked"}):
+        answer = serve("POST", "/newbeacondetect", body, FORM | headers)
+        assert (answer.status, json.loads(answer.body)["parameter"]) == (413, "body")
+
+
+def test_a_long_answer_of_flask_comes_in_pieces(app: Flask, serve: Callable[..., Answer]) -> None:
+    @app.get("/long")
+    def long() -> Any:
+        return iter([b"x" * 1000] * 1000)
+
+    assert PIECE_BYTES < 10**6
+    assert serve("GET", "/long").body == b"x" * 10**6
+
+
+def test_requests_of_one_moment_are_stored_together(
+    app: Flask,
+    serve: Callable[..., Answer],
+    database: Database[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups: list[int] = []
+    store = Recorder.store
+
+    def counted(self: Recorder, members: list[Any]) -> Any:
+        groups.append(len(members))
+        time.sleep(0.05)
+        return store(self, members)
+
+    monkeypatch.setattr(Recorder, "store", counted)
+    statuses: list[int] = []
+    threads = [
+        threading.Thread(
+            target=lambda n=n: statuses.append(serve("GET", f"{DETECT}&rssi=-{n}").status)
+        )
+        for n in range(40)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert statuses == [200] * 40
+    assert database["staff"].count_documents({}) == sum(groups) == 40
+    assert len(groups) < 20
+
+
+def test_an_error_reaches_those_who_asked_and_nobody_else() -> None:
+    def work(numbers: list[int]) -> list[int | Exception]:
+        if 9 in numbers:
+            raise ValueError("all of them")
+        return [KeyError(n) if n == 1 else n for n in numbers]
+
+    async def ask() -> list[Any]:
+        together = Together(work, 3)
+        asked = [together.ask(n) for n in (0, 1, 2, 3, 4, 9)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    answers = asyncio.run(ask())
+    assert answers[:3:2] == [0, 2]
+    assert [type(answer) for answer in answers[1:2] + answers[3:]] == [KeyError] + [ValueError] * 3
+
+
+def test_a_full_spool_is_a_503(
+    serve: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, app: Flask
+) -> None:
+    recorder: Recorder = app.extensions["store"].recorder
+    monkeypatch.setattr(recorder, "_away", True)
+    monkeypatch.setattr(Spool, "__len__", lambda _: 0)
+    monkeypatch.setattr(recorder._spool, "_max_detections", 0)
+    monkeypatch.setattr(recorder, "_drain_group", lambda: None)
+    answer = serve("GET", DETECT)
+    assert (answer.status, answer.headers["retry-after"]) == (503, "2")
+    assert "send it again" in json.loads(answer.body)["error"]
+    assert serve("GET", EXTRACT).status == 503
