@@ -13,6 +13,7 @@ from ingest.config import Config
 from ingest.detections import Detections
 from ingest.directory import Directory, Place
 from ingest.errors import StoreUnavailable
+from ingest.feed import Feed
 from ingest.histories import Histories
 from ingest.latest import Latest
 from ingest.recorder import Recorder
@@ -33,6 +34,7 @@ class Store(NamedTuple):
     latest: Latest
     histories: Histories
     reports: Reports
+    feed: Feed
     beacons: Beacons
     directory: Directory
     recorder: Recorder
@@ -56,7 +58,6 @@ class Store(NamedTuple):
         )
         detections = Detections(client[DATABASE]["staff"])
         latest = Latest(client[DATABASE]["latest"])
-        reports = Reports(client[DATABASE]["staff"])
         beacons = Beacons(client[DATABASE])
         directory = Directory(beacons, config.directory_refresh_seconds)
         spool = Spool(Path(config.spool_file), config.spool_max_detections)
@@ -66,7 +67,8 @@ class Store(NamedTuple):
             detections=detections,
             latest=latest,
             histories=Histories(detections, latest),
-            reports=reports,
+            reports=Reports(client[DATABASE]["staff"]),
+            feed=Feed(client[DATABASE]["staff"]),
             beacons=beacons,
             directory=directory,
             recorder=recorder,

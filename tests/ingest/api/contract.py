@@ -43,5 +43,5 @@ def check(method: str, path: str, status: int, kind: str, body: bytes) -> None:
     if not found["responses"][str(status)].get("content"):
         assert body == b"", f"{method} {declared}: {status} has a body"
         return
-    value = json.loads(body) if kind.endswith("json") else body.decode()
+    value = json.loads(body) if kind.endswith(("/json", "+json")) else body.decode()
     _validator(declared, method, str(status), kind).validate(value)

@@ -5,11 +5,22 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
 
 from ingest import errors, status
-from ingest.api import beacons, coverage, detections, history, openapi, people, problems, system
+from ingest.api import (
+    beacons,
+    changes,
+    coverage,
+    detections,
+    history,
+    openapi,
+    people,
+    problems,
+    system,
+)
 from ingest.api.levels import Rule
 from ingest.config import Config
 
-VIEWS = (detections, people, history, coverage, beacons, system)  # in the order of the document
+# In the order of the document.
+VIEWS = (detections, people, history, changes, coverage, beacons, system)
 
 
 def init_app(app: Flask, config: Config) -> None:

@@ -23,12 +23,13 @@ from ingest.store import get_store
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 5000
 _CURSOR = re.compile(r"([0-9]{1,12})-([0-9a-f]{24})")
-_COLUMNS = ["timestamp", "time", "level", "location", "mac", "rssi", "x", "y"]
+_COLUMNS = ["id", "timestamp", "time", "level", "location", "mac", "rssi", "x", "y"]
 
 Row = dict[str, Any]
 
 _ROW = openapi.record(
     {
+        "id": openapi.text("The same as in `/changes`", pattern="^[0-9a-f]{24}$"),
         "timestamp": openapi.SECONDS,
         "time": openapi.TIME,
         "level": openapi.LEVEL,
@@ -135,7 +136,8 @@ def _position(cursor: str | None) -> Position | None:
 
 
 def _row(detection: Row, directory: Snapshot) -> Row:
-    row = {"timestamp": detection["timestamp"], "time": answers.iso(detection["timestamp"])}
+    timestamp = detection["timestamp"]
+    row = {"id": str(detection["_id"]), "timestamp": timestamp, "time": answers.iso(timestamp)}
     row |= {name: detection[name] for name in ("level", "location", "mac", "rssi")}
     beacon = directory.beacons.get(detection["mac"])
     if beacon and beacon.x is not None:

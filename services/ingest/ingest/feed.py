@@ -1,0 +1,111 @@
+"""What happens to the collection `staff`, in one order that every reader sees: a change stream."""
+
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import pymongo
+from bson import Timestamp
+from pymongo.collection import Collection
+from pymongo.errors import OperationFailure
+
+from ingest.errors import ParameterError, store_errors
+
+# The oplog no longer reaches the cursor, or the collection was dropped or renamed since.
+EXPIRED = frozenset({260, 280, 286})
+# Not worth a second question; a sharded cluster's idle shards speak once a second.
+GLANCE_MS = 50
+AWAIT_MS = 1000
+# What the database may take beyond the time that the reader wants to wait.
+TIMEOUT_SECONDS = 4
+BATCH = 500
+# Stored, or its place corrected. What a TTL index or an administrator deletes is no change here.
+_CORRECTED = "updateDescription.updatedFields"
+_PIPELINE: list[dict[str, Any]] = [
+    {
+        "$match": {
+            "$or": [
+                {"operationType": "insert"},
+                {f"{_CORRECTED}.level": {"$exists": True}},
+                {f"{_CORRECTED}.location": {"$exists": True}},
+            ]
+        }
+    },
+    {"$project": {"operationType": 1, "fullDocument": 1}},
+]
+
+
+class CursorExpired(Exception):
+    """The changes after a cursor are not all kept any more."""
+
+
+class Changes(NamedTuple):
+    """Changes in their order, each with its kind, and the cursor behind the last."""
+
+    found: list[tuple[str, dict[str, Any]]]
+    next: str
+
+
+class Feed:
+    """Reads the changes of the collection `staff`, acknowledged by a majority, across shards."""
+
+    def __init__(self, staff: Collection[dict[str, Any]]) -> None:
+        self._staff = staff
+
+    def read(self, start: Mapping[str, Any], limit: int, wait_seconds: float) -> Changes:
+        """Return at most `limit` changes from a start on; waits for the first as long as told."""
+        found: list[tuple[str, dict[str, Any]]] = []
+        until = time.monotonic() + wait_seconds
+        with (
+            _feed_errors(),
+            pymongo.timeout(wait_seconds + TIMEOUT_SECONDS),
+            self._staff.watch(
+                _PIPELINE,
+                full_document="updateLookup",
+                batch_size=min(limit, BATCH),
+                max_await_time_ms=AWAIT_MS if wait_seconds else GLANCE_MS,
+                **start,
+            ) as stream,
+        ):
+            while len(found) < limit and stream.alive:
+                change = stream.try_next()
+                if change is None:
+                    if found or time.monotonic() >= until:
+                        break
+                elif change["fullDocument"]:  # else deleted since it was corrected
+                    found.append((change["operationType"], change["fullDocument"]))
+            token = stream.resume_token
+        if token is None:
+            raise CursorExpired("the collection is gone")
+        return Changes(found, _cursor(token["_data"]))
+
+
+def after(cursor: str) -> dict[str, Any]:
+    """Return the start behind a cursor that we gave; ParameterError for any other text."""
+    token = cursor[:-8]
+    if cursor != _cursor(token):
+        raise ParameterError("after", "is not a cursor that we gave")
+    return {"resume_after": {"_data": token}}
+
+
+def since(seconds: int) -> dict[str, Any]:
+    """Return the start at a time of the database's clock, in unix seconds."""
+    return {"start_at_operation_time": Timestamp(seconds, 0)}
+
+
+def _cursor(token: str) -> str:
+    """Guard a resume token: MongoDB takes some that were cut short, for another place."""
+    return f"{token}{zlib.crc32(token.encode()):08X}"
+
+
+@contextmanager
+def _feed_errors() -> Iterator[None]:
+    with store_errors():
+        try:
+            yield
+        except OperationFailure as error:
+            if error.code not in EXPIRED:
+                raise
+            raise CursorExpired(str(error)) from error

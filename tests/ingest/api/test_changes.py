@@ -1,0 +1,301 @@
+"""The feed /changes: everything that was acknowledged, once, in one order."""
+
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import requests
+from pymongo import MongoClient
+from pymongo.database import Database
+from werkzeug.test import TestResponse
+
+from ingest.api import changes
+from mongo import topology
+from mongo.servers import Server
+from tests.cluster import Cluster
+from tests.ingest.api.conftest import MAC, Api
+from tests.service import Service
+
+Lines = list[dict[str, Any]]
+
+
+def parse(text: str) -> tuple[Lines, str]:
+    """Return the changes of an answer and its cursor; fail when it was cut off."""
+    *lines, last = [json.loads(line) for line in text.splitlines()]
+    assert list(last) == ["next"]
+    return lines, last["next"]
+
+
+def read(api: Api, **query: Any) -> tuple[Lines, str]:
+    answer = ask(api, **query)
+    assert answer.status_code == 200, answer.text
+    assert answer.mimetype == "application/x-ndjson"
+    return parse(answer.text)
+
+
+def ask(api: Api, **query: Any) -> TestResponse:
+    return api.client.get("/api/v1/changes", query_string=query)
+
+
+def test_it_begins_now_and_goes_on_where_it_was(api: Api) -> None:
+    api.hear(1)
+    lines, cursor = read(api)
+    assert lines == []
+    timestamp = api.hear("SDA-1", event_id="a")
+    api.hear("SDA-1", event_id="a", timestamp=timestamp)  # a repeat changes nothing
+    api.hear(2, ago=500)
+    lines, after = read(api, after=cursor)
+    assert [one["staff_id"] for one in lines] == ["SDA-1", 2]
+    assert lines[0] | {"id": "", "time": "", "received_at": 0} == {
+        "type": "detection",
+        "id": "",
+        "staff_id": "SDA-1",
+        "timestamp": timestamp,
+        "time": "",
+        "received_at": 0,
+        "mac": MAC,
+        "rssi": -60,
+        "level": "4",
+        "location": "Lobby B",
+    }
+    assert read(api, after=cursor)[0] == lines
+    assert read(api, after=after)[0] == []
+
+
+def test_a_limit_cuts_nothing_off(api: Api) -> None:
+    _, cursor = read(api)
+    for number in range(10):
+        api.hear(number, event_id=f"e{number}")
+    seen = []
+    for expected in (3, 3, 3, 1, 0):
+        lines, cursor = read(api, after=cursor, limit=3)
+        assert len(lines) == expected
+        seen += [one["staff_id"] for one in lines]
+    assert seen == list(range(10))
+
+
+def test_from_a_time_on(api: Api, database: Database[Any]) -> None:
+    api.hear(1)
+    time.sleep(2.1)  # the database's clock has whole seconds
+    began = database.command("hello")["operationTime"].time
+    api.hear(2)
+    assert [one["staff_id"] for one in read(api, **{"from": began})[0]] == [2]
+    assert {one["staff_id"] for one in read(api, **{"from": began - 1})[0]} >= {2}
+
+
+def test_a_correction_is_a_change(api: Api) -> None:
+    _, cursor = read(api)
+    api.hear(1, "AABBCCDDEEFF")
+    place = {"level": "2", "location": "Library"}
+    api.client.put("/api/v1/beacons/AABBCCDDEEFF?correct_past=1", json=place)
+    (stored, corrected), _ = read(api, after=cursor)
+    assert (stored["type"], corrected["type"]) == ("detection", "corrected")
+    assert corrected == stored | {"type": "corrected"} | place
+
+
+def test_waiting_ends_with_the_first_change(api: Api) -> None:
+    _, cursor = read(api)
+    with ThreadPoolExecutor() as threads:
+        began = time.monotonic()
+        waiting = threads.submit(read, api, after=cursor, wait=20)
+        time.sleep(0.5)
+        api.hear(1)
+        assert len(waiting.result()[0]) == 1
+    assert time.monotonic() - began < 15
+    began = time.monotonic()
+    assert read(api, wait=1)[0] == []
+    assert time.monotonic() - began >= 1
+
+
+def test_only_a_few_may_wait(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "_waiting", threading.BoundedSemaphore(1))
+    assert changes._waiting.acquire()
+    answer = ask(api, wait=1)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
+    assert ask(api).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"after": "zz"},
+        {"after": "82"},
+        {"limit": 2001},
+        {"wait": 21},
+        {"from": "soon"},
+        {"from": int(time.time()) + 1000},
+    ],
+)
+def test_bad_questions(api: Api, query: dict[str, Any]) -> None:
+    answer = ask(api, **query)
+    assert answer.status_code == 400
+    assert answer.json is not None
+    assert [one["field"] for one in answer.json["errors"]] == list(query)
+
+
+def test_a_damaged_cursor_is_told_from_another(api: Api) -> None:
+    api.hear(1)
+    _, cursor = read(api)
+    for damaged in (cursor[:-1], cursor[:-2], cursor + "00", cursor[2:], cursor.lower()):
+        assert ask(api, after=damaged).status_code == 400
+    assert ask(api, after=cursor, **{"from": 5}).status_code == 400
+
+
+class Forgetful(Cluster):
+    """Forgets what its oplog has no room for every second, not every minute."""
+
+    def servers(self) -> dict[str, Server]:
+        every = super().servers()
+        return {
+            n: one._replace(command=[*one.command, "--syncdelay=1"]) for n, one in every.items()
+        }
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Forgetful(topology.load(topology.EMBEDDED), tmp_path_factory.mktemp("feed"))
+    cluster.start()
+    try:
+        cluster.bootstrap()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def services(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Service]]:
+    folder = tmp_path_factory.mktemp("services")
+    services = [Service(cluster.uri(), folder) for _ in range(2)]
+    try:
+        for service in services:
+            service.start()
+        yield services
+    finally:
+        for service in services:
+            service.kill()
+
+
+def insist(services: list[Service], method: str, path: str, body: Any = None) -> requests.Response:
+    """Ask one service or the other until it is done, as phones and readers do."""
+    while True:
+        service = random.choice(services)
+        try:
+            answer = requests.request(method, f"{service.url}/api/v1{path}", json=body, timeout=30)
+        except requests.RequestException:
+            time.sleep(0.05)
+            continue
+        if answer.status_code != 503:
+            assert answer.status_code in (200, 202), answer.text
+            return answer
+        time.sleep(0.05)
+
+
+class Phone(threading.Thread):
+    """Posts detections in batches of random size until told to stop."""
+
+    def __init__(self, services: list[Service], name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.services = services
+        self.enough = threading.Event()
+        self.acknowledged = 0
+
+    def run(self) -> None:
+        while not self.enough.is_set():
+            items = [
+                {
+                    "staff_id": random.randrange(20),
+                    "mac": MAC,
+                    "rssi": -60,
+                    "timestamp": int(time.time()),
+                    "event_id": f"{self.name}-{self.acknowledged + number}",
+                }
+                for number in range(random.choice([1, 2, 50]))
+            ]
+            insist(self.services, "POST", "/detections", {"detections": items})
+            self.acknowledged += len(items)
+
+
+class Reader(threading.Thread):
+    """Follows the feed; now and then it forgets an answer, as a reader that is killed does."""
+
+    def __init__(self, services: list[Service]) -> None:
+        super().__init__(daemon=True)
+        self.services = services
+        self.cursor = parse(insist(services, "GET", "/changes").text)[1]
+        self.ids: list[str] = []
+        self.enough = threading.Event()
+
+    def step(self, wait: int) -> int:
+        query = f"after={self.cursor}&limit={random.choice([1, 10, 1000])}&wait={wait}"
+        lines, cursor = parse(insist(self.services, "GET", f"/changes?{query}").text)
+        if random.random() < 0.8:
+            self.ids += [one["id"] for one in lines]
+            self.cursor = cursor
+        return len(lines)
+
+    def run(self) -> None:
+        while not self.enough.is_set():
+            self.step(0)
+
+
+def test_nothing_is_missed_or_doubled_whatever_dies(
+    cluster: Cluster, services: list[Service]
+) -> None:
+    readers = [Reader(services) for _ in range(2)]
+    phones = [Phone(services, f"phone-{number}") for number in range(3)]
+    for thread in (*readers, *phones):
+        thread.start()
+    mongod = next(iter(cluster.servers()))
+    for victim in (0, 1, None, 1, 0):
+        time.sleep(0.7)
+        if victim is None:
+            cluster.kill(mongod)
+            time.sleep(0.3)
+            cluster.start()
+        else:
+            services[victim].kill()
+            services[victim].start()
+    for phone in phones:
+        phone.enough.set()
+    for phone in phones:
+        phone.join(60)
+        assert not phone.is_alive()
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        staff = client["ICT3102"]["staff"]
+        acknowledged = sum(phone.acknowledged for phone in phones)
+        until = time.monotonic() + 60
+        while staff.count_documents({}) < acknowledged:  # the spools drain
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        stored = [str(one["_id"]) for one in staff.find({}, {"_id": 1})]
+    assert len(stored) == acknowledged > 100
+    for reader in readers:
+        reader.enough.set()
+        reader.join(60)
+        until = time.monotonic() + 60
+        while len(reader.ids) < len(stored):
+            assert time.monotonic() < until, f"{len(reader.ids)} of {len(stored)}"
+            reader.step(1)
+        assert sorted(reader.ids) == sorted(stored)
+    assert readers[0].ids == readers[1].ids
+
+
+def test_a_cursor_that_the_database_no_longer_reaches(
+    cluster: Cluster, services: list[Service]
+) -> None:
+    cursor = parse(insist(services, "GET", "/changes").text)[1]
+    insist(services, "POST", "/detections", {"staff_id": 1, "mac": MAC, "rssi": -60})
+    until = time.monotonic() + 60
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        junk = client["ICT3102"]["junk"]
+        while (answer := services[0].get("/api/v1/changes", after=cursor)).status_code == 200:
+            junk.insert_many({"text": "x" * 1_000_000} for _ in range(20))  # the oplog keeps 64 MB
+            junk.delete_many({})
+            assert time.monotonic() < until
+    assert (answer.status_code, answer.json()["code"]) == (410, "cursor_expired")
+    assert "without `after`" in answer.json()["detail"]
