@@ -10,8 +10,10 @@ from ingest.api import (
     changes,
     coverage,
     detections,
+    docs,
     history,
     openapi,
+    outside,
     people,
     problems,
     system,
@@ -20,7 +22,7 @@ from ingest.api.levels import Rule
 from ingest.config import Config
 
 # In the order of the document.
-VIEWS = (detections, people, history, changes, coverage, beacons, system)
+VIEWS = (detections, people, history, changes, coverage, beacons, system, docs, outside)
 
 
 def init_app(app: Flask, config: Config) -> None:
@@ -33,6 +35,7 @@ def init_app(app: Flask, config: Config) -> None:
         silence_seconds=config.level_silence_seconds,
     )
     app.register_blueprint(openapi.bp)
+    app.register_blueprint(docs.bp)
     app.register_error_handler(HTTPException, _http_error)
 
 

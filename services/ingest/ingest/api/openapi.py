@@ -29,48 +29,28 @@ class Operation(NamedTuple):
     path: str
     name: str
     summary: str
-    description: str
-    parameters: Sequence[Schema]
-    body: Body | None
     answers: Mapping[int, Body]
-    problems: Sequence[str]
-    curl: str
-    tag: str
+    description: str = ""
+    parameters: Sequence[Schema] = ()
+    body: Body | None = None
+    errors: Sequence[str] = ()  # codes of problems
+    curl: str = ""
+    tag: str = "detections"
 
 
 OPERATIONS: list[Operation] = []
+# In the order of the document and the page.
+TAGS = ("detections", "people", "beacons", "system", "legacy", "health", "description")
 
 
-def declare(
-    method: str,
-    path: str,
-    *,
-    summary: str,
-    answers: Mapping[int, Body],
-    description: str = "",
-    parameters: Sequence[Schema] = (),
-    body: Body | None = None,
-    errors: Sequence[str] = (),
-    curl: str = "",
-    tag: str = "detections",
-) -> Callable[[View], View]:
-    """Document a view and route it, both from these words; `path` is below /api/v1."""
+def declare(method: str, path: str, **words: Any) -> Callable[[View], View]:
+    """Document a view and route it, by the same words; `path` is below /api/v1."""
 
     def decorate(view: View) -> View:
+        errors = [*words.pop("errors", ()), "internal_error"]
+        words.setdefault("description", (view.__doc__ or "").strip())
         OPERATIONS.append(
-            Operation(
-                method=method,
-                path=PREFIX + path,
-                name=view.__name__,
-                summary=summary,
-                description=description or (view.__doc__ or "").strip(),
-                parameters=parameters,
-                body=body,
-                answers=answers,
-                problems=[*errors, "internal_error"],
-                curl=curl,
-                tag=tag,
-            )
+            Operation(method, PREFIX + path, name=view.__name__, errors=errors, **words)
         )
         bp.add_url_rule(path, view.__name__, view, methods=[method])
         return view
@@ -181,10 +161,15 @@ PROBLEM = record(
 )
 
 
+def in_order() -> list[Operation]:
+    """Return everything declared, by tag."""
+    return sorted(OPERATIONS, key=lambda operation: TAGS.index(operation.tag))
+
+
 def document() -> Schema:
     """Return the OpenAPI document of everything declared."""
     paths: dict[str, Schema] = {}
-    for operation in OPERATIONS:
+    for operation in in_order():
         path = operation.path.replace("<", "{").replace(">", "}")
         paths.setdefault(path, {})[operation.method.lower()] = _described(operation)
     return {
@@ -196,6 +181,7 @@ def document() -> Schema:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "The gateway that serves this document"}],
+        "tags": [{"name": tag} for tag in TAGS],
         "paths": paths,
         "components": {"schemas": {"Problem": PROBLEM}},
     }
@@ -209,7 +195,7 @@ def _described(operation: Operation) -> Schema:
         "tags": [operation.tag],
         "parameters": list(operation.parameters),
         "responses": {str(s): _answer(body) for s, body in operation.answers.items()}
-        | _problems(operation.problems),
+        | _problems(operation.errors),
     }
     if operation.body:
         content = dict(operation.body.content)

@@ -1,0 +1,89 @@
+"""The OpenAPI document and the application say the same."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from flask import Flask
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from ingest.api import openapi, problems
+from tests.ingest.api.conftest import Api
+
+AUTOMATIC = {"HEAD", "OPTIONS"}
+
+
+@pytest.fixture
+def document(api: Api) -> dict[str, Any]:
+    found: dict[str, Any] = api.get("/openapi.json")
+    return found
+
+
+def test_the_document_is_valid(document: dict[str, Any]) -> None:
+    assert document["openapi"] == "3.1.0"
+    OpenAPIV31SpecValidator(document).validate()
+
+
+def test_every_route_is_in_the_document_and_the_reverse(
+    app: Flask, document: dict[str, Any]
+) -> None:
+    routes = {
+        (method, re.sub(r"<(\w+)>", r"{\1}", rule.rule))
+        for rule in app.url_map.iter_rules()
+        for method in (rule.methods or set()) - AUTOMATIC
+    }
+    declared = {
+        (method.upper(), path) for path, methods in document["paths"].items() for method in methods
+    }
+    assert declared == routes
+
+
+def test_every_parameter_of_a_path_is_declared(document: dict[str, Any]) -> None:
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            named = {one["name"] for one in operation["parameters"] if one["in"] == "path"}
+            assert named == set(re.findall(r"\{(\w+)\}", path))
+
+
+def test_every_operation_has_its_words(document: dict[str, Any]) -> None:
+    names = [one.name for one in openapi.OPERATIONS]
+    assert len(names) == len(set(names))
+    for operation in openapi.OPERATIONS:
+        assert operation.summary
+        assert set(operation.errors) <= set(problems.CODES)
+        assert operation.curl or operation.tag in ("legacy", "health", "description")
+
+
+def test_the_page_is_complete_and_needs_nothing_else(api: Api) -> None:
+    answer = api.client.get("/docs", headers={"Host": "example.org:8080"})
+    assert answer.mimetype == "text/html"
+    for operation in openapi.OPERATIONS:
+        assert f'id="{operation.name}"' in answer.text
+    for code in problems.CODES:
+        assert f'<tr id="{code}">' in answer.text
+    assert "curl &#39;http://example.org:8080/api/v1/staff&#39;" in answer.text
+    links = re.findall(r'(?:href|src)="([^"]*)"', answer.text)
+    assert {link for link in links if not link.startswith("#")} == {"/api/v1/openapi.json"}
+    assert "<script" not in answer.text
+    identifiers = re.findall(r'id="([^"]*)"', answer.text)
+    assert len(identifiers) == len(set(identifiers))
+    assert {link[1:] for link in links if link.startswith("#")} <= set(identifiers)
+
+
+@pytest.mark.parametrize("host", ["<script>alert(1)</script>", "a b", "é", ""])
+def test_the_page_trusts_no_host(api: Api, host: str) -> None:
+    answer = api.client.get("/docs", headers={"Host": host})
+    assert answer.status_code in (200, 400)
+    assert "<script" not in answer.text
+
+
+def test_the_documents_examples_are_good(api: Api, document: dict[str, Any]) -> None:
+    body = document["paths"]["/api/v1/detections"]["post"]["requestBody"]["content"]
+    example = body["application/json"]["example"]
+    answer = api.client.post("/api/v1/detections", json=example)
+    assert answer.json is not None
+    assert answer.json["counts"]["stored"] == 1
+    for operation in openapi.OPERATIONS:
+        for sent in re.findall(r"-d '([^']*)'", operation.curl):
+            json.loads(sent)
