@@ -28,8 +28,13 @@ def down(data: Path) -> str:
         return f"nothing was ever started on {data}"
     supervisor = Supervisor(layout)
     was_running = supervisor.running()
-    if was_running:
-        supervisor.shutdown()
+    try:
+        if was_running:
+            supervisor.shutdown()
+    except StackError as error:
+        print(f"{error}\n  ending it and every part by pid", flush=True)
+        hung = [one for one in processes.leftovers(data, layout.run) if one.pid == supervisor.pid()]
+        processes.end(hung, timeout_seconds=0, how=signal.SIGKILL)
     left = processes.leftovers(layout.data, layout.run)
     processes.end(left, timeout_seconds=20, how=signal.SIGTERM)
     return "stopped" if was_running or left else "nothing was running"

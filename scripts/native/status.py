@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from scripts.native import processes
-from scripts.native.layout import DEFAULT_DATA, Layout
+from scripts.native.layout import DEFAULT_DATA, Layout, StackError
 from scripts.native.parts import Part, parts
 from scripts.native.supervisor import Supervisor
 
@@ -21,7 +21,10 @@ def main() -> None:
     data = parser.parse_args().data.resolve()
     try:
         show(data)
-    except OSError as error:  # somebody else's stack, or one that ends right now
+    except (
+        StackError,
+        OSError,
+    ) as error:  # it hangs, somebody else's stack, or one that ends right now
         sys.exit(f"status: {error}")
 
 

@@ -1,7 +1,9 @@
 """supervisord, which starts the parts of a stack and restarts the ones that die."""
 
 import contextlib
+import http.client
 import shlex
+import socket
 import subprocess
 import sys
 import time
@@ -10,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from supervisor.xmlrpc import SupervisorTransport
 
 from scripts.native import parts
 from scripts.native.layout import Layout, StackError
@@ -51,6 +52,35 @@ stdout_logfile_backups=1
 
 START_SECONDS = 10.0
 STOP_SECONDS = 60.0
+ANSWER_SECONDS = 10.0
+# stopProcess may wait for a part as long as `stopwaitsecs` says.
+STOP_ANSWER_SECONDS = 40.0
+
+
+class StalledError(StackError):
+    """supervisord is there but does not answer: stopped, or the machine is out of breath."""
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP through supervisord's Unix socket, with an end to all waiting."""
+
+    def __init__(self, file: Path, timeout_seconds: float) -> None:
+        super().__init__("localhost", timeout=timeout_seconds)
+        self._file = str(file)
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._file)
+
+
+class _Transport(xmlrpc.client.Transport):
+    def __init__(self, file: Path, timeout_seconds: float) -> None:
+        super().__init__()
+        self._made = _Connection(file, timeout_seconds)
+
+    def make_connection(self, host: object) -> http.client.HTTPConnection:  # noqa: ARG002
+        return self._made
 
 
 class Supervisor:
@@ -60,20 +90,33 @@ class Supervisor:
         self._layout = layout
         self._socket = layout.run / "supervisor.sock"
 
-    def call(self, method: str, *arguments: object) -> Any:
-        """Call one of supervisord's methods; OSError when none runs."""
-        # A new connection each time: the transport cannot use one again that once failed.
-        transport = SupervisorTransport(None, None, f"unix://{self._socket}")
-        with xmlrpc.client.ServerProxy("http://127.0.0.1", transport) as proxy:
-            return getattr(proxy.supervisor, method)(*arguments)
+    def call(self, method: str, *arguments: object, timeout_seconds: float = ANSWER_SECONDS) -> Any:
+        """Call one of supervisord's methods; OSError when none runs, StalledError when it hangs."""
+        transport = _Transport(self._socket, timeout_seconds)
+        try:
+            with xmlrpc.client.ServerProxy("http://127.0.0.1", transport) as proxy:
+                return getattr(proxy.supervisor, method)(*arguments)
+        except (TimeoutError, BlockingIOError):  # the latter when many wait already
+            raise StalledError(
+                f"supervisord (pid {self.pid()}) does not answer: `kill -CONT {self.pid()}` if it "
+                "was stopped, or ./scripts/down, which ends it and every part"
+            ) from None
 
     def running(self) -> bool:
-        """Tell whether this stack has a live supervisord."""
-        try:
-            self.call("getState")
-        except (OSError, xmlrpc.client.Error):
-            return False
+        """Tell whether this stack has a supervisord, if only one that hangs."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(ANSWER_SECONDS)
+            try:
+                probe.connect(str(self._socket))
+            except (TimeoutError, BlockingIOError):
+                return True
+            except OSError:
+                return False
         return True
+
+    def pid(self) -> int:
+        """Return the pid that supervisord left in its file."""
+        return int((self._layout.run / "supervisord.pid").read_text())
 
     def launch(self, *, tied_to_us: bool) -> None:
         """Start supervisord without any part; `tied_to_us`: it ends when this process does."""
@@ -125,7 +168,7 @@ class Supervisor:
 
     def _stop(self, name: str, *, wait: bool) -> None:
         with contextlib.suppress(xmlrpc.client.Fault):  # NOT_RUNNING
-            self.call("stopProcess", name, wait)
+            self.call("stopProcess", name, wait, timeout_seconds=STOP_ANSWER_SECONDS)
 
     def start(self, name: str) -> None:
         """Start a part that is not running."""

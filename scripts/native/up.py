@@ -17,6 +17,7 @@ from mongo.binaries import NoMongod
 from mongo.directory import DirectoryError
 from mongo.progress import NotInTimeError
 from scripts.native import processes
+from scripts.native.down import down
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
 from scripts.native.parts import parts
 from scripts.native.start import start_all
@@ -78,7 +79,7 @@ def up(layout: Layout, *, demo: bool, detach: bool) -> None:
             start_all(supervisor, layout, demo=demo)
         except BaseException:
             if not already and supervisor.running():
-                supervisor.shutdown()
+                _stop(layout)
             raise
     if detach or already:
         _tell(layout, "./scripts/down" + _data_option(layout))
@@ -142,7 +143,13 @@ def _stay(supervisor: Supervisor, layout: Layout) -> None:
             time.sleep(1)
     except KeyboardInterrupt:
         print("\nstopping ...", flush=True)
-        supervisor.shutdown()
+        _stop(layout)
+
+
+def _stop(layout: Layout) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C would leave parts behind
+    down(layout.data)
 
 
 if __name__ == "__main__":

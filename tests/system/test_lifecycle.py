@@ -105,14 +105,35 @@ def test_nothing_outlives_a_killed_supervisor(fresh: Stack) -> None:
     assert left_of(fresh) == []
 
 
+def test_a_supervisor_that_hangs_is_told_and_ended(fresh: Stack) -> None:
+    fresh.up()
+    assert fresh.detect(99).status_code == 200
+    os.kill(fresh.supervisor_pid(), signal.SIGSTOP)
+    status = fresh.script("status")
+    assert status.returncode == 1
+    assert f"`kill -CONT {fresh.supervisor_pid()}`" in status.stderr
+    assert "./scripts/down" in status.stderr
+    assert fresh.down().endswith("stopped")
+    assert left_of(fresh) == []
+    fresh.up()
+    assert len(fresh.history(99)) == 1
+
+
 def test_ctrl_c_stops_a_stack_in_the_foreground(fresh: Stack) -> None:
-    command = [f"{fresh.root}/scripts/up", "--port", str(fresh.port), "--data", str(fresh.data)]
+    # Whoever runs the tests in the background has Ctrl-C ignored, and so would what they start.
+    command = ["env", "--default-signal=INT", f"{fresh.root}/scripts/up"]
+    command += ["--port", str(fresh.port), "--data", str(fresh.data)]
     with subprocess.Popen(command, env=fresh.environment, stdout=subprocess.PIPE, text=True) as up:
-        assert up.stdout
-        assert any("Ctrl-C" in line for line in up.stdout)
-        assert fresh.get("/healthz").status_code == 200
-        up.send_signal(signal.SIGINT)
-        assert up.wait(60) == 0
+        try:
+            assert up.stdout
+            assert any("Ctrl-C" in line for line in up.stdout)
+            assert fresh.get("/healthz").status_code == 200
+            up.send_signal(signal.SIGINT)
+            assert any("stopping" in line for line in up.stdout)
+            up.send_signal(signal.SIGINT)  # impatience leaves nothing behind
+            assert up.wait(60) == 0
+        finally:
+            up.kill()
     assert left_of(fresh) == []
 
 
