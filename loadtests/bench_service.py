@@ -21,15 +21,17 @@ import time
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bson import ObjectId
 from pymongo import MongoClient
 
 from loadtests.limits import SERVICE, Group, LimitsUnavailable, Usage
 from mongo import topology
-from tests.cluster import Cluster
 from tests.ports import free_port
+
+if TYPE_CHECKING:
+    from tests.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
@@ -45,7 +47,7 @@ GZIP = b"Accept-Encoding: gzip\r\n"
 class Service:
     """One service inside the limits, running while in the context."""
 
-    def __init__(self, kind: str, cluster: Cluster) -> None:
+    def __init__(self, kind: str, cluster: "Cluster") -> None:
         self.kind = kind
         self.port = free_port()
         self._cluster = cluster
@@ -93,6 +95,7 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._received = bytearray()
         self._length = -1
+        self.closed = False
         self._answer: asyncio.Future[tuple[int, bytes, bytes]] | None = None
 
     @classmethod
@@ -107,6 +110,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """Fail the request that waits."""
+        self.closed = True
         if self._answer and not self._answer.done():
             self._answer.set_exception(error or ConnectionResetError("closed without an answer"))
 
@@ -121,6 +125,7 @@ class Connection(asyncio.Protocol):
             body = bytes(self._received[len(self._head) + 2 : self._length])
             self._received.clear()
             self._length = -1
+            self.closed = b"\r\nconnection: close" in self._head
             self._answer.set_result((int(self._head[9:12]), self._head, body))
 
     async def ask(self, request: bytes) -> tuple[int, bytes, bytes]:
@@ -202,9 +207,8 @@ async def closed_loop(service: Service, connections: int, seconds: float, work: 
                 meter.errors += 1
                 await asyncio.sleep(0.1)
                 continue
-            errors = meter.errors
             await meter.time(work(connection, number))
-            if meter.errors > errors:
+            if connection.closed:  # as the old service does after each answer
                 connection.close()
                 connection = None
         if connection:
@@ -232,9 +236,9 @@ def detection(staff_id: int) -> bytes:
     return request("GET", f"/newbeacondetect?{query}")
 
 
-async def insert(connection: Connection, _: int) -> int:
+async def insert(connection: Connection, number: int) -> int:
     """Send one detection of anybody."""
-    staff_id = 200 + int.from_bytes(os.urandom(1), "big") % STAFF
+    staff_id = 200 + (number + os.urandom(1)[0]) % STAFF
     status, _, body = await connection.ask(detection(staff_id))
     return int(status == 200 and body == b"New Beacon Detection Added")
 
@@ -250,8 +254,11 @@ def batch_of(size: int) -> Work:
             for one in range(size)
         ]
         body = json.dumps({"detections": items}).encode()
-        status, _, answer = await connection.ask(request("POST", "/api/v1/detections", b"", body))
-        return answer.count(b'"stored"') and size if status == 200 else 0
+        asked = request("POST", "/api/v1/detections", b"", body)
+        status, _, answer = await connection.ask(asked)
+        if status == 200 and json.loads(answer)["counts"]["stored"] == size:
+            return size
+        return 0
 
     return send
 
@@ -277,7 +284,7 @@ class Live:
         self._headers = headers
         self._sent = self._acknowledged = before
 
-    async def read(self, connection: Connection, _: int) -> int:
+    async def read(self, connection: Connection, *_: int) -> int:
         """Read it: with all that was acknowledged before, and nothing that nobody sent."""
         least = self._acknowledged
         status, head, body = await connection.ask(extract(SHORT_STAFF, self._headers))
@@ -285,19 +292,19 @@ class Live:
 
     async def write(self, until: float) -> None:
         """Write to it at a steady rate."""
-        connection = await Connection.open(self._service.port)
         while time.monotonic() < until:
+            connection = await Connection.open(self._service.port)
             self._sent += 1
             status, _, _ = await connection.ask(detection(SHORT_STAFF))
             self._acknowledged += status == 200
+            connection.close()
             await asyncio.sleep(1 / WRITES_PER_SECOND)
-        connection.close()
 
 
 class Bench:
     """The cases, on one database."""
 
-    def __init__(self, cluster: Cluster, seconds: float) -> None:
+    def __init__(self, cluster: "Cluster", seconds: float) -> None:
         self._cluster = cluster
         self._seconds = seconds
 
@@ -418,7 +425,7 @@ def ratios(old: list[Result], new: list[Result]) -> list[float]:
 class Measurement:
     """All rounds of all cases, and the verdict."""
 
-    def __init__(self, bench: Bench, cluster: Cluster, rounds: int, wanted: list[str]) -> None:
+    def __init__(self, bench: Bench, cluster: "Cluster", rounds: int, wanted: list[str]) -> None:
         self._bench = bench
         self._cluster = cluster
         self._rounds = rounds
@@ -559,6 +566,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
     parser.add_argument("cases", nargs="*", help="parts of their names; all without")
     options = parser.parse_args()
+    sys.path.insert(0, str(ROOT / "services" / "ingest"))  # the next line needs it
+    from tests.cluster import Cluster
+
     folder = Path(tempfile.mkdtemp(prefix="waymark-bench-"))
     cluster = Cluster(topology.load(topology.EMBEDDED), folder)
     try:

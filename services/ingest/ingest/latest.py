@@ -133,7 +133,8 @@ def _bump() -> list[Any]:
     }
     changes = {"$concatArrays": [{"$ifNull": ["$changes", []]}, ["$$since"]]}
     change = {
-        "version": {"$add": [{"$ifNull": ["$version", 0]}, 1]},
+        # From the clock on (ms): a document that was lost and made anew repeats no version.
+        "version": {"$add": [{"$ifNull": ["$version", {"$toLong": "$$NOW"}]}, 1]},
         "changes": {"$slice": [changes, -CHANGES]},
         "recent": {"$slice": [in_order, RECENT]},
     }
