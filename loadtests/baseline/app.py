@@ -33,22 +33,29 @@ def create_app() -> Flask:
     staff, beacons = database["staff"], database["beacons"]
     unoptimised = os.environ.get("BASELINE_UNOPTIMISED") == "1"
 
+    def located(staff_id: Any, mac: Any, rssi: Any, timestamp: Any = None) -> dict[str, Any]:
+        beacon = beacons.find_one({"mac": mac}) or {"level": "unknown", "location": "unknown"}
+        return {
+            "staff_id": int(staff_id),
+            "mac": mac,
+            "rssi": int(rssi),
+            "timestamp": int(timestamp or time.time()),
+            "level": beacon["level"],
+            "location": beacon["location"],
+        }
+
     @app.route("/newbeacondetect", methods=["GET", "POST"])
     def new_beacon_detect() -> str:
         given = request.values
-        mac = given["beacon_address"]
-        beacon = beacons.find_one({"mac": mac}) or {"level": "unknown", "location": "unknown"}
-        staff.insert_one(
-            {
-                "staff_id": int(given["user_address"]),
-                "mac": mac,
-                "rssi": int(given["rssi"]),
-                "timestamp": int(time.time()),
-                "level": beacon["level"],
-                "location": beacon["location"],
-            }
-        )
+        staff.insert_one(located(given["user_address"], given["beacon_address"], given["rssi"]))
         return "New Beacon Detection Added"
+
+    @app.route("/api/v1/detections", methods=["POST"])
+    def fill() -> str:
+        """Not of the old application: stores what a plan wants there before it measures."""
+        names = ("staff_id", "mac", "rssi", "timestamp")
+        staff.insert_many([located(*map(one.get, names)) for one in request.json["detections"]])
+        return "stored"
 
     @app.route("/extractbeacon", methods=["GET", "POST"])
     def extract_beacon() -> Response:
