@@ -3,7 +3,6 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 import gevent
@@ -11,12 +10,11 @@ import gevent
 from loadtests import beside, histories
 from loadtests.client import Api, WrongAnswer, query
 from loadtests.figures import Summary, summary
-from loadtests.filling import PHONE_SECONDS, Filler
+from loadtests.filling import DIRECTORY, PHONE_SECONDS, Filler
 from loadtests.histories import ALL_TIME, History, newest_first
 from loadtests.plans import RAMP_SECONDS, Plan, Step, requests, until_it_breaks
 from mongo.directory import parse
 
-DIRECTORY = Path(__file__).resolve().parents[1] / "mongo" / "directory.csv"
 BEACON = {"beacon_address": "C2A628384B08", "rssi": -20}
 SETTLE_SECONDS = 30.0  # for a service's spool to drain after the last write
 
@@ -29,6 +27,7 @@ class Options(NamedTuple):
     pages: int | None = None  # instead of the plan's
     until_it_breaks: bool = False
     steps: tuple[str, ...] = ()  # measure only these; all when empty
+    shift: int = 0  # added to every staff id, for a stack that has seen the plan's own
 
 
 class NotEmpty(Exception):
@@ -65,9 +64,12 @@ class Engine:
             self._check_stored()
 
     def _adjusted(self, step: Step) -> Step:
-        hacs, pages = self._options.hacs, self._options.pages
+        hacs, pages, shift = self._options.hacs, self._options.pages, self._options.shift
         return step._replace(
-            hacs=step.hacs if hacs is None else hacs, pages=step.pages if pages is None else pages
+            staff=tuple(one + shift for one in step.staff),
+            fill=tuple((one + shift, count) for one, count in step.fill),
+            hacs=tuple(one + shift for one in (step.hacs if hacs is None else hacs)),
+            pages=step.pages if pages is None else pages,
         )
 
     def _check_empty(self, staff: set[int]) -> None:
@@ -110,6 +112,7 @@ class Engine:
         answer = self._api.ask("insert", path, verify, due=due, good=(200, 202))
         if answer.status in (200, 202):
             history.acknowledged += 1
+            history.queued += answer.status == 202
         elif answer.status in (0, 502, 504):
             history.unknown += 1
 
@@ -123,7 +126,9 @@ class Engine:
         deadline = time.monotonic() + SETTLE_SECONDS
         for staff, history in sorted(self._histories.items()):
             path = query("/extractbeacon", staff_id=staff, **ALL_TIME)
-            while self._count(staff) < history.acknowledged and time.monotonic() < deadline:
+            while history.queued and self._count(staff) < history.acknowledged:
+                if time.monotonic() > deadline:
+                    break
                 gevent.sleep(0.5)
             self._api.ask("stored", path, history.verify)
         stored = sum(history.acknowledged for history in self._histories.values())

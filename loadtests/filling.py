@@ -10,7 +10,9 @@ from gevent.pool import Pool
 from loadtests.client import Answer, Api, WrongAnswer, query
 from loadtests.histories import ALL_TIME, History, Place
 from mongo.directory import Beacon
+from scripts.native.layout import ROOT
 
+DIRECTORY = ROOT / "mongo" / "directory.csv"
 BATCH = 500
 AT_ONCE = 16
 PHONE_SECONDS = 4  # between two detections of one phone

@@ -24,6 +24,7 @@ class History:
         self.filled: list[Place] = []  # oldest first, times all different
         self.sent = 0  # live inserts without a time of their own
         self.acknowledged = 0
+        self.queued = 0  # of those acknowledged: may still wait for the database
         self.unknown = 0  # sent, and no answer came: may be there or not
         self._right: bytes | None = None  # the last body that was found right
 

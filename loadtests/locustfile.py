@@ -31,6 +31,7 @@ def _options(parser: LocustArgumentParser) -> None:
     parser.add_argument("--pages", type=int, default=-1, help="open pages (-1: as the plan says)")
     parser.add_argument("--hacs", default="", help="staff ids that HACS polls, by commas")
     parser.add_argument("--until-it-breaks", action="store_true", help="20 %% more each time")
+    parser.add_argument("--shift", type=int, default=0, help="added to every staff id")
     parser.add_argument("--only", default="", help="measure only these steps, by commas")
     parser.add_argument("--rows", default="", help="CSV file for every request")
     parser.add_argument("--i-own-this-host", action="store_true", include_in_web_ui=False)
@@ -66,6 +67,7 @@ def _run(environment: Environment, given: Namespace) -> int:
         hacs=tuple(map(int, given.hacs.split(","))) if given.hacs else None,
         pages=given.pages if given.pages >= 0 else None,
         until_it_breaks=given.until_it_breaks,
+        shift=given.shift,
         steps=tuple(filter(None, given.only.split(","))),
     )
     plan = PLANS[given.plan]

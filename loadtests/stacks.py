@@ -198,8 +198,7 @@ class Old(Stack):
             client[DATABASE]["beacons"].insert_many(
                 parse(DIRECTORY.read_text("utf-8").splitlines())
             )
-        environment = {"MONGODB_URI": uri, "BASELINE_UNOPTIMISED": str(int(self._unoptimised))}
-        services = [self._application(n, port, environment) for n, port in enumerate(applications)]
+        services = [self._application(n, port, uri) for n, port in enumerate(applications)]
         self._run([*services, self._nginx(front, applications)])
 
     def _mongod(self, port: int) -> Part:
@@ -218,11 +217,12 @@ class Old(Stack):
 
         return Part("mongod", command, probe)
 
-    def _application(self, number: int, port: int, environment: dict[str, str]) -> Part:
+    def _application(self, number: int, port: int, uri: str) -> Part:
+        application = f"loadtests.baseline.app:create_app(unoptimised={self._unoptimised})"
         command = [sys.executable, "-m", "gunicorn", "--no-control-socket"]
-        command += ["--bind", f"127.0.0.1:{port}", "loadtests.baseline.app:create_app()"]
+        command += ["--bind", f"127.0.0.1:{port}", application]
         name = f"ingest-{number + 1}"  # named as its successor, to be compared with it
-        return Part(name, command, _http(port), environment, SERVICE)
+        return Part(name, command, _http(port), {"MONGODB_URI": uri}, SERVICE)
 
     def _nginx(self, port: int, applications: list[int]) -> Part:
         text = (ROOT / "loadtests" / "baseline" / "nginx.conf.template").read_text()

@@ -24,14 +24,13 @@ show(); setInterval(show, 30000);
 MONITORING_SECONDS = 900
 
 
-def create_app() -> Flask:
-    """Return the application; BASELINE_UNOPTIMISED=1 gives it the original's first query."""
+def create_app(*, unoptimised: bool = False) -> Flask:
+    """Return the application; `unoptimised` gives it the original's first query."""
     app = Flask(__name__)
     CORS(app)
     client: MongoClient[dict[str, Any]] = MongoClient(os.environ["MONGODB_URI"])
     database = client["ICT3102"]
     staff, beacons = database["staff"], database["beacons"]
-    unoptimised = os.environ.get("BASELINE_UNOPTIMISED") == "1"
 
     def located(staff_id: Any, mac: Any, rssi: Any, timestamp: Any = None) -> dict[str, Any]:
         beacon = beacons.find_one({"mac": mac}) or {"level": "unknown", "location": "unknown"}
