@@ -26,11 +26,12 @@ PLAN = (
     ("tests/mongo/test_sharded.py",),
     (  # they share one stack and one browser
         "tests/page/test_blind.py",
-        "tests/page/test_live.py",
         "tests/page/test_coverage.py",
-        "tests/page/test_replay.py",
         "tests/page/test_directory.py",
         "tests/page/test_everybody.py",
+        "tests/page/test_live.py",
+        "tests/page/test_replay.py",
+        "tests/page/test_scale.py",
     ),
 )
 PLANNED = {file: number for number, files in enumerate(PLAN) for file in files}

@@ -27,6 +27,14 @@ class Office(Stack):
         answer = self.detect(staff_id, beacon_address=mac, timestamp=timestamp, rssi=-60)
         assert answer.status_code == 200, answer.text
 
+    def shown(self, staff_id: str) -> None:
+        """Wait until the page's next read has somebody: it may be 2 s old."""
+
+        def everybody() -> list[str]:
+            return [str(one["staff_id"]) for one in self.get("/monitoring/latest").json()["staff"]]
+
+        eventually(lambda: staff_id in everybody(), 30)
+
     def api(self, method: str, path: str, **more: Any) -> requests.Response:
         return self.session.request(method, f"{self.url}/api/v1{path}", timeout=30, **more)
 

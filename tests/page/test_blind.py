@@ -5,6 +5,7 @@ import re
 import time
 from typing import Any
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Route, expect
 
 from tests.page.conftest import Office, Opener
@@ -88,6 +89,10 @@ def test_the_circuit_opens_and_closes_again(opened: Opener, office: Office) -> N
         expect(live.locator("#plan .marker")).not_to_have_count(0)
         expect(live.locator("#plan")).to_have_css("filter", "grayscale(1)")
         expect(live.locator("#empty")).to_be_hidden()
+        # Nobody is "now" any more: it tells at what time, and stays legible.
+        heard = live.locator("#people [data-staff='7'] .heard")
+        expect(heard).to_have_text(re.compile(r"at \d\d:\d\d:\d\d"))
+        assert Axe().run(live).response["violations"] == []
     finally:
         office.supervisor("start", "ingest-1", "ingest-2")
     expect(live.locator("#banner")).to_be_hidden(timeout=90_000)

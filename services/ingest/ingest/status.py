@@ -68,10 +68,11 @@ def latency_ms(ping: Callable[[float], None]) -> float | None:
 def shards(staff: Collection[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return how many detections lie on each shard, and on how many bytes of its disk."""
     with store_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
+        alone = staff.database.command("hello").get("setName", "")
         found = list(staff.aggregate([{"$collStats": {"storageStats": {}}}]))
     return [
         {
-            "name": one.get("shard") or one["host"],
+            "name": one.get("shard") or alone or one["host"],
             "documents": one["storageStats"]["count"],
             "bytes": one["storageStats"]["storageSize"],
         }

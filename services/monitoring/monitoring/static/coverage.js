@@ -10,7 +10,6 @@ const STEP_PENALTY_METRES = 1000; // to another level: everybody on this one is 
 
 const coverage = new Source("/monitoring/api/coverage", REFRESH_SECONDS, draw);
 const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
-const beacons = new Source("/monitoring/api/beacons", 60, draw);
 const plan = new Plan($("plan"));
 
 const office = Number(document.querySelector("[data-gap]").dataset.gap);
@@ -32,7 +31,7 @@ function locations() {
 
 // Everybody heard in the last 5 minutes, with the place on the plan.
 function ambassadors() {
-  const byMac = new Map((beacons.data?.data ?? []).map((beacon) => [beacon.mac, beacon]));
+  const byMac = new Map((coverage.data?.data ?? []).flatMap((spot) => spot.macs.map((mac) => [mac, spot])));
   const now = staff.now();
   return (staff.data?.data ?? []).flatMap((one) => {
     const age = now - heardAt(one, staff.data.as_of);
@@ -144,6 +143,5 @@ window.addEventListener("popstate", () => {
   $("gap").value = limit();
   draw();
 });
-beacons.start();
 staff.start();
 coverage.start();

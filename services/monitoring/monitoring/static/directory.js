@@ -6,6 +6,9 @@ import { silent } from "./silent.js";
 import { Source } from "./source.js";
 import { Level, compare, duration, isUnknown, levelOrder, levelText, macText, updateTime } from "./words.js";
 
+// An ingest service learns of another one's edit within 2 s, and the gateway takes turns.
+const ELSEWHERE_MS = 2500;
+
 const beacons = new Source(`${API}/beacons`, 30, draw); // straight from the API: an edit shows at once
 const unknown = new Source(`${API}/beacons/unknown`, 15, draw);
 const coverage = new Source("/monitoring/api/coverage", 30, draw);
@@ -13,7 +16,9 @@ const coverage = new Source("/monitoring/api/coverage", 30, draw);
 async function changed(text) {
   setText($("done"), text);
   $("done").hidden = false;
-  await Promise.all([beacons.refresh(), unknown.refresh()]);
+  const read = () => Promise.all([beacons.refresh(), unknown.refresh()]);
+  setTimeout(read, ELSEWHERE_MS);
+  await read();
 }
 
 const all = () => beacons.data?.data ?? [];

@@ -5,11 +5,12 @@ import { Plan } from "./plan.js";
 import { Section } from "./section.js";
 import { tell } from "./shell.js";
 import { Source } from "./source.js";
-import { Level, ageText, compare, duration, freshness, GONE_SECONDS, heardAt as heardTime, isUnknown, levelOrder, levelText, people, placeText, spotText, updateTime } from "./words.js";
+import { Level, compare, duration, freshness, GONE_SECONDS, heardAt as heardTime, heardText, isUnknown, levelOrder, levelText, people, placeText, spotText, updateTime } from "./words.js";
 
 const REFRESH_SECONDS = 5;
 const DIRECTORY_SECONDS = 60;
 
+let tabShown = "";
 const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
 const beacons = new Source("/monitoring/api/beacons", DIRECTORY_SECONDS, draw);
 const pickPerson = (item) => open({ person: item.more ? item.more[0].id : item.person.id });
@@ -38,7 +39,7 @@ function everyone(directory) {
     const byMac = directory.byMac.get(found.mac);
     const spot = byMac?.level === level ? byMac : directory.byName.get(`${level}\n${found.location}`);
     const id = String(found.staff_id);
-    const title = `Staff ${id}: ${placeText({ ...found, level })}, ${ageText(age)}`;
+    const title = `Staff ${id}: ${placeText({ ...found, level })}, ${heardText(heardAt, age, staff.failure)}`;
     return { ...found, id, level, age, heardAt, title, spot, fresh: freshness(age), gone: asOf - heardAt > GONE_SECONDS, ahead: found.timestamp - heardAt, picked: id === parameter("person") };
   });
   list.sort((one, other) => compare(one.id, other.id));
@@ -66,6 +67,7 @@ function draw() {
   const every = drawn(directory, present);
   const levels = [...new Set([...directory.known.map((spot) => spot.level), ...present.map((one) => one.level)])].sort(levelOrder);
   const level = levels.includes(parameter("level")) ? parameter("level") : "";
+  if (beacons.data && present.some((one) => one.known && !one.spot)) beacons.refresh(); // new in the directory
   const chosen = all.find((one) => one.picked);
   drawTabs(levels, level, present);
   drawPicture(levels, level, present, every, chosen);
@@ -85,6 +87,8 @@ function drawTabs(levels, level, present) {
   };
   const create = (name) => el("a", { class: "tab", onclick: (event) => follow(event, { level: name }) }, el("span"), el("span", { class: "count" }));
   keyed($("levels"), ["", ...levels], (name) => name, create, update);
+  if (level !== tabShown) $("levels").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  tabShown = level;
 }
 
 function follow(event, changes) {
@@ -144,7 +148,7 @@ function updateRow(row, one) {
   setText(who, `Staff ${one.id}`);
   setText(where, spotText(one));
   setText(floorName, Level(one.level));
-  updateTime(heard, one.heardAt, ageText(one.age));
+  updateTime(heard, one.heardAt, heardText(one.heardAt, one.age, staff.failure));
 }
 
 function drawSummary(all, present) {

@@ -4,9 +4,9 @@ import { keyed, setAttribute, setText, svg } from "./dom.js";
 const measure = document.createElement("canvas").getContext("2d");
 const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
-// Sizes in CSS px; they follow the root font, which grows on a wall screen.
-export function sizes() {
-  const unit = rem();
+// Sizes in CSS px; they follow the root font, which grows on a wall screen, and the room there is.
+export function sizes(room = 1) {
+  const unit = rem() * Math.min(1.6, Math.max(1, room));
   return { text: unit * 0.8, small: unit * 0.7, height: unit * 1.5, glyph: unit * 0.3, gap: unit * 0.2, unit };
 }
 

@@ -16,7 +16,7 @@ export class Person {
     this.closeButton = el("button", { type: "button", class: "close", "aria-label": "Close the details", onclick: close }, "×");
     this.title = el("h2");
     this.facts = el("dl", { class: "facts" });
-    this.steps = el("ol", { class: "steps" });
+    this.steps = el("ol", { class: "steps", tabindex: "0", "aria-label": "Recent trail" });
     this.note = el("p", { class: "quiet" });
     this.replay = el("a", { class: "button" }, "Replay the last hour");
     host.append(el("div", { class: "panel-head" }, this.title, this.closeButton), this.facts, el("h3", {}, "Last half hour"), this.note, this.steps, this.replay);
@@ -30,7 +30,7 @@ export class Person {
     const now = Math.floor(staff.now());
     this.replay.href = `/monitoring/replay?person=${encodeURIComponent(wanted)}&from=${now - 3600}&to=${now}`;
     this.facts.hidden = !person;
-    if (person) this.#facts(person);
+    if (person) this.#facts(person, staff.failure);
     this.#steps(person);
   }
 
@@ -58,8 +58,8 @@ export class Person {
     } else this.source.url = url;
   }
 
-  #facts(person) {
-    const heard = updateTime(this.heard ??= el("time"), person.heardAt, `${clock(person.heardAt)} (${ageText(person.age)})`);
+  #facts(person, blind) {
+    const heard = updateTime(this.heard ??= el("time"), person.heardAt, blind ? clock(person.heardAt) : `${clock(person.heardAt)} (${ageText(person.age)})`);
     const facts = [
       ["Where", `${spotText(person)}, ${levelText(person.level)}`],
       ["Last heard", heard],

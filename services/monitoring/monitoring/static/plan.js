@@ -3,6 +3,7 @@ import { bounds, floor, zones } from "./geometry.js";
 import { setAttribute, svg } from "./dom.js";
 import { drawMarkers, markerOf, markerWidth, moreOf, shorten, sizes, textWidth } from "./markers.js";
 
+const STRETCH = 1.6;
 const placed = (spot) => Number.isFinite(spot.x) && Number.isFinite(spot.y);
 
 export class Plan {
@@ -32,7 +33,7 @@ export class Plan {
       this.root.classList.toggle("resized", Boolean(moved)); // no gliding while the window is dragged
       this.frame = frame;
       this.drawn = version;
-      this.size = sizes();
+      this.size = sizes(frame.width / (sizes().unit * 58));
       this.#lay(spots, frame);
     } else this.root.classList.remove("resized");
     this.#drawTrail(trail);
@@ -53,13 +54,15 @@ export class Plan {
     let used = 0;
     if (on.length) {
       const box = floor(on);
-      const room = Math.max(height - band, unit * 12);
-      const scale = Math.min(width / (box.right - box.left), room / (box.bottom - box.top));
-      used = (box.bottom - box.top) * scale;
-      const left = (width - (box.right - box.left) * scale) / 2;
-      const toPx = (p) => ({ x: left + (p.x - box.left) * scale, y: (p.y - box.top) * scale });
+      const room = Math.max(height === Infinity ? width * 0.6 : height - band, unit * 12);
+      // Somewhat stretched where that uses the room: who is where matters here, not the distance.
+      const wide = width / (box.right - box.left), tall = room / (box.bottom - box.top);
+      const across = Math.min(wide, tall * STRETCH), down = Math.min(tall, wide * STRETCH);
+      used = (box.bottom - box.top) * down;
+      const left = (width - (box.right - box.left) * across) / 2;
+      const toPx = (p) => ({ x: left + (p.x - box.left) * across, y: (p.y - box.top) * down });
       const corner = toPx({ x: box.left, y: box.top });
-      shapes.push(svg("rect", { class: "outline", x: corner.x + 1, y: 1, width: (box.right - box.left) * scale - 2, height: used - 2, rx: unit * 0.6 }));
+      shapes.push(svg("rect", { class: "outline", x: corner.x + 1, y: 1, width: (box.right - box.left) * across - 2, height: used - 2, rx: unit * 0.6 }));
       zones(on, box).forEach((polygon, index) => {
         const points = polygon.map(toPx);
         shapes.push(this.#zone(on[index], toPx(on[index]), bounds(points), points));
@@ -91,7 +94,9 @@ export class Plan {
     const room = box.right - box.left, px = this.size.small;
     const name = shorten(spot.location, Math.max(3, Math.floor(room / (px * 0.52))));
     if (textWidth(name, px) < room - 4 && box.bottom - box.top > unit * 1.6 && name.length > Math.min(3, spot.location.length - 1)) {
-      this.names.append(svg("text", { class: `name ${spot.state ?? ""}`, x: center.x, y: center.y - unit * 0.45, "font-size": px, "text-anchor": "middle" }, name));
+      const half = textWidth(name, px) / 2 + 3;
+      const x = Math.min(Math.max(center.x, half), this.frame.width - half);
+      this.names.append(svg("text", { class: `name ${spot.state ?? ""}`, x, y: center.y - unit * 0.45, "font-size": px, "text-anchor": "middle" }, name));
     }
     if (spot.note && textWidth(spot.note, this.size.text, 600) < room - 4) this.names.append(svg("text", { class: `note ${spot.state ?? ""}`, x: center.x, y: center.y + unit * 1.15, "font-size": this.size.text, "text-anchor": "middle" }, spot.note));
     if (this.choose) group.addEventListener("click", () => this.choose(spot));

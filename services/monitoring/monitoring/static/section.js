@@ -25,7 +25,6 @@ export class Section {
     if (version !== this.drawn) {
       this.root.classList.toggle("resized", Boolean(this.drawn));
       this.drawn = version;
-      this.size = sizes();
       this.#lay(levels, frame);
     } else this.root.classList.remove("resized");
     const crowds = new Map(levels.map(({ level }) => [level, []]));
@@ -39,9 +38,10 @@ export class Section {
   }
 
   #lay(levels, { width, height }) {
+    this.size = sizes(height / levels.length / (sizes().unit * 6));
     const { unit, small } = this.size;
     const gutter = unit * (width > 560 ? 6.2 : 3.4);
-    const strip = Math.max(unit * 4.4, height / Math.max(1, levels.length));
+    const strip = Math.max(unit * 3.6, height / Math.max(1, levels.length));
     const spots = levels.flatMap((one) => one.spots.filter((spot) => Number.isFinite(spot.x)));
     const box = spots.length ? bounds(spots.map(({ x, y }) => ({ x, y }))) : { left: 0, right: 1 };
     const span = Math.max(1, box.right - box.left);
@@ -55,7 +55,8 @@ export class Section {
     [...known, ...levels.filter(({ level }) => isUnknown(level))].forEach(({ level, spots: here }, index) => {
       const top = index * strip, ground = top + strip - unit * 1.3;
       const count = svg("text", { class: "count", x: unit * 0.3, y: ground + unit * 0.05, "font-size": small });
-      const title = width > 560 ? Level(level) : Level(level).replace("Level ", "L").replace("Unknown level", "?");
+      const name = isUnknown(level) ? "Unknown" : Level(level);
+      const title = width > 560 ? name : name.replace("Level ", "L").replace("Unknown", "?");
       const group = svg("g", { class: "strip", "data-level": level },
         svg("rect", { class: "air", x: gutter, y: top + 3, width: width - gutter, height: strip - 6, rx: unit * 0.4 }),
         svg("text", { class: "level", x: unit * 0.3, y: ground - unit * 1.1, "font-size": unit * 0.95 }, title), count,

@@ -27,6 +27,9 @@ export function duration(seconds) {
   return `${Math.floor(seconds / 86400)} days`;
 }
 
+// While blind, nobody can say how long it is since somebody was heard: then it is the time that counts.
+export const heardText = (heard, age, blind) => (blind ? `at ${clock(heard)}` : ageText(age));
+
 export function ageText(age) {
   const fresh = freshness(age);
   if (fresh === "now") return "now";

@@ -1,0 +1,137 @@
+"""Pictures of every screen, light and dark, on a phone, a laptop and a wall screen.
+
+    ./scripts/screenshots [FOLDER]
+
+A stack of its own with the demo and an hour of made-up walks. The small ones that the README shows
+go to `docs/screenshots/`.
+"""
+
+import random
+import sys
+import tempfile
+import time
+from itertools import product
+from pathlib import Path
+
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from mongo.directory import parse
+from tests.page.browser import launch
+from tests.system.conftest import Stack, eventually
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "docs" / "screenshots"
+SIZES = {"phone": (390, 844), "laptop": (1440, 900), "wall": (3840, 2160)}
+SCREENS = {
+    "live": "",
+    "level": "?level=4&person=7",
+    "replay": "/replay?person=7",
+    "coverage": "/coverage",
+    "directory": "/directory",
+    "system": "/system",
+    "blind": "?level=4",
+}
+# Name, screen, size, colours, and how many pixels a CSS pixel becomes.
+SMALL = [
+    ("live", "live", (1280, 760), "light", 0.7),
+    ("level", "level", (1280, 760), "dark", 0.7),
+    ("replay", "replay", (1280, 760), "light", 0.7),
+    ("coverage", "coverage", (1280, 760), "light", 0.7),
+    ("phone", "level", (390, 844), "light", 0.7),
+]
+WALKED_SECONDS, STEP_SECONDS = 3300, 12
+LEVELS, CHUNK = 7, 1000
+
+
+def main() -> None:
+    """Take all pictures; the stack is gone afterwards."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "data" / "screenshots")
+    with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
+        stack = Stack(ROOT, Path(data))
+        try:
+            stack.up("--demo")
+            furnish(stack)
+            take(launch(playwright), stack.url, folder)
+        finally:
+            stack.down()
+    print(f"{len(list(folder.glob('*.png')))} pictures in {folder}, the small ones in {README}")
+
+
+def furnish(stack: Stack) -> None:
+    """Make an hour of walks that leave some rooms out, and two beacons that nobody knows."""
+    chance = random.Random(7)
+    beacons = parse((ROOT / "mongo" / "directory.csv").read_text("utf-8").splitlines())
+    now = int(time.time())
+    found: list[dict[str, object]] = []
+    for staff_id in range(1, 2 * LEVELS + 1):
+        here = [one["mac"] for one in beacons if one["level"] == str((staff_id + 1) // 2)]
+        at = chance.randrange(5)
+        for ago in range(WALKED_SECONDS, 120, -STEP_SECONDS):
+            if chance.random() < 0.12:
+                at = min(max(at + chance.choice((-1, 1)), 0), len(here) - 2)
+            found.append(heard(staff_id, here[at], now - ago))
+    for number, ago in ((1, 2400), (1, 300), (2, 900)):
+        found.append(heard(number, f"AABBCCDDEE0{number}", now - ago))
+    found += [
+        heard("guard-2", "C2A628040005", now - 150),
+        heard("guard-5", "C2A628040003", now - 700),
+    ]
+    for first in range(0, len(found), CHUNK):
+        body = {"detections": found[first : first + CHUNK]}
+        answer = stack.session.post(f"{stack.url}/api/v1/detections", json=body, timeout=60)
+        assert answer.status_code == 200, answer.text
+    eventually(lambda: len(stack.get("/monitoring/latest").json()["staff"]) >= 2 * LEVELS + 2, 90)
+    time.sleep(
+        45
+    )  # seconds, for the demo to walk and the plots of System to have something to show
+
+
+def heard(staff_id: object, mac: str, timestamp: int) -> dict[str, object]:
+    """Return one detection as the API takes it."""
+    return {"staff_id": staff_id, "mac": mac, "rssi": -60, "timestamp": timestamp}
+
+
+def take(browser: Browser, url: str, folder: Path) -> None:
+    """Take the pictures of a stack that is running."""
+    folder.mkdir(parents=True, exist_ok=True)
+    README.mkdir(parents=True, exist_ok=True)
+    for screen, size, scheme in product(SCREENS, SIZES, ("light", "dark")):
+        picture(browser, url, screen, SIZES[size], scheme, folder / f"{screen}-{size}-{scheme}.png")
+    for name, screen, small, scheme, scale in SMALL:
+        picture(browser, url, screen, small, scheme, README / f"{name}.png", scale)
+
+
+def picture(
+    browser: Browser,
+    url: str,
+    screen: str,
+    size: tuple[int, int],
+    scheme: str,
+    file: Path,
+    scale: float = 1,
+) -> None:
+    """Take one picture when the screen shows its data and nothing moves any more."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme=scheme,  # type: ignore[arg-type]
+        device_scale_factor=scale,
+        reduced_motion="reduce",
+        locale="en-GB",
+        timezone_id="Asia/Singapore",
+    )
+    page = context.new_page()
+    page.goto(f"{url}/monitoring{SCREENS[screen]}")
+    expect(page.locator("body[data-loaded='true']")).to_be_attached(timeout=30_000)
+    if screen == "replay":
+        expect(page.locator("#player")).to_be_visible(timeout=30_000)
+    if "person" in SCREENS[screen] and screen != "replay":
+        expect(page.locator("#person .steps li").first).to_be_visible(timeout=30_000)
+    if screen == "blind":
+        context.set_offline(True)
+        expect(page.locator("#banner")).to_be_visible(timeout=30_000)
+    page.screenshot(path=file, full_page=size[0] < 1000 and scale == 1)
+    context.close()
+
+
+if __name__ == "__main__":
+    main()

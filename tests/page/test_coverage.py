@@ -1,0 +1,77 @@
+"""Coverage: what is unwatched?"""
+
+import re
+import time
+
+from playwright.sync_api import expect
+
+from tests.page.conftest import Office, Opener
+from tests.system.conftest import eventually
+
+# A level of its own, which the demo does not walk.
+LEVEL = "21"
+SPOTS = {"AABB21000001": ("West", 0), "AABB21000002": ("Middle", 20), "AABB21000003": ("East", 50)}
+
+
+def build(office: Office) -> None:
+    for mac, (location, x) in SPOTS.items():
+        body = {"level": LEVEL, "location": location, "x": x, "y": 0}
+        assert office.api("PUT", f"/beacons/{mac}", json=body).status_code == 200
+    # West an hour ago, Middle now, East never.
+    eventually(lambda: known(office, "AABB21000001", 3700), 30)
+    eventually(lambda: known(office, "AABB21000002", 0), 30)
+
+
+def known(office: Office, mac: str, ago: int) -> bool:
+    """Tell whether a detection got its place: the other service learns of a beacon within 2 s."""
+    office.hear("watch", mac, ago=ago)
+    seen = office.api("GET", "/staff/watch/detections", params={"limit": 1000}).json()["data"]
+    near = [one for one in seen if abs(one["timestamp"] - (time.time() - ago)) < 30]
+    return any(one["mac"] == mac and one["level"] == LEVEL for one in near)
+
+
+def test_gaps_are_striped_named_and_have_somebody_near(opened: Opener, office: Office) -> None:
+    build(office)
+    page = opened("/coverage?gap=45")
+    level = page.get_by_role("region", name=f"Level {LEVEL}")
+    tile = level.locator("li")
+    expect(tile.filter(has_text="West")).to_have_class(re.compile("gap"))
+    expect(tile.filter(has_text="West")).to_contain_text("1 h 1 min")
+    expect(tile.filter(has_text="Middle")).to_have_class(re.compile("ok"))
+    expect(tile.filter(has_text="East")).to_contain_text("never")
+    gap = page.locator("#gaps li").filter(has_text=f"East, level {LEVEL}")
+    expect(gap).to_contain_text("Nearest: Staff watch, 30 m away, Middle")
+    expect(page.locator("#gaps li").first).to_contain_text("never")
+    visited = level.locator("li", has_text="West").locator("time")
+    expect(visited).to_have_attribute("title", re.compile("UTC$"))
+    # The office decides what a gap is.
+    page.get_by_label("A gap is").fill("90")
+    page.keyboard.press("Enter")
+    expect(tile.filter(has_text="West")).to_have_class(re.compile("soon"))
+    expect(page).to_have_url(re.compile("gap=90"))
+    page.goto(page.url.split("?")[0])
+    expect(page.get_by_label("A gap is")).to_have_value("90")
+
+
+def test_a_level_shows_its_gaps_on_the_plan(opened: Opener, office: Office) -> None:
+    build(office)
+    page = opened("/coverage?gap=45")
+    page.get_by_role("link", name=re.compile(f"^Level {LEVEL} ")).click()
+    expect(page.locator("#plan .zone.gap")).to_have_count(2)
+    expect(page.locator("#plan .zone.ok")).to_have_count(1)
+    expect(page.locator("#plan")).to_contain_text("never")
+    expect(page.locator("#gaps li")).to_have_count(2)
+    page.go_back()
+    expect(page.get_by_role("region", name="Level 6").locator("li")).to_have_count(8)
+
+
+def test_without_an_answer_it_does_not_say_that_all_is_well(opened: Opener) -> None:
+    unknown = {"X-Circuit-State": "unknown", "Content-Type": "application/json"}
+    page = opened(
+        "/coverage",
+        prepare=lambda page: page.route(
+            "**/monitoring/api/coverage", lambda route: route.fulfill(headers=unknown, body="null")
+        ),
+    )
+    expect(page.locator("#banner")).to_contain_text("cannot be told now")
+    expect(page.locator("#no-gaps")).to_be_hidden()

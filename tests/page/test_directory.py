@@ -1,0 +1,129 @@
+"""Directory: which beacons are there?"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.page.conftest import Office, Opener
+from tests.system.conftest import eventually
+
+STRANGER = "AABBCCDD0042"
+NEW = "AABBCCDD0043"
+HEADER = "mac,level,location,x,y\n"
+
+
+def line(page: Page, mac: str) -> Any:
+    return page.locator("#beacons tbody tr").filter(has_text=":".join(re.findall("..", mac)))
+
+
+def test_a_beacon_is_added_edited_and_deleted(opened: Opener, office: Office) -> None:
+    page = opened("/directory")
+    expect(line(page, "C2A628040008")).to_contain_text("Lobby B")
+    page.get_by_role("button", name="Add a beacon").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Beacon (MAC)").fill("aa:bb:cc:dd:00:43")
+    dialog.get_by_label("Level").fill("4")
+    dialog.get_by_label("Location").fill("Roof")
+    dialog.get_by_label("x (metres)").fill("7.5")
+    dialog.get_by_role("button", name="Save").click()
+    # x without y: the API's own words stand beside the form, which stays open.
+    expect(dialog.get_by_role("alert")).to_contain_text("together with y")
+    dialog.get_by_label("y (metres)").fill("3")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_be_hidden()
+    expect(page.locator("#done")).to_contain_text("Saved AA:BB:CC:DD:00:43")
+    expect(line(page, NEW)).to_contain_text("7.5, 3")
+    line(page, NEW).get_by_role("button").click()
+    dialog.get_by_label("Location").fill("Roof garden")
+    dialog.get_by_role("button", name="Save").click()
+    expect(line(page, NEW)).to_contain_text("Roof garden")
+    assert office.api("GET", f"/beacons/{NEW}").json()["location"] == "Roof garden"
+    page.on("dialog", lambda question: question.accept())
+    line(page, NEW).get_by_role("button").click()
+    dialog.get_by_role("button", name="Delete").click()
+    expect(page.locator("#done")).to_contain_text("Deleted")
+    expect(line(page, NEW)).to_have_count(0)
+
+
+def test_search_and_level_find_a_beacon(opened: Opener) -> None:
+    page = opened("/directory")
+    expect(line(page, "C2A628040008")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("c2:a6:28:04")
+    expect(page.locator("#beacons tbody tr")).to_have_count(8)
+    page.locator("#search").fill("lobby")
+    page.locator("#level").select_option("6")
+    expect(page.locator("#beacons tbody tr")).to_have_count(2)
+    expect(page).to_have_url(re.compile("level=6"))
+
+
+def test_a_file_is_checked_before_it_is_imported(
+    opened: Opener, office: Office, tmp_path: Path
+) -> None:
+    page = opened("/directory")
+    page.get_by_role("button", name="Import CSV").click()
+    dialog = page.get_by_role("dialog")
+    bad, good = tmp_path / "bad.csv", tmp_path / "good.csv"
+    bad.write_text(HEADER + "AABBCC310001,31,One,0,0\nnot-a-mac,31,Two,5,0\nAABBCC310003,31,,9,0\n")
+    good.write_text(HEADER + "AABBCC310001,31,One,0,0\nAABBCC310002,31,Two,5,0\n")
+    dialog.get_by_label("File").set_input_files(bad)
+    errors = dialog.get_by_role("alert")
+    expect(errors).to_contain_text("line 3: mac")
+    expect(errors).to_contain_text("line 4: location")
+    run = dialog.get_by_role("button", name="Import", exact=True)
+    expect(run).to_be_disabled()
+    dialog.get_by_label("File").set_input_files(good)
+    expect(dialog.get_by_role("status")).to_have_text(
+        re.compile("2 would be added, 0 would be changed")
+    )
+    assert office.api("GET", "/beacons/AABBCC310002").status_code == 404
+    run.click()
+    expect(page.locator("#done")).to_contain_text("Imported good.csv: 2 added")
+    expect(line(page, "AABBCC310002")).to_contain_text("Two")
+
+
+def test_an_unknown_beacon_is_assigned_in_one_step_with_its_past(
+    opened: Opener, office: Office
+) -> None:
+    office.hear("finder", STRANGER, ago=120)
+    office.hear("finder", STRANGER, ago=60)
+    page = opened("/directory")
+    unknown = page.locator("#unknown li").filter(has_text="AA:BB:CC:DD:00:42")
+    expect(unknown).to_contain_text("heard 2 times by staff finder")
+    unknown.get_by_role("button").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Correct past detections")).to_be_checked()
+    dialog.get_by_label("Level").fill("7")
+    dialog.get_by_label("Location").fill("Archive")
+    page.keyboard.press("Enter")
+    expect(page.locator("#done")).to_contain_text("past detections are corrected")
+    expect(unknown).to_have_count(0)
+    history = office.api("GET", "/staff/finder/detections").json()["data"]
+    assert [(one["level"], one["location"]) for one in history] == [("7", "Archive")] * 2
+
+
+def test_a_beacon_that_fell_silent_is_named(opened: Opener, office: Office) -> None:
+    rows = [f"AABBCC4100{n:02},41,Bay {n},{n * 10},0" for n in range(1, 4)]
+    answer = office.api(
+        "POST",
+        "/beacons/import",
+        data=HEADER + "\n".join(rows),
+        headers={"Content-Type": "text/csv"},
+    )
+    assert answer.status_code == 200, answer.text
+
+    def passed_by() -> bool:
+        for n in (1, 3):
+            office.hear("passer", f"AABBCC4100{n:02}")
+        places = office.api("GET", "/coverage").json()["data"]
+        here = [one for one in places if one["level"] == "41"]
+        return sum(one["last_visited"] is not None for one in here) == 2
+
+    eventually(passed_by, 30)
+    page = opened("/directory")
+    silent = page.locator("#silent-list li").filter(has_text="Bay 2")
+    expect(silent).to_contain_text("staff passed Bay 1 and Bay 3 since")
+    expect(silent).to_contain_text("never heard")
+    expect(page.locator("#silent-list li").filter(has_text="Bay 1, level")).to_have_count(0)

@@ -1,0 +1,141 @@
+"""Replay: where was somebody?"""
+
+import csv
+import json
+import re
+import time
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.conftest import Office, Opener
+
+# Minutes ago, and the beacon: ten minutes in a lobby, a silence, then two levels higher.
+WALK = [
+    *((ago, "C2A628020001") for ago in range(100, 89, -1)),
+    *((ago, "C2A628020003") for ago in range(89, 85, -1)),
+    *((ago, "C2A628040008") for ago in range(60, 57, -1)),
+    *((ago, "C2A628020001") for ago in range(57, 55, -1)),
+]
+
+
+@pytest.fixture(scope="module")
+def noon(office: Office) -> int:
+    """Let somebody walk; return the unix seconds that the minutes of WALK count from."""
+    now = int(time.time())
+    for minutes, mac in WALK:
+        body = {"beacon_address": mac, "timestamp": now - minutes * 60}
+        assert office.detect("patrol", **body).status_code == 200
+    return now
+
+
+def replay(opened: Opener, noon: int, at: int, **more: object) -> Page:
+    """Open the last two hours of the patrol at some minutes ago."""
+    times = {"from": noon - 7200, "to": noon, "at": noon - at * 60}
+    return opened(f"/replay?{urlencode({'person': 'patrol'} | times)}", **more)
+
+
+def test_a_link_answers_where_somebody_was_at_a_time(opened: Opener, noon: int) -> None:
+    page = replay(opened, noon, 95)
+    expect(page.locator("#place")).to_have_text("level 2, Lobby A")
+    expect(page.locator("#stay")).to_contain_text("11 min")
+    clock = time.strftime("%H:%M:%S", time.gmtime(noon - 95 * 60 + 8 * 3600))  # Singapore
+    expect(page.locator("#moment")).to_contain_text(clock)
+    expect(page.locator("#moment")).to_have_attribute("title", re.compile("UTC$"))
+    expect(page.locator("#plan .marker.now")).to_have_attribute("data-staff", "patrol")
+    # In between nobody knows, and it says so.
+    page = replay(opened, noon, 70)
+    expect(page.locator("#place")).to_have_text("Not heard; last level 2, Room 2-02")
+    expect(page.locator("#plan .marker.stale")).to_be_attached()
+    page = replay(opened, noon, 58)
+    expect(page.locator("#place")).to_have_text("level 4, Lobby B")
+
+
+def test_the_scrubber_moves_through_the_trail(opened: Opener, noon: int) -> None:
+    page = replay(opened, noon, 95)
+    scrubber = page.get_by_role("slider", name="Time")
+    scrubber.focus()
+    page.keyboard.press("End")
+    expect(page.locator("#place")).to_contain_text("last level 2, Lobby A")
+    page.keyboard.press("Home")
+    expect(page.locator("#place")).to_have_text("Not heard yet")
+    expect(scrubber).to_have_attribute("aria-valuetext", re.compile("Not heard yet"))
+    scrubber.fill(str(noon - 87 * 60))
+    expect(page.locator("#place")).to_have_text("level 2, Room 2-02")
+    expect(page.locator("#plan .trail circle")).to_have_count(2)
+    expect(page).to_have_url(re.compile(f"at={noon - 87 * 60}"))
+
+
+def test_it_plays_pauses_and_ends(opened: Opener, noon: int) -> None:
+    page = replay(opened, noon, 95)
+    expect(page.locator("#place")).to_have_text("level 2, Lobby A")
+    page.locator("#speed").select_option("300")
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator("#place")).not_to_have_text("level 2, Lobby A")
+    page.get_by_role("button", name="Pause").click()
+    at = page.get_by_role("slider", name="Time").input_value()
+    assert int(at) > noon - 95 * 60
+    page.get_by_role("slider", name="Time").fill(str(noon - 300))
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_role("button", name="Play")).to_be_visible()  # it has come to the end
+    expect(page.get_by_role("slider", name="Time")).to_have_value(str(noon))
+
+
+def test_time_spent_is_told_by_location(opened: Opener, noon: int) -> None:
+    page = replay(opened, noon, 95)
+    bars = page.locator("#dwell li")
+    expect(bars).to_have_count(3)
+    expect(bars.nth(0)).to_contain_text("level 2, Lobby A")
+    expect(bars.nth(0)).to_contain_text("12 min, 2 visits")
+    expect(bars.nth(1)).to_contain_text("level 2, Room 2-02")
+    expect(page.locator("#dwell-summary")).to_contain_text("3 locations, heard for 18 min of 2 h")
+    widths = [bars.nth(n).locator(".bar").bounding_box() or {"width": 0} for n in range(3)]
+    assert widths[0]["width"] > widths[1]["width"] >= widths[2]["width"] > 0
+
+
+def test_what_is_shown_can_be_downloaded(opened: Opener, noon: int, tmp_path: Path) -> None:
+    page = replay(opened, noon, 95)
+    expect(page.locator("#player")).to_be_visible()
+    for name in ("CSV", "GeoJSON"):
+        with page.expect_download() as started:
+            page.get_by_role("link", name=name).click()
+        started.value.save_as(tmp_path / name)
+    rows = list(csv.DictReader((tmp_path / "CSV").read_text().splitlines()))
+    assert len(rows) == len(WALK)
+    assert rows[0]["location"] == "Lobby A"
+    shapes = json.loads((tmp_path / "GeoJSON").read_text())["features"]
+    assert len(shapes) == len(WALK)
+    assert shapes[-1]["geometry"]["coordinates"] == [4, 12]
+
+
+def test_a_person_and_a_range_are_chosen(opened: Opener, office: Office, noon: int) -> None:
+    page = opened("/replay")
+    expect(page.locator("#state")).to_have_text("Choose a person.")
+    page.keyboard.press("/")
+    page.keyboard.type("patrol")
+    page.get_by_role("button", name="Last 8 hours").click()
+    expect(page.locator("#place")).to_contain_text("Lobby A")
+    expect(page).to_have_url(re.compile("person=patrol"))
+    page.get_by_role("button", name="Last 15 minutes").click()
+    expect(page.locator("#state")).to_contain_text("Staff patrol was not heard between")
+    page.locator("#person").fill("nobody-at-all")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("#state")).to_contain_text("nothing was ever heard of staff member")
+    page.go_back()
+    expect(page.locator("#person")).to_have_value("patrol")
+
+
+def test_a_history_that_cannot_be_read_is_asked_for_again(opened: Opener, noon: int) -> None:
+    def fail(page: Page) -> None:
+        headers = {"X-Circuit-State": "open", "Content-Type": "application/json"}
+        page.route(
+            "**/detections*", lambda route: route.fulfill(status=503, headers=headers, body="{}")
+        )
+
+    page = replay(opened, noon, 95, prepare=fail)
+    expect(page.locator("#state")).to_contain_text("The circuit is open")
+    page.unroute("**/detections*")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("#place")).to_have_text("level 2, Lobby A")
