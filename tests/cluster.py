@@ -57,7 +57,7 @@ class Cluster:
     def send_signal(self, name: str, number: int) -> None:
         self._running[name].send_signal(number)
 
-    def bootstrap(self, beacons: Path | None = None, deadline_seconds: float = 120) -> list[str]:
+    def bootstrap(self, beacons: Path | None = None, deadline_seconds: float = 360) -> list[str]:
         """Bring the cluster to its topology; return what was done."""
         said: list[str] = []
         bootstrap(self.local, self.secrets, beacons, said.append, deadline_seconds=deadline_seconds)

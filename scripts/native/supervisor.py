@@ -50,7 +50,7 @@ stdout_logfile_maxbytes=5MB
 stdout_logfile_backups=1
 """
 
-START_SECONDS = 10.0
+START_SECONDS = 30.0
 STOP_SECONDS = 60.0
 ANSWER_SECONDS = 10.0
 # stopProcess may wait for a part as long as `stopwaitsecs` says.
