@@ -101,6 +101,9 @@ def load(beacons: list[Beacon], collection: Collection[Beacon]) -> Loaded:
         collection.insert_many(added)
     for beacon in changed:
         _replace(collection, stored[beacon["_id"]], beacon)
+    if added or changed:  # the services look at this number, and read all again when it grew
+        revisions = collection.database["directory"]
+        revisions.update_one({"_id": "beacons"}, {"$inc": {"revision": 1}}, upsert=True)
     others = len(stored) - len(known)
     return Loaded(len(added), len(changed), len(known) - len(changed), others)
 

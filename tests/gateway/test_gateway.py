@@ -173,6 +173,29 @@ def test_a_ten_megabyte_body_is_refused(gateway: Gateway) -> None:
     assert gateway.ingest[0].requests == gateway.ingest[1].requests == []
 
 
+def test_the_api_and_its_description_are_reached(gateway: Gateway) -> None:
+    for upstream in gateway.ingest:
+        upstream.answer(410, b'{"code": "cursor_expired"}', {"Retry-After": "7"})
+    for method in ("GET", "POST", "PUT", "DELETE"):
+        answer = gateway.request(method, "/api/v1/beacons/a%20b?c=d", data=b"x" * 1_000_000)
+        assert (answer.status_code, answer.json()["code"]) == (410, "cursor_expired")
+        assert answer.headers["Retry-After"] == "7"
+    assert gateway.request("GET", "/docs").status_code == 410
+    asked = [request[:2] for upstream in gateway.ingest for request in upstream.requests]
+    paths = {path for _, path in asked}
+    assert paths == {"/api/v1/beacons/a%20b?c=d", "/docs"}
+    assert {method for method, _ in asked} == {"GET", "POST", "PUT", "DELETE"}
+
+
+def test_waiting_for_changes_and_corrections_may_take_longer(gateway: Gateway) -> None:
+    for upstream in gateway.ingest:
+        upstream.delay_seconds = 3.5
+    paths = ["/api/v1/changes?wait=9", "/api/v1/beacons/import", "/api/v1/staff"]
+    with ThreadPoolExecutor() as threads:
+        answers = threads.map(lambda path: gateway.request("GET", path).status_code, paths)
+    assert list(answers) == [200, 200, 503]
+
+
 def test_the_page_and_its_absence(gateway: Gateway) -> None:
     gateway.monitoring.answer(200, b"ok")
     assert gateway.request("GET", "/monitoring").text == "ok"

@@ -9,8 +9,9 @@ import pytest
 from pymongo.database import Database
 
 from ingest.beacons import Beacon, Beacons
-from ingest.directory import UNKNOWN, Directory, Place
+from ingest.directory import CHECK_SECONDS, UNKNOWN, Directory, Place
 from ingest.errors import StoreUnavailable
+from mongo.directory import load, parse
 
 
 class Clock:
@@ -30,6 +31,15 @@ def test_an_edit_is_seen_after_the_refresh(database: Database[Any]) -> None:
     clock.now = 31
     assert directory.locate("C2A628384B08") == Place("4", "Lobby A")
     assert directory.locate("FFFFFFFFFFFF") == UNKNOWN
+
+
+def test_a_loaded_file_is_seen_soon(database: Database[Any]) -> None:
+    clock = Clock()
+    directory = Directory(Beacons(database), 3600, clock)
+    assert directory.locate("A" * 12) == UNKNOWN
+    load(parse(["mac,level,location,x,y", f"{'A' * 12},1,Lobby A,,"]), database["beacons"])
+    clock.now = CHECK_SECONDS
+    assert directory.locate("A" * 12) == Place("1", "Lobby A")
 
 
 def test_a_lost_database_leaves_the_old_copy() -> None:

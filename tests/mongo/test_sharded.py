@@ -1,15 +1,18 @@
 """A real sharded cluster: where queries go, where staff lie, how it grows, who gets in."""
 
+import json
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bson import MinKey
+from flask.testing import FlaskClient
 from pymongo import MongoClient, monitoring
 from pymongo.errors import OperationFailure
 from pymongo.monitoring import CommandListener, CommandStartedEvent
@@ -91,7 +94,7 @@ def test_a_beacon_is_looked_up_in_memory(cluster: Cluster, staff: Any) -> None:
     query = {"user_address": 1, "beacon_address": MAC, "rssi": -20}
     for _ in range(5):
         assert client.get("/newbeacondetect", query_string=query).status_code == 200
-    assert commands.finds == ["beacons"]
+    assert [name for name in commands.finds if name != "latest"] == ["directory", "beacons"]
     assert staff.count_documents({"location": "Team 6 Beacon 1"}) == 5
     app.extensions["store"].close()
 
@@ -105,6 +108,79 @@ def test_an_event_repeated_over_the_other_router_is_stored_once(
         assert app.test_client().post("/newbeacondetect", json=body).status_code == 200
         app.extensions["store"].close()
     assert staff.count_documents({}) == 1
+
+
+@pytest.fixture(scope="module")
+def services(cluster: Cluster) -> Iterator[list[FlaskClient]]:
+    """Run two services in this process, each on a router of its own."""
+    apps = [create_app(cluster.service(router)) for router in (0, 1)]
+    yield [app.test_client() for app in apps]
+    for app in apps:
+        app.extensions["store"].close()
+
+
+def test_a_beacon_changes_its_shard_and_is_there_once(
+    cluster: Cluster, services: list[FlaskClient]
+) -> None:
+    def put(number: int) -> int:
+        place = {"level": str(number % 7), "location": "Lobby"}
+        return services[number % 2].put("/api/v1/beacons/AABBCCDDEEFF", json=place).status_code
+
+    with ThreadPoolExecutor(2) as threads:
+        assert set(threads.map(put, range(14))) == {200}
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        (found,) = client["ICT3102"]["beacons"].find({"mac": "AABBCCDDEEFF"})
+    text = f"mac,level,location,x,y\nAABBCCDDEEFF,{(int(found['level']) + 1) % 7},Roof,,\n"
+    answer = services[0].post("/api/v1/beacons/import", data=text, content_type="text/csv")
+    assert answer.json is not None
+    assert (answer.json["changed"], answer.json["others"]) == (1, 57)
+    until = time.monotonic() + 30
+    while (seen := services[1].get("/api/v1/beacons/AABBCCDDEEFF").json) is None or (
+        seen["location"] != "Roof"
+    ):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert services[1].delete("/api/v1/beacons/AABBCCDDEEFF").status_code == 204
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        assert client["ICT3102"]["beacons"].count_documents({}) == 57
+
+
+def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[FlaskClient]) -> None:
+    def changes(router: int, cursor: str, count: int) -> tuple[list[dict[str, Any]], str]:
+        lines: list[dict[str, Any]] = []
+        until = time.monotonic() + 60
+        while len(lines) < count:
+            assert time.monotonic() < until, lines
+            answer = services[router].get(f"/api/v1/changes?after={cursor}&wait=5&limit=5")
+            *some, last = [json.loads(line) for line in answer.text.splitlines()]
+            lines += some
+            cursor = last["next"]
+        return lines, cursor
+
+    mac = "FFFFFFFFFFFF"
+    cursor = json.loads(services[0].get("/api/v1/changes").text)["next"]
+    for number in range(8):  # staff of both shards
+        item = {"staff_id": number, "mac": mac, "rssi": -60, "event_id": "e"}
+        body = {"detections": [item, item]}
+        assert services[number % 2].post("/api/v1/detections", json=body).status_code == 80
+    first, after = changes(0, cursor, 8)
+    assert sorted(line["staff_id"] for line in first) == list(range(8))
+    assert changes(1, cursor, 8)[0] == first
+    (unknown,) = services[0].get("/api/v1/beacons/unknown").json["data"]  # type: ignore[index]
+    assert (unknown["mac"], unknown["count"], unknown["staff"]) == (mac, 8, list(range(8)))
+    place = {"level": "3", "location": "Library"}
+    done = services[0].put(f"/api/v1/beacons/{mac}?correct_past=1", json=place)
+    assert done.json is not None
+    assert done.json["corrected"] == 8
+    corrected, _ = changes(1, after, 8)
+    assert {line["type"] for line in corrected} == {"corrected"}
+    assert {line["id"] for line in corrected} == {line["id"] for line in first}
+    everybody = services[1].get("/api/v1/staff").json["data"]  # type: ignore[index]
+    assert {one["location"] for one in everybody} == {"Library"}
+    places = services[0].get("/api/v1/coverage").json["data"]  # type: ignore[index]
+    (library,) = [one for one in places if one["location"] == "Library"]
+    assert library["staff_id"] in range(8)
+    services[0].delete(f"/api/v1/beacons/{mac}")
 
 
 @pytest.mark.parametrize(

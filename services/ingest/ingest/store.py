@@ -11,7 +11,7 @@ from pymongo.errors import PyMongoError
 from ingest.beacons import Beacons
 from ingest.config import Config
 from ingest.detections import Detections
-from ingest.directory import Directory, Place
+from ingest.directory import Directory, Place, Snapshot
 from ingest.errors import StoreUnavailable
 from ingest.feed import Feed
 from ingest.histories import Histories
@@ -88,6 +88,18 @@ class Store(NamedTuple):
             return self.directory.locate(mac)
         except StoreUnavailable:
             return None
+
+    def beacons_known(self) -> Snapshot:
+        """Return the directory, from memory alone while the database is away.
+
+        StoreUnavailable: it was never read.
+        """
+        if not self.recorder.away:
+            return self.directory.current()
+        snapshot = self.directory.in_memory()
+        if snapshot is None:
+            raise StoreUnavailable("the directory was never read")
+        return snapshot
 
     def ready(self) -> bool:
         """Tell whether MongoDB answers, and make sure of the indexes while it does."""

@@ -56,7 +56,7 @@ class Line(NamedTuple):
 )
 def beacons() -> Response:
     """Answer every beacon of the directory."""
-    directory = get_store().directory.current()
+    directory = get_store().beacons_known()
     return answers.held(directory.tag) or answers.tagged(
         answers.as_json({"data": [beacon._asdict() for beacon in directory.beacons.values()]}),
         directory.tag,
@@ -76,7 +76,7 @@ def beacons() -> Response:
 def beacon(mac: str) -> Response:
     """Answer where one beacon hangs."""
     wanted = parsing.mac({"mac": mac}, "mac")
-    found = get_store().directory.current().beacons.get(wanted)
+    found = get_store().beacons_known().beacons.get(wanted)
     if found is None:
         raise Problem("not_found", f"beacon {wanted} is not in the directory")
     return answers.as_json(found._asdict())
@@ -120,6 +120,7 @@ def put_beacon(mac: str) -> Response:
     if found is None:
         raise invalid(errors)
     store = get_store()
+    store.recorder.check_reachable()
     store.beacons.put([found])
     store.directory.reload()
     corrected = corrections.correct(store, found) if correct_past else 0
@@ -142,6 +143,7 @@ def delete_beacon(mac: str) -> Response:
     """Take one beacon out of the directory."""
     wanted = parsing.mac({"mac": mac}, "mac")
     store = get_store()
+    store.recorder.check_reachable()
     store.beacons.remove(wanted)
     store.directory.reload()
     return Response(status=204)
@@ -196,6 +198,7 @@ def import_beacons() -> Response:
         detail = f"{len(errors)} lines are bad, nothing was changed"
         raise Problem("invalid_request", detail, errors)
     store = get_store()
+    store.recorder.check_reachable()
     done = store.beacons.put(found, dry_run=dry_run)
     if not dry_run:
         store.directory.reload()

@@ -161,10 +161,8 @@ def _items(body: dict[str, Any]) -> tuple[list[Any], bool]:
 
 def _directory(store: Store) -> Snapshot | None:
     """Return the directory, None while it cannot be told."""
-    if store.recorder.away:
-        return store.directory.in_memory()  # to ask would only cost its timeout
     try:
-        return store.directory.current()
+        return store.beacons_known()
     except StoreUnavailable:
         return None
 
@@ -247,10 +245,12 @@ def _outcomes(store: Store, detections: list[Detection], *, dry_run: bool) -> li
         return []
     if not dry_run:
         return [_WORDS[outcome] for outcome in store.recorder.record_many(detections)]
-    if store.recorder.away:
-        return ["queued"] * len(detections)
     ids = [detection.document_id() for detection in detections]
-    there = store.reports.existing(ids)
+    try:
+        store.recorder.check_reachable()
+        there = store.reports.existing(ids)
+    except StoreUnavailable:
+        return ["queued"] * len(detections)
     statuses = []
     for one in ids:
         statuses.append("duplicate" if one in there else "stored")
