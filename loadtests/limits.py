@@ -57,7 +57,7 @@ class Group:
         self._folders = _make(f"waymark-{name}-{os.getpid()}-{uuid.uuid4().hex[:6]}")
         self._v2 = (self._folders["memory"] / "cgroup.controllers").exists()
         try:
-            self._set(limits)
+            self.limit(limits)
         except OSError as error:
             self.close()
             raise _unavailable(error) from error
@@ -90,6 +90,19 @@ class Group:
     def pids(self) -> list[int]:
         """Return the processes in the group."""
         return [int(pid) for pid in self._read("memory", "cgroup.procs").split()]
+
+    def limit(self, limits: Limits) -> None:
+        """Set what is given of the limits, now; what is None stays as it is."""
+        if limits.cpu is not None:
+            quota = str(int(limits.cpu * PERIOD_US))
+            if self._v2:
+                (self._folders["cpu"] / "cpu.max").write_text(f"{quota} {PERIOD_US}")
+            else:
+                (self._folders["cpu"] / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+                (self._folders["cpu"] / "cpu.cfs_quota_us").write_text(quota)
+        if limits.memory_bytes is not None:
+            file = "memory.max" if self._v2 else "memory.limit_in_bytes"
+            (self._folders["memory"] / file).write_text(str(limits.memory_bytes))
 
     def usage(self) -> Usage:
         """Read the kernel's counters."""
@@ -124,18 +137,6 @@ class Group:
         found = re.search(pattern, self._read(controller, file), re.MULTILINE)
         return int(found[1]) if found else 0
 
-    def _set(self, limits: Limits) -> None:
-        if limits.cpu is not None:
-            quota = str(int(limits.cpu * PERIOD_US))
-            if self._v2:
-                (self._folders["cpu"] / "cpu.max").write_text(f"{quota} {PERIOD_US}")
-            else:
-                (self._folders["cpu"] / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-                (self._folders["cpu"] / "cpu.cfs_quota_us").write_text(quota)
-        if limits.memory_bytes is not None:
-            file = "memory.max" if self._v2 else "memory.limit_in_bytes"
-            (self._folders["memory"] / file).write_text(str(limits.memory_bytes))
-
     def _usage_v1(self) -> Usage:
         return Usage(
             cpu_seconds=self._number("cpuacct", "cpuacct.usage") / 1e9,
@@ -161,12 +162,22 @@ def _make(name: str) -> dict[str, Path]:
     """Make the folder of a new group under each controller."""
     try:
         parents = _parents(Path("/proc/self/mounts").read_text())
+        _remove_stale(set(parents.values()))
         folders = {controller: parent / name for controller, parent in parents.items()}
         for folder in folders.values():
             folder.mkdir(exist_ok=True)
     except OSError as error:
         raise _unavailable(error) from error
     return folders
+
+
+def _remove_stale(parents: Iterable[Path]) -> None:
+    """Remove empty groups of runs that were killed; the name holds who made it."""
+    for parent in parents:
+        for folder in parent.glob("waymark-*-*-*"):
+            pid = folder.name.split("-")[-2]
+            if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
+                _removed(folder)
 
 
 def _parents(mounts: str) -> dict[str, Path]:

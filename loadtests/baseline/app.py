@@ -24,31 +24,37 @@ show(); setInterval(show, 30000);
 MONITORING_SECONDS = 900
 
 
-def create_app() -> Flask:
-    """Return the application; BASELINE_UNOPTIMISED=1 gives it the original's first query."""
+def create_app(*, unoptimised: bool = False) -> Flask:
+    """Return the application; `unoptimised` gives it the original's first query."""
     app = Flask(__name__)
     CORS(app)
     client: MongoClient[dict[str, Any]] = MongoClient(os.environ["MONGODB_URI"])
     database = client["ICT3102"]
     staff, beacons = database["staff"], database["beacons"]
-    unoptimised = os.environ.get("BASELINE_UNOPTIMISED") == "1"
+
+    def located(staff_id: Any, mac: Any, rssi: Any, timestamp: Any = None) -> dict[str, Any]:
+        beacon = beacons.find_one({"mac": mac}) or {"level": "unknown", "location": "unknown"}
+        return {
+            "staff_id": int(staff_id),
+            "mac": mac,
+            "rssi": int(rssi),
+            "timestamp": int(timestamp or time.time()),
+            "level": beacon["level"],
+            "location": beacon["location"],
+        }
 
     @app.route("/newbeacondetect", methods=["GET", "POST"])
     def new_beacon_detect() -> str:
         given = request.values
-        mac = given["beacon_address"]
-        beacon = beacons.find_one({"mac": mac}) or {"level": "unknown", "location": "unknown"}
-        staff.insert_one(
-            {
-                "staff_id": int(given["user_address"]),
-                "mac": mac,
-                "rssi": int(given["rssi"]),
-                "timestamp": int(time.time()),
-                "level": beacon["level"],
-                "location": beacon["location"],
-            }
-        )
+        staff.insert_one(located(given["user_address"], given["beacon_address"], given["rssi"]))
         return "New Beacon Detection Added"
+
+    @app.route("/api/v1/detections", methods=["POST"])
+    def fill() -> str:
+        """Not of the old application: stores what a plan wants there before it measures."""
+        names = ("staff_id", "mac", "rssi", "timestamp")
+        staff.insert_many([located(*map(one.get, names)) for one in request.json["detections"]])
+        return "stored"
 
     @app.route("/extractbeacon", methods=["GET", "POST"])
     def extract_beacon() -> Response:

@@ -1,6 +1,7 @@
 """The collection `latest`: what each commit leaves there, and what a reader learns from it."""
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -27,10 +28,11 @@ def shown(database: Database[Any], staff_id: object = 7) -> dict[str, Any]:
 
 
 def test_it_holds_the_newest_of_each_in_order(client: FlaskClient, database: Database[Any]) -> None:
+    began = time.time() * 1000 - 1000
     for timestamp in (100, 300, 200, 50, *range(400, 400 + RECENT - 2)):
         send(client, timestamp)
     found = shown(database)
-    assert found["version"] == RECENT + 2
+    assert 0 < found["version"] - began - RECENT < 60_000
     assert found["changes"] == [100, 300, 200, 50, *range(400, 400 + RECENT - 2)]
     newest = [*reversed(range(400, 400 + RECENT - 2)), 300, 200]
     assert [one["timestamp"] for one in found["recent"]] == newest
@@ -43,10 +45,11 @@ def test_a_repeat_grows_the_version_and_shows_nothing_twice(
     client: FlaskClient, database: Database[Any]
 ) -> None:
     send(client, 100, event_id="a")
+    first = shown(database)["version"]
     send(client, 200, event_id="b")
     send(client, 100, event_id="a")
     found = shown(database)
-    assert (found["version"], found["changes"]) == (3, [100, 200, 100])
+    assert (found["version"] - first, found["changes"]) == (2, [100, 200, 100])
     assert [one["timestamp"] for one in found["recent"]] == [200, 100]
 
 
@@ -73,7 +76,7 @@ def test_a_batch_is_one_change_for_each_staff_member(app: Flask, database: Datab
     store.latest.bump(documents)
     for staff_id in range(3):
         found = shown(database, staff_id)
-        assert (found["version"], found["changes"]) == (1, [1000 + staff_id])
+        assert found["changes"] == [1000 + staff_id]
         assert {one["location"] for one in found["recent"]} == {"$$ROOT"}
         assert len(found["recent"]) == RECENT
 
@@ -90,7 +93,7 @@ def test_commits_at_once_are_all_counted(app: Flask, database: Database[Any]) ->
         thread.start()
     for thread in threads:
         thread.join()
-    assert [one["version"] for one in database["latest"].find()] == [6] * 10
+    assert [len(one["changes"]) for one in database["latest"].find()] == [60 // 10] * 10
 
 
 @pytest.mark.parametrize(
@@ -115,6 +118,7 @@ def test_an_edit_in_place_makes_everything_read_again(
     store: Store = client.application.extensions["store"]
     database["staff"].update_many({}, {"$set": {"location": "Corrected"}})
     store.latest.rewrite({7: store.detections.newest(7, RECENT)})
-    assert store.latest.versions([7, 8]) == {7: Version(3, [100, 200, 0])}
+    told = store.latest.versions([7, 8])
+    assert told == {7: Version(shown(database)["version"], [100, 200, 0])}
     (found,) = store.latest.everyone()
     assert [one["location"] for one in found["recent"]] == ["Corrected"] * 2

@@ -11,13 +11,13 @@ import pymongo
 from bson import ObjectId
 from pymongo import DESCENDING
 from pymongo.collection import Collection
-from pymongo.errors import BulkWriteError, PyMongoError
+from pymongo.errors import PyMongoError
 from pymongo.read_concern import ReadConcern
 
+from ingest.commands import DUPLICATE_KEY, write_errors
 from ingest.errors import StoreUnavailable
 from ingest.parsing import StaffId, TimeRange
 
-DUPLICATE_KEY = 11000
 # Documents that the driver decodes at once: some 600 bytes each.
 BATCH = 2000
 # Codes with which MongoDB refuses a document for what it is: bad value, failed to parse, type
@@ -111,12 +111,14 @@ class Detections:
 
         StoreUnavailable: any of them may be stored or not. The same `_id` again does no harm.
         """
-        with _domain_errors():
-            try:
-                self._staff.insert_many(documents, ordered=False)
-            except BulkWriteError as error:
-                return _told_apart(error)
-        return Stored(set(), {}, {})
+        stored = Stored(set(), {}, {})
+        failed = write_errors(self._staff, "insert", {"documents": documents})
+        for position, (code, reason) in failed.items():
+            if code == DUPLICATE_KEY:
+                stored.repeated.add(position)
+            else:
+                (stored.refused if code in REFUSED else stored.failed)[position] = reason
+        return stored
 
     def again(self, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return documents as they are stored: a repeat may differ from its first copy."""
@@ -151,20 +153,6 @@ class Detections:
             rows = self._durable.find(query, projection).sort("timestamp", DESCENDING)
             for found in rows.batch_size(BATCH):
                 yield {field: found.get(field) for field in fields}  # an index has its own order
-
-
-def _told_apart(error: BulkWriteError) -> Stored:
-    """Sort what an unordered insert could not do by its reason; raise when none may be believed."""
-    if error.details["writeConcernErrors"]:
-        raise error
-    stored = Stored(set(), {}, {})
-    for one in error.details["writeErrors"]:
-        if one["code"] == DUPLICATE_KEY:
-            stored.repeated.add(one["index"])
-        else:
-            into = stored.refused if one["code"] in REFUSED else stored.failed
-            into[one["index"]] = one["errmsg"]
-    return stored
 
 
 @contextmanager

@@ -7,11 +7,13 @@ Its `version` tells a reader whether what it holds of a history is still all of 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pymongo import UpdateOne
+import bson
+from bson.raw_bson import RawBSONDocument
 from pymongo.collection import Collection
-from pymongo.errors import BulkWriteError, PyMongoError
+from pymongo.errors import PyMongoError
 from pymongo.read_concern import ReadConcern
 
+from ingest.commands import DUPLICATE_KEY, write_errors
 from ingest.errors import StoreUnavailable
 from ingest.parsing import StaffId
 
@@ -19,8 +21,9 @@ from ingest.parsing import StaffId
 RECENT = 8
 # How many commits a reader may be behind before it has to read everything again.
 CHANGES = 32
-DUPLICATE_KEY = 11000
 _SHOWN = ("timestamp", "received_at", "mac", "rssi", "level", "location")
+
+Change = tuple[StaffId, dict[str, Any]]  # whose, and the constants of the update
 
 
 class Version(NamedTuple):
@@ -52,7 +55,7 @@ class Latest:
         groups: dict[StaffId, list[Mapping[str, Any]]] = {}
         for detection in detections:
             groups.setdefault(detection["staff_id"], []).append(detection)
-        self._write([_bump(staff_id, group) for staff_id, group in groups.items()])
+        self._write([_change(staff_id, group) for staff_id, group in groups.items()])
 
     def rewrite(self, changed: Mapping[StaffId, Iterable[Mapping[str, Any]]]) -> None:
         """Make every reader read these staff members' histories again, after an edit in place.
@@ -61,7 +64,7 @@ class Latest:
         one's newest detections (`Detections.newest`): they replace what is shown of them.
         StoreUnavailable: call it again.
         """
-        self._write([_bump(staff_id, list(shown), 0) for staff_id, shown in changed.items()])
+        self._write([_change(staff_id, list(shown), 0) for staff_id, shown in changed.items()])
 
     def versions(self, staff_ids: list[StaffId]) -> dict[StaffId, Version]:
         """Return where each staff member's history stands; those without detections are left out.
@@ -81,52 +84,61 @@ class Latest:
         except PyMongoError as error:
             raise StoreUnavailable(str(error)) from error
 
-    def _write(self, updates: list[UpdateOne]) -> None:
-        if not updates:
-            return
-        try:
-            try:
-                self._latest.bulk_write(updates, ordered=False)
-            except BulkWriteError as error:
-                # Two services met somebody new at once: now the document is there.
-                self._latest.bulk_write(_met_another(error, updates), ordered=False)
-        except PyMongoError as error:
-            raise StoreUnavailable(str(error)) from error
+    def _write(self, changes: list[Change]) -> None:
+        """Apply changes with one command; those that lost a race of two services once more."""
+        for _ in range(2):
+            if not changes:
+                return
+            updates = [
+                {"q": {"_id": staff_id}, "u": _BUMP, "c": constants, "upsert": True}
+                for staff_id, constants in changes
+            ]
+            failed = write_errors(self._latest, "update", {"updates": updates})
+            if any(code != DUPLICATE_KEY for code, _ in failed.values()):
+                raise StoreUnavailable(str(failed))
+            # Two services met somebody new at once: now the document is there.
+            changes = [changes[position] for position in failed]
+        if changes:
+            raise StoreUnavailable("could not be noted in two tries")
 
 
-def _bump(
+def _change(
     staff_id: StaffId, detections: list[Mapping[str, Any]], since: int | None = None
-) -> UpdateOne:
-    """Return the update that adds one to the version and sorts in what is new."""
+) -> Change:
     if since is None:
-        since = min(int(detection["timestamp"]) for detection in detections)
-    newest = sorted(detections, key=lambda one: -int(one["timestamp"]))[:RECENT]
-    shown = {one["_id"]: {field: one[field] for field in _SHOWN} for one in newest}
+        since = min(detection["timestamp"] for detection in detections)
+    if len(detections) > 1:
+        by_id = {one["_id"]: one for one in detections}
+        detections = sorted(by_id.values(), key=lambda one: -int(one["timestamp"]))[:RECENT]
+    shown = [{"id": one["_id"]} | {name: one[name] for name in _SHOWN} for one in detections]
+    return staff_id, {"since": since, "shown": shown}
+
+
+def _bump() -> list[Any]:
+    """Return the update that adds one to the version and sorts in what is new.
+
+    It is the same for all, and encoded once: what differs comes as constants.
+    """
     others = {
         "$filter": {
             "input": {"$ifNull": ["$recent", []]},
-            "cond": {"$not": [{"$in": ["$$this.id", list(shown)]}]},
+            "cond": {"$not": [{"$in": ["$$this.id", "$$shown.id"]}]},
         }
     }
-    added = {"$literal": [{"id": id_} | fields for id_, fields in shown.items()]}
     in_order = {
         "$sortArray": {
-            "input": {"$concatArrays": [added, others]},
+            "input": {"$concatArrays": ["$$shown", others]},
             "sortBy": {"timestamp": -1, "id": -1},
         }
     }
-    changes = {"$concatArrays": [{"$ifNull": ["$changes", []]}, [since]]}
+    changes = {"$concatArrays": [{"$ifNull": ["$changes", []]}, ["$$since"]]}
     change = {
-        "version": {"$add": [{"$ifNull": ["$version", 0]}, 1]},
+        # From the clock on (ms): a document that was lost and made anew repeats no version.
+        "version": {"$add": [{"$ifNull": ["$version", {"$toLong": "$$NOW"}]}, 1]},
         "changes": {"$slice": [changes, -CHANGES]},
         "recent": {"$slice": [in_order, RECENT]},
     }
-    return UpdateOne({"_id": staff_id}, [{"$set": change}], upsert=True)
+    return [RawBSONDocument(bson.encode({"$set": change}))]
 
 
-def _met_another(error: BulkWriteError, updates: list[UpdateOne]) -> list[UpdateOne]:
-    """Return the updates that lost a race of upserts; raise when anything else went wrong."""
-    failed = error.details["writeErrors"]
-    if error.details["writeConcernErrors"] or any(one["code"] != DUPLICATE_KEY for one in failed):
-        raise error
-    return [updates[one["index"]] for one in failed]
+_BUMP = _bump()

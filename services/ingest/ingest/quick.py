@@ -25,6 +25,9 @@ from ingest.store import Store
 
 log = logging.getLogger(__name__)
 
+# Groups that are stored at the same time: one waits for the disk while the other is made.
+STORING = 2
+
 Asked = TypeVar("Asked")
 Told = TypeVar("Told")
 
@@ -44,35 +47,42 @@ class Request(NamedTuple):
 
 
 class Together(Generic[Asked, Told]):
-    """Does in one go, in a thread, what several requests ask while the thread is busy."""
+    """Does in one go, in a thread, what several requests ask while the threads are busy."""
 
-    def __init__(self, work: Callable[[list[Asked]], list[Told | Exception]], limit: int) -> None:
+    def __init__(
+        self, work: Callable[[list[Asked]], list[Told | Exception]], limit: int, threads: int = 1
+    ) -> None:
         self._work = work
         self._limit = limit
-        self._thread = ThreadPoolExecutor(1, work.__name__)
+        self._threads = ThreadPoolExecutor(threads, work.__name__)
+        self._idle = threads
         self._waiting: list[tuple[Asked, asyncio.Future[Told]]] = []
-        self._busy: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def close(self) -> None:
-        """End the thread."""
-        self._thread.shutdown()
+        """End the threads."""
+        self._threads.shutdown()
 
     async def ask(self, asked: Asked) -> Told:
         """Return what came of it; whatever was begun before this call is not taken for it."""
         told: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
         self._waiting.append((asked, told))
-        if self._busy is None:
-            self._busy = asyncio.create_task(self._run())
+        if self._idle:
+            self._idle -= 1
+            task = asyncio.create_task(self._run())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         return await told
 
     async def _run(self) -> None:
+        """Keep one thread busy as long as anybody waits."""
         loop = asyncio.get_running_loop()
         while self._waiting:
             group, self._waiting = self._waiting[: self._limit], self._waiting[self._limit :]
             results: list[Told | Exception]
             try:
                 work = partial(self._work, [asked for asked, _ in group])
-                results = await loop.run_in_executor(self._thread, work)
+                results = await loop.run_in_executor(self._threads, work)
             except Exception as error:
                 results = [error] * len(group)
             for (_, told), result in zip(group, results, strict=True):
@@ -82,7 +92,7 @@ class Together(Generic[Asked, Told]):
                     told.set_exception(result)
                 else:
                     told.set_result(result)
-        self._busy = None
+        self._idle += 1
 
 
 class Quick:
@@ -90,7 +100,7 @@ class Quick:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._store_together = Together(self._record, GROUP)
+        self._store_together = Together(self._record, GROUP, STORING)
         self._look_together = Together(self._versions, GROUP)
         self._locate_together = Together(self._locate, GROUP)
         self._readers = ThreadPoolExecutor(READERS, "histories")

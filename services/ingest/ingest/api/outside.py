@@ -98,7 +98,9 @@ _describe(
     "/retrieveformonitoring",
     "Everybody's last 15 minutes",
     {},
-    openapi.gives({"location": openapi.several(openapi.record(_EVERYBODY), "Newest first")}),
+    openapi.gives(
+        {"location": openapi.several(openapi.record(_EVERYBODY), "Newest first")}, cached=True
+    ),
 )
 for _path, _summary in (
     ("/healthz", "Whether the process lives; of a service on its own port, else the gateway's"),

@@ -1,0 +1,93 @@
+"""./scripts/load: the source system's load plans, and how the old architecture compares."""
+
+import argparse
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from loadtests import generator, targets
+from loadtests.limits import LimitsUnavailable
+from loadtests.plans import PLANS
+from loadtests.stacks import New, NotStarted, Old, Stack
+from mongo.binaries import NoMongod
+
+FAILURES = (LimitsUnavailable, NotStarted, NoMongod, targets.ForeignTarget, OSError)
+PASSED_ON = ("ramp", "pages", "hacs", "only", "rows", "shift")
+
+
+def main() -> None:
+    """Run a command; what goes wrong ends it with one line and status 2."""
+    options = _parser().parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # leaves nothing behind, as Ctrl-C
+    try:
+        sys.exit(options.command(options))
+    except FAILURES as error:
+        print(f"load: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit("load: interrupted")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./scripts/load", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_run(commands.add_parser("run", help="one plan, against a stack of its own or a target"))
+    return parser
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_run)
+    parser.add_argument("plan", choices=sorted(PLANS))
+    add_target(parser)
+    parser.add_argument("--ramp", type=float, help="seconds of each step, at the same rate (60)")
+    parser.add_argument("--pages", type=int, help="open monitoring pages, instead of the plan's")
+    parser.add_argument("--hacs", help="staff ids that the mock HACS polls, as 0,2")
+    parser.add_argument("--only", help="measure only these steps, as 600,3000")
+    parser.add_argument("--shift", type=int, help="added to every staff id, to run a plan again")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="CSV file for every request")
+    parser.add_argument(
+        "--until-it-breaks", action="store_true", help="go on, 20 %% more each time"
+    )
+    parser.add_argument("--ui", action="store_true", help="Locust's page on 127.0.0.1:8089")
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what gets the load."""
+    parser.add_argument("--target", help="a running stack's address; without it one is started")
+    parser.add_argument("--i-own-this-host", action="store_true", help="it may be another machine")
+    parser.add_argument("--old", action="store_true", help="start the old architecture instead")
+    parser.add_argument("--services", type=int, default=2, help="how many services (2)")
+    parser.add_argument("--no-limits", action="store_true", help="start it without limits")
+
+
+@contextmanager
+def target(options: argparse.Namespace) -> Iterator[tuple[str, Stack | None]]:
+    """Yield what gets the load: what the options name, else a stack that lives as long as this."""
+    if options.target:
+        yield targets.check(options.target, i_own_this_host=options.i_own_this_host), None
+        return
+    kind = Old if options.old else New
+    with kind(services=options.services, limited=not options.no_limits) as stack:
+        yield stack.url, stack
+
+
+def _run(options: argparse.Namespace) -> int:
+    given = {name: getattr(options, name) for name in PASSED_ON}
+    arguments = [text for n, value in given.items() if value for text in (f"--{n}", str(value))]
+    if options.pages == 0:
+        arguments += ["--pages", "0"]
+    for flag in ("until_it_breaks", "i_own_this_host"):
+        arguments += [f"--{flag.replace('_', '-')}"] if getattr(options, flag) else []
+    with target(options) as (url, _):
+        if not options.ui:
+            return generator.generate(url, options.plan, arguments)
+        print(f"Locust's page: http://127.0.0.1:8089, the target: {url}", flush=True)
+        locust = generator.command(url, options.plan, arguments, ui=True)
+        return subprocess.run(locust, env=generator.environment(), check=False).returncode
+
+
+if __name__ == "__main__":
+    main()

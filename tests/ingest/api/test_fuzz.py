@@ -1,0 +1,200 @@
+"""Thousands of requests made from the document against the real service, and what they leave."""
+
+import contextlib
+import datetime
+import http.client
+import json
+import re
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from pymongo import MongoClient
+from pymongo.database import Database
+
+from ingest.api import openapi
+from tests.ingest.api import contract
+from tests.ingest.api.garbage import Case, Garbage
+from tests.service import Service
+
+CASES = 3000
+SEEDS = (1, 2)
+MAC = re.compile(r"[0-9A-F]{12}")
+STAFF_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@pytest.fixture(scope="module")
+def database(mongod: str) -> Iterator[Database[dict[str, Any]]]:
+    with MongoClient[dict[str, Any]](mongod) as client:
+        for name in ("staff", "latest", "beacons"):
+            client["ICT3102"][name].delete_many({})
+        yield client["ICT3102"]
+
+
+@pytest.fixture(scope="module")
+def service(
+    database: Database[Any], mongod: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    service = Service(mongod, tmp_path_factory.mktemp("fuzz"))
+    service.start()
+    try:
+        yield service
+    finally:
+        service.kill()
+
+
+def fuzz(port: int, seed: int) -> Counter[int]:
+    garbage = Garbage(json.loads(json.dumps(openapi.document())), seed)
+    statuses: Counter[int] = Counter()
+    with contextlib.closing(
+        http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    ) as connection:
+        for _ in range(CASES // len(SEEDS)):
+            case = garbage.case()
+            status, kind, body = answered(connection, case)
+            statuses[status] += 1
+            try:
+                contract.check(case.method, case.target.partition("?")[0], status, kind, body)
+            except Exception as error:
+                raise AssertionError(f"{case} was answered {status} {body[:500]!r}") from error
+    return statuses
+
+
+def answered(connection: http.client.HTTPConnection, case: Case) -> tuple[int, str, bytes]:
+    for attempt in range(5):
+        try:
+            return send(connection, case)
+        except (http.client.HTTPException, ConnectionError):
+            # The service closes after some refusals, and while a body that is too large still
+            # comes: then its answer may be lost on the way.
+            connection.close()
+            assert attempt < 4, case
+    raise AssertionError
+
+
+def send(connection: http.client.HTTPConnection, case: Case) -> tuple[int, str, bytes]:
+    headers = case.headers
+    if case.body is not None:
+        headers = headers | {"Content-Length": str(len(case.body))}
+    connection.putrequest(case.method, case.target, skip_host="Host" in headers)
+    for name, value in headers.items():
+        connection.putheader(name, value.encode("latin-1"))
+    connection.endheaders()
+    if case.body:
+        with contextlib.suppress(ConnectionError):
+            connection.send(case.body)
+    answer = connection.getresponse()
+    body = answer.read()
+    return answer.status, answer.headers.get_content_type() if body else "", body
+
+
+def test_every_answer_is_declared_whatever_comes(service: Service) -> None:
+    with ThreadPoolExecutor() as threads:
+        counts = list(threads.map(lambda seed: fuzz(service.port, seed), SEEDS))
+    statuses = sum(counts, Counter[int]())
+    assert statuses.total() == CASES
+    # Else it found nothing to do.
+    assert min(statuses[status] for status in (200, 204, 304, 400, 404, 413, 415)) >= 3, statuses
+    assert service.get("/readyz").status_code == 200
+    assert "Traceback" not in service.log, service.log
+
+
+HALF = (
+    b"POST /api/v1/detections HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    b"Content-Length: 100\r\n\r\n{"
+)
+CHUNKED = HALF.replace(b"Content-Length: 100", b"Transfer-Encoding: chunked")
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (HALF, b""),  # the other half never comes: nobody is left to answer
+        (CHUNKED[:-1] + b"5\r\n{}", b""),
+        (CHUNKED[:-1] + b"2\r\n{}\r\n0\r\n\r\n", b" 400 "),
+        (CHUNKED[:-1] + b"zz\r\n", b" 400 "),
+        (CHUNKED[:-1] + b"fffff0\r\n" + b" " * 2_000_000, b" 413 "),
+        (HALF.replace(b": 100", b": 99999999"), b" 413 "),
+        (HALF.replace(b": 100", b": -1"), b" 400 "),
+        (HALF.replace(b": 100", b": 1, 2"), b" 400 "),
+        (HALF.replace(b": 100", b": 2\r\nTransfer-Encoding: chunked"), b" 400 "),
+        (b"GET /api/v1/staff\r\n\r\n", b" 400 "),
+        (b"GET /api/v1/staff?\xe9 HTTP/1.1\r\nHost: a\r\n\r\n", b" 400 "),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 20 + b"\r\n\r\n", b" 400 "),
+        (b"GET /api/v1/staff HTTP/1.1\r\nHost: a\r\nX: \x00\r\n\r\n", b" 400 "),
+    ],
+)
+def test_broken_http_is_refused(service: Service, sent: bytes, expected: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
+        connection.sendall(sent)
+        if not expected:
+            connection.shutdown(socket.SHUT_WR)
+        first = connection.makefile("rb").readline()
+    assert expected in first if expected else b" 200 " not in first
+    assert b" 5" not in first[8:10]
+    assert service.get("/readyz").status_code == 200
+
+
+def test_nothing_strange_was_stored(service: Service, database: Database[Any]) -> None:
+    staff = list(database["staff"].find())
+    assert len(staff) > 50
+    for one in staff:
+        check_detection(one)
+    beacons = list(database["beacons"].find())
+    assert len(beacons) > 5
+    for one in beacons:
+        check_beacon(one)
+    for one in database["latest"].find():
+        check_staff_id(one["_id"])
+        assert one["version"] >= 1
+        assert 1 <= len(one["recent"]) <= 8
+        stored = {each["_id"] for each in staff if each["staff_id"] == one["_id"]}
+        assert {each["id"] for each in one["recent"]} <= stored
+
+
+def check_detection(one: dict[str, Any]) -> None:
+    now = time.time()
+    names = {"_id", "staff_id", "mac", "rssi", "timestamp", "level", "location", "received_at"}
+    assert set(one) == names
+    assert type(one["_id"]) is ObjectId
+    check_staff_id(one["staff_id"])
+    assert MAC.fullmatch(one["mac"])
+    assert type(one["rssi"]) is int
+    assert -127 <= one["rssi"] <= 20
+    assert type(one["timestamp"]) is int
+    assert 0 <= one["timestamp"] <= now + 86_401
+    received_at = one["received_at"].replace(tzinfo=datetime.UTC).timestamp()
+    assert now - 600 < received_at < now + 2
+    check_name(one["level"])
+    check_name(one["location"])
+
+
+def check_beacon(one: dict[str, Any]) -> None:
+    assert set(one) - {"position"} == {"_id", "mac", "level", "location"}
+    assert one["_id"] == one["mac"]
+    assert MAC.fullmatch(one["mac"])
+    check_name(one["level"])
+    check_name(one["location"])
+    for axis, metres in one.get("position", {}).items():
+        assert axis in ("x", "y")
+        assert abs(metres) <= 1e6
+
+
+def check_staff_id(staff_id: object) -> None:
+    if isinstance(staff_id, int) and not isinstance(staff_id, bool):
+        assert 0 <= staff_id < 2**63
+    else:
+        assert isinstance(staff_id, str)
+        assert STAFF_ID.fullmatch(staff_id)
+        assert not (staff_id.isdecimal() and str(int(staff_id)) == staff_id < "9223372036854775808")
+
+
+def check_name(name: object) -> None:
+    assert isinstance(name, str)
+    assert 1 <= len(name) <= 64
+    assert name.isprintable()

@@ -1,0 +1,103 @@
+"""The statistics on samples whose figures are known."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from loadtests import figures, targets
+from loadtests.figures import HTTP, VERIFICATION, Row
+from loadtests.plans import PLANS, requests, until_it_breaks
+
+
+def row(sent: float, ms: float, error: str = "", due: float | None = None) -> Row:
+    return Row("P", "1", "insert", sent if due is None else due, sent, ms, 200, 26, error)
+
+
+def test_a_summary() -> None:
+    rows = [row(number / 10, number + 1.0) for number in range(100)]  # 1 to 100 ms, 10 a second
+    rows[3] = rows[3]._replace(error=HTTP)
+    rows[4] = rows[4]._replace(error=VERIFICATION, due=rows[4].sent - 0.05)
+    found = figures.summary(rows)
+    assert (found.requests, found.errors, found.verification_errors) == (100, 1, 1)
+    assert (found.min, found.max, found.mean) == (1, 100, 50.5)
+    assert (found.p50, found.p99) == (50, 99)
+    assert found.rate == pytest.approx(100 / (9.9 + 0.1))
+    assert found.late_p99_ms == pytest.approx(0, abs=0.001)
+
+
+def test_a_summary_of_nothing() -> None:
+    found = figures.summary([])
+    assert found.requests == 0
+    assert math.isnan(found.mean)
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "expected"),
+    [([5], 0.99, 5), ([1, 2], 0.5, 1), ([3, 1, 2], 0.5, 2), (range(1, 201), 0.99, 198)],
+)
+def test_percentiles_are_values_that_were_measured(
+    values: list[float], share: float, expected: float
+) -> None:
+    assert figures.percentile(list(values), share) == expected
+
+
+def test_ratios_are_of_neighbours() -> None:
+    assert figures.ratios([10, 20, 90], [5, 5, 10]) == (4, 2, 9)
+    assert figures.spread([3, math.nan, 1]) == (2, 1, 3)
+    assert math.isnan(figures.spread([]).median)
+
+
+def test_rows_survive_their_file(tmp_path: Path) -> None:
+    rows = [row(0.25, 1.5), row(0.5, 2.5, HTTP)._replace(detail='503 b"a,b"')]
+    figures.write_csv(tmp_path / "rows.csv", rows, Row._fields)
+    assert figures.read_rows(tmp_path / "rows.csv") == rows
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:8080", "http://localhost:1/", "https://[::1]:8443", "http://127.9.9.9"],
+)
+def test_this_machine_is_a_target(url: str) -> None:
+    assert targets.check(url) == url.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.com",
+        "http://10.0.0.1:8080",
+        "http://0.0.0.0",
+        "http://127.0.0.1.example.com",
+        "http://127.0.0.1@example.com/",
+        "http://localhost.example.com",
+        "http://[::ffff:8.8.8.8]",
+        "http://2130706433",
+        "ftp://127.0.0.1",
+        "127.0.0.1:8080",
+        "",
+    ],
+)
+def test_other_targets_are_refused(url: str) -> None:
+    with pytest.raises(targets.ForeignTarget):
+        targets.check(url)
+    assert url[:4] != "http" or targets.check(url, i_own_this_host=True)
+
+
+def test_the_plans_rates_are_the_sources() -> None:
+    first, second = PLANS["PERF-TP-1"].steps
+    assert (requests(first, 60), requests(second, 60)) == (210, 2100)
+    assert requests(second, 10) == 350
+    assert [sum(count for _, count in step.fill) for step in PLANS["PERF-RT-2"].steps] == [600] * 5
+
+
+def test_staff_0_has_a_third_of_the_documents_of_the_last_plan() -> None:
+    fills = [fill for step in PLANS["PERF-RT-2-1"].steps for fill in step.fill]
+    assert sum(count for _, count in fills) == 9000
+    assert sum(count for staff, count in fills if staff == 0) == 1800
+
+
+def test_20_percent_more_each_time() -> None:
+    steps = until_it_breaks(PLANS["PERF-RT-1"].steps)
+    threads = [next(steps).threads for _ in range(7)]
+    assert threads == [2100, 2520, 2940, 3360, 3780, 4536, 5443]
