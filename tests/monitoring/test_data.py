@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 
 from monitoring import create_app
 from monitoring.config import Config
-from monitoring.keeper import MAX_KEPT_ANSWERS, Answer, GatewayUnavailable, Keeper
+from monitoring.keeper import MAX_ANSWER_BYTES, MAX_KEPT_ANSWERS, Answer, GatewayUnavailable, Keeper
 from tests.upstream import Upstream
 
 STAFF = b'{"as_of":100,"data":[{"staff_id":7}]}'
@@ -56,7 +56,7 @@ def test_addresses_are_kept_apart_and_not_for_ever() -> None:
 
 
 def test_large_answers_do_not_pile_up() -> None:
-    large = [Answer(200, b"x" * 2_000_000, "", 0.0) for _ in range(5)]
+    large = [Answer(200, b"x" * 1_000_000, "", 0.0) for _ in range(5)]
     kept, asked, _ = keeper(*large, large[0])
     for number in range(5):
         kept.read(f"/{number}", 60)
@@ -169,6 +169,12 @@ def test_a_failure_keeps_the_last_answer_and_its_time(upstream: Upstream) -> Non
     answer = client.get("/monitoring/api/staff")
     assert json.loads(answer.data) == json.loads(STAFF)
     assert (answer.headers["X-Circuit-State"], answer.headers["X-Taken-At"]) == ("unknown", "100")
+
+
+def test_an_answer_too_large_to_keep_is_none(upstream: Upstream) -> None:
+    upstream.answer(200, b"[" + b"1," * MAX_ANSWER_BYTES + b"1]")
+    answer = passed_on(upstream)
+    assert (answer.get_json(), answer.headers["X-Circuit-State"]) == (None, "unknown")
 
 
 def test_no_gateway_at_all(client: FlaskClient) -> None:
