@@ -16,6 +16,8 @@ from loadtests.plans import RAMP_SECONDS, Plan, Step, requests, until_it_breaks
 from mongo.directory import parse
 
 BEACON = {"beacon_address": "C2A628384B08", "rssi": -20}
+LATE_MS = 100.0  # from here on the generator itself is the limit, and the figures are void
+TRIES = 3
 SETTLE_SECONDS = 30.0  # for a service's spool to drain after the last write
 
 
@@ -51,12 +53,13 @@ class Engine:
         """Run the steps in order; NotEmpty when the server is not as the plan wants it."""
         steps = [self._adjusted(step) for step in self._plan.steps]
         self._check_empty({one for step in steps for one in _owners(step)})
-        for step in until_it_breaks(steps) if self._options.until_it_breaks else steps:
+        endless = until_it_breaks(steps, self._plan.growth)
+        for step in endless if self._options.until_it_breaks else steps:
             for staff, count in step.fill:
                 self._filler.fill(staff, self._histories[staff], count)
             if self._options.steps and step.name not in self._options.steps:
                 continue
-            figures = self._step(step)
+            figures = self._measured(step)
             self._say(line(step.name, figures))
             if self._options.until_it_breaks and self._broke(figures):
                 break
@@ -79,6 +82,16 @@ class Engine:
                     f"staff {one} has {found} documents there already, and the plan counts them: "
                     "run it on an empty stack (without --target it starts one)"
                 )
+
+    def _measured(self, step: Step) -> Summary:
+        """Run a step, again when the generator was late: others use this machine too."""
+        for _ in range(TRIES - 1):
+            first = len(self._api.rows)
+            figures = self._step(step)
+            if figures.late_p99_ms <= LATE_MS:
+                return figures
+            del self._api.rows[first:]
+        return self._step(step)
 
     def _step(self, step: Step) -> Summary:
         """Send at the step's times; return the figures of its requests, not of those beside."""
@@ -117,8 +130,7 @@ class Engine:
             history.unknown += 1
 
     def _broke(self, figures: Summary) -> bool:
-        wrong = figures.errors + figures.verification_errors
-        return bool(wrong) or figures.mean > self._plan.mean_limit_ms
+        return figures.broke(self._plan.mean_limit_ms) or figures.late_p99_ms > LATE_MS
 
     def _check_stored(self) -> None:
         """Compare what is stored with what was acknowledged, once the spools are empty."""
@@ -153,4 +165,9 @@ def line(name: str, figures: Summary) -> str:
         f"  {name:>6}: {figures.rate:7.1f}/s  mean {figures.mean:.1f}  p50 {figures.p50:.1f}  "
         f"p99 {figures.p99:.0f}  min {figures.min:.1f}  max {figures.max:.0f} ms  "
         f"errors {figures.errors}, verification {figures.verification_errors}"
+        + (
+            f"  GENERATOR {figures.late_p99_ms:.0f} ms LATE"
+            if figures.late_p99_ms > LATE_MS
+            else ""
+        )
     )

@@ -40,6 +40,10 @@ class Summary(NamedTuple):
     verification_errors: int
     late_p99_ms: float  # how late the generator itself was: the other figures are void when large
 
+    def broke(self, mean_limit_ms: float) -> bool:
+        """Tell whether a step shows that the server has had too much."""
+        return bool(self.errors + self.verification_errors) or self.mean > mean_limit_ms
+
 
 def percentile(values: Sequence[float], share: float) -> float:
     """Return the smallest value that `share` of them do not exceed (nearest rank); nan of none."""

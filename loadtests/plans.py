@@ -10,6 +10,7 @@ from typing import NamedTuple
 RAMP_SECONDS = 60.0
 WRITES = (2100, 2520, 2940, 3360, 3780)
 GROWTH = 1.2  # "+20 % until it breaks"
+SWEEP_GROWTH = 1.6
 FIVE = (0, 1, 2, 3, 4)
 OTHER_FIVE = (0, 11, 12, 30, 40)  # the source's second choice, which its shards liked better
 MOCK_HACS = (0, 2)
@@ -36,6 +37,7 @@ class Plan(NamedTuple):
     text: str
     mean_limit_ms: float  # "it broke" when the mean is above, or anything failed
     steps: tuple[Step, ...]
+    growth: float = GROWTH  # of the arrival rate after the last step, when run until it breaks
 
     @property
     def writes(self) -> bool:
@@ -62,6 +64,19 @@ def _growing(totals: range, staff: tuple[int, ...]) -> Iterator[Step]:
 
 _PASSES = (*_growing(range(600, 6001, 600), FIVE), *_growing(range(6600, 9001, 600), OTHER_FIVE))
 
+_HISTORY = 3000
+_SWEEPS = (
+    # Not of the source: where each architecture ends, on a machine faster than the source's.
+    Plan("SWEEP-INSERT", "inserts, 60 % more each time", 1000, _writes((2100,)), SWEEP_GROWTH),
+    Plan(
+        "SWEEP-EXTRACT",
+        f"extracts of {_HISTORY} documents, 60 % more each time",
+        1000,
+        tuple(_reads((860,), _HISTORY)),
+        SWEEP_GROWTH,
+    ),
+)
+
 PLANS = {
     plan.name: plan
     for plan in (
@@ -84,16 +99,17 @@ PLANS = {
             tuple(_growing(range(600, 3001, 600), (0,))),
         ),
         Plan("PERF-RT-2-1", "the same, while the documents of others grow", 6000, _PASSES),
+        *_SWEEPS,
     )
 }
 
 
-def until_it_breaks(steps: Sequence[Step]) -> Iterator[Step]:
-    """Yield the steps, then the last one with 20 % more threads each time, for ever."""
+def until_it_breaks(steps: Sequence[Step], growth: float = GROWTH) -> Iterator[Step]:
+    """Yield the steps, then the last one with so much more threads each time, for ever."""
     yield from steps
     step = steps[-1]
     while True:
-        threads = round(step.threads * GROWTH)
+        threads = round(step.threads * growth)
         step = step._replace(threads=threads, name=str(threads), fill=())
         yield step
 

@@ -1,0 +1,272 @@
+"""Writes report.html, report.md and the plots from the CSV files of a comparison."""
+
+import math
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+from loadtests.charts import Axis, chart
+from loadtests.figures import Spread, Summary, spread
+from loadtests.measured import SIDES, Measured, Sample, published
+from loadtests.plans import PLANS, RAMP_SECONDS
+
+CSS = Path(__file__).with_name("report.css")
+MEANING = (
+    "Every row is a number of requests spread evenly over a ramp, whether or not earlier ones were "
+    "answered (JMeter's threads with one request each). Times are from sending a request to the "
+    "last byte of its answer, in ms; throughput is answers a second; errors are answers without a "
+    "good status, verification errors good statuses with wrong content (text, order, number of "
+    "documents). Each figure is the median of the repetitions. The ratio is old/new of the mean "
+    "times of neighbouring runs, median (lowest to highest): above 1 the new one is faster. Both "
+    "sides had two services of 0.3 CPU and 64 MiB each and the same mongod binary, all on one "
+    "machine with the load generator, and every answer was checked. The published figures come "
+    "from a t2.micro: their courses compare, their milliseconds do not. The old side stores as the "
+    "source did, without waiting for the disk; the new one answers only when a detection is on it."
+)
+STEP_HEADS = ["step", "side", "answers/s", "min", "max", "mean", "p50", "p99", "errors", "verif."]
+HEADS = [*STEP_HEADS, "old/new", "published before", "after"]
+PARTS = ("ingest-1", "ingest-2", "gateway", "mongod", "monitoring")
+
+
+class Table(NamedTuple):
+    """Cells for both kinds of report."""
+
+    heads: list[str]
+    rows: list[list[str]]
+
+    def markdown(self) -> str:
+        """Return the table for Markdown."""
+        lines = [self.heads, ["---:" for _ in self.heads], *self.rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+    def html(self) -> str:
+        """Return the table for a page."""
+        head = "".join(f"<th>{escape(cell)}" for cell in self.heads)
+        rows = "".join(f"<tr>{''.join(map(self._cell, row))}\n" for row in self.rows)
+        return f'<div class="wide"><table><tr>{head}\n{rows}</table></div>'
+
+    def _cell(self, text: str) -> str:
+        return f"<td{' class=bad' if text.endswith('!') else ''}>{escape(text)}"
+
+
+class Section(NamedTuple):
+    """A heading with text, a table and plots (title of file, SVG)."""
+
+    title: str
+    text: str
+    table: Table | None = None
+    plots: tuple[tuple[str, str], ...] = ()
+
+
+def write(folder: Path) -> int:
+    """Write the reports; return 1 when the new side gave wrong or no answers in a plan."""
+    measured = Measured(folder)
+    sections = [
+        Section("What the figures mean", MEANING),
+        _overview(measured),
+        *(_plan(measured, name) for name in measured.plans()),
+        _usage(measured),
+    ]
+    (folder / "plots").mkdir(exist_ok=True)
+    for section in sections:
+        for name, svg in section.plots:
+            (folder / "plots" / f"{name}.svg").write_text(svg)
+    (folder / "report.md").write_text(_markdown(measured, sections))
+    (folder / "report.html").write_text(_html(measured, sections))
+    return int(_wrong(measured))
+
+
+def _wrong(measured: Measured) -> bool:
+    """Sweeps are meant to break; everything else must be right on the new side."""
+    plans = [
+        one
+        for (plan, _), sides in measured.steps.items()
+        if not plan.startswith("SWEEP")
+        for one in sides["new"].values()
+    ]
+    beside = any(row.error for row in measured.beside["new"] if not row.plan.startswith("SWEEP"))
+    return beside or any(one.errors or one.verification_errors for one in plans)
+
+
+def _overview(measured: Measured) -> Section:
+    rows = []
+    for plan in measured.plans():
+        if plan.startswith("SWEEP"):
+            old, new = (measured.capacity(plan, side) for side in SIDES)
+            share = new.median / old.median if old.median else math.nan
+            rows.append([PLANS[plan].text, _range(old), _range(new), f"{share:.1f}"])
+    text = (
+        "The highest arrival rate of a sweep (requests/s, median and range) whose mean response "
+        "stayed under 1 s without an error:"
+    )
+    plots = [_sweep(measured, plan) for plan in measured.plans() if plan.startswith("SWEEP")]
+    plots += [_documents(measured, plan) for plan in ("PERF-RT-2", "PERF-RT-2-1")]
+    table = Table(["what", "old", "new", "new/old"], rows) if rows else None
+    return Section("Old against new", text, table, tuple(plot for plot in plots if plot[1]))
+
+
+def _sweep(measured: Measured, plan: str) -> tuple[str, str]:
+    series = {side: measured.points(plan, side, 1 / RAMP_SECONDS) for side in SIDES}
+    what = PLANS[plan].text.split(",")[0]
+    axes = Axis(f"{what} a second", log=True), Axis("mean response, ms", log=True)
+    return plan.lower(), chart(f"Response time against load: {what}", series, *axes)
+
+
+def _documents(measured: Measured, plan: str) -> tuple[str, str]:
+    if plan not in measured.plans():
+        return plan.lower(), ""
+    series = {side: measured.points(plan, side) for side in SIDES}
+    theirs = {name: _published_points(plan, f"{name}_ms") for name in ("before", "after")}
+    series |= {f"source {name}": points for name, points in theirs.items()}
+    axes = Axis("documents stored"), Axis("mean response, ms", log=True)
+    return plan.lower(), chart(f"Response time against documents: {plan}", series, *axes)
+
+
+def _published_points(plan: str, column: str) -> list[tuple[float, float]]:
+    found = {step: one for (name, step), one in published().items() if name == plan}
+    return [(int(step), float(one[column])) for step, one in found.items()]
+
+
+def _plan(measured: Measured, plan: str) -> Section:
+    rows = [row for step in measured.of(plan) for row in _step(measured, plan, step)]
+    text = PLANS[plan].text
+    if plan.startswith("SWEEP"):
+        text += "; the step is a number of requests in 60 s"
+    return Section(plan, text, Table(HEADS, rows))
+
+
+def _step(measured: Measured, plan: str, step: str) -> list[list[str]]:
+    rows = []
+    theirs = published().get((plan, step))
+    for side in SIDES:
+        if not measured.steps[plan, step][side]:
+            continue
+
+        repetitions = measured.steps[plan, step][side].values()
+
+        def middle(figure: str, repetitions: Iterable[Summary] = repetitions) -> float:
+            return spread([float(getattr(one, figure)) for one in repetitions]).median
+
+        worst = [
+            max(getattr(one, name) for one in repetitions)
+            for name in ("errors", "verification_errors")
+        ]
+        row = [step, side, f"{middle('rate'):.1f}"]
+        row += [_ms(middle(name)) for name in ("min", "max", "mean", "p50", "p99")]
+        row += [f"{count}!" if count else "0" for count in worst]
+        if side == "new":
+            row += [_range(measured.ratio(plan, step, lambda one: one.mean), 1), "", ""]
+        else:
+            row += ["", *(_theirs(theirs, name) for name in ("before", "after"))]
+        rows.append(row)
+    return rows
+
+
+def _theirs(one: dict[str, str] | None, name: str) -> str:
+    if one is None:
+        return ""
+    most, rate = one[f"{name}_max_ms"], one[f"{name}_rate"]
+    return one[f"{name}_ms"] + (f" (max {most})" if most else "") + (f", {rate}/s" if rate else "")
+
+
+def _usage(measured: Measured) -> Section:
+    rows, plots = [], []
+    plans = [name for name in measured.plans() if name.startswith("SWEEP")] or measured.plans()
+    for side in SIDES:
+        for part in PARTS:
+            every = [
+                samples[part]
+                for (_, which, _), samples in measured.usage.items()
+                if which == side and samples.get(part)
+            ]
+            if every:
+                rows.append(_used(part, side, every))
+    for plan in plans:
+        for side in SIDES:
+            plots += _over_time(measured, plan, side)
+    text = (
+        "Of each part over the whole comparison; its limits apply to the two services only. "
+        "CPU is in cores; memory is the kernel's count, with page cache; the plots are the first "
+        "repetition."
+    )
+    heads = ["part", "side", "mean CPU", "stopped by its limit", "most memory, MiB", "killed"]
+    return Section("CPU and memory", text, Table(heads, rows), tuple(plots))
+
+
+def _used(part: str, side: str, every: list[list[Sample]]) -> list[str]:
+    took = sum(samples[-1].seconds - samples[0].seconds for samples in every) or math.nan
+    cpu = sum(samples[-1].cpu_seconds - samples[0].cpu_seconds for samples in every)
+    stopped = sum(s[-1].throttled_seconds - s[0].throttled_seconds for s in every)
+    peak = max(samples[-1].peak_mib for samples in every)
+    killed = sum(samples[-1].killed for samples in every)
+    row = [part, side, f"{cpu / took:.2f}", f"{stopped:.1f} s", f"{peak:.0f}"]
+    return [*row, f"{killed}!" if killed else "0"]
+
+
+def _over_time(measured: Measured, plan: str, side: str) -> list[tuple[str, str]]:
+    parts = measured.usage.get((1, side, plan), {})
+    cpu = {
+        part: [
+            (
+                after.seconds,
+                (after.cpu_seconds - before.cpu_seconds) / (after.seconds - before.seconds),
+            )
+            for before, after in zip(parts[part], parts[part][2:], strict=False)
+        ]
+        for part in PARTS
+        if part in parts
+    }
+    memory = {p: [(s.seconds, s.memory_mib) for s in parts[p]] for p in PARTS if p in parts}
+    time_axis, name = Axis("seconds"), f"{plan.lower()}-{side}"
+    return [
+        (f"{name}-cpu", chart(f"CPU, {side}: {plan}", cpu, time_axis, Axis("cores"))),
+        (f"{name}-memory", chart(f"Memory, {side}: {plan}", memory, time_axis, Axis("MiB"))),
+    ]
+
+
+def _ms(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _range(of: Spread, digits: int = 0) -> str:
+    if math.isnan(of.median):
+        return "-"
+    return f"{of.median:.{digits}f} ({of.low:.{digits}f} to {of.high:.{digits}f})"
+
+
+def _facts(measured: Measured) -> str:
+    f = measured.facts
+    load = f["load average before and after"]
+    return (
+        f"{f['began']}, {f['minutes']} minutes: ramps of {f['ramp_seconds']:g} s, "
+        f"{f['repetitions']} repetitions. {f['processor']}, {f['cores']} cores, "
+        f"{f['memory_gib']} GiB, Linux {f['kernel']}, Python {f['python']}, commit {f['commit']}; "
+        f"load average {load[0]} before, {load[1]} after (a busy machine: trust the ratios)."
+    )
+
+
+def _markdown(measured: Measured, sections: list[Section]) -> str:
+    parts = ["# Load report: old against new\n", _facts(measured) + "\n"]
+    for section in sections:
+        parts.append(f"## {section.title}\n\n{section.text}\n")
+        if section.table:
+            parts.append(section.table.markdown())
+        parts += [f"![{name}](plots/{name}.svg)" for name, _ in section.plots]
+    return "\n".join(parts) + "\n"
+
+
+def _html(measured: Measured, sections: list[Section]) -> str:
+    parts = [
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Load report</title>',
+        '<meta name="viewport" content="width=device-width">',
+        f"<style>{CSS.read_text()}</style><h1>Old against new</h1>",
+        f'<p class="soft">{escape(_facts(measured))}</p>',
+    ]
+    for section in sections:
+        parts.append(f"<h2>{escape(section.title)}</h2><p>{escape(section.text)}</p>")
+        if section.table:
+            parts.append(section.table.html())
+        if section.plots:
+            parts.append(f'<div class="plots">{"".join(svg for _, svg in section.plots)}</div>')
+    return "\n".join(parts) + "</html>\n"
