@@ -8,7 +8,8 @@ from typing import Any
 import gevent
 
 from loadtests.client import Answer, Api, WrongAnswer, query
-from loadtests.histories import ALL_TIME, History
+from loadtests.histories import History
+from loadtests.plans import ALL_TIME
 
 HACS_SECONDS = 10.0
 PAGE_SECONDS = 30.0

@@ -51,7 +51,7 @@ class Scale(NamedTuple):
             inside = [tick for tick in every if self.low <= tick <= self.high]
             return inside if len(inside) <= 7 else [t for t in inside if f"{t:e}"[0] == "1"]
         step = 10.0 ** math.floor(math.log10(self.high))
-        step = next(s for s in (step / 10, step / 5, step / 2, step) if self.high / s <= 6)
+        step = next(s for s in (step / 5, step / 2, step, 2 * step) if self.high / s <= 6)
         return [step * number for number in range(int(self.high / step) + 1)]
 
 

@@ -1,8 +1,10 @@
 """Runs a plan against a server: fills, sends at the plan's times, verifies, counts."""
 
+import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 import gevent
@@ -11,13 +13,21 @@ from loadtests import beside, histories
 from loadtests.client import Api, WrongAnswer, query
 from loadtests.figures import Summary, summary
 from loadtests.filling import DIRECTORY, PHONE_SECONDS, Filler
-from loadtests.histories import ALL_TIME, History, newest_first
-from loadtests.plans import RAMP_SECONDS, Plan, Step, requests, until_it_breaks
+from loadtests.histories import History, newest_first
+from loadtests.plans import (
+    ALL_TIME,
+    BEACON,
+    RAMP_SECONDS,
+    Plan,
+    Step,
+    requests,
+    search,
+    until_it_breaks,
+)
 from mongo.directory import parse
 
-BEACON = {"beacon_address": "C2A628384B08", "rssi": -20}
 LATE_MS = 100.0  # from here on the generator itself is the limit, and the figures are void
-TRIES = 3
+TRIES = 2
 SETTLE_SECONDS = 30.0  # for a service's spool to drain after the last write
 
 
@@ -29,6 +39,7 @@ class Options(NamedTuple):
     pages: int | None = None  # instead of the plan's
     until_it_breaks: bool = False
     steps: tuple[str, ...] = ()  # measure only these; all when empty
+    p99_limit_ms: float = 0.0  # search the rate that just keeps it, beginning with the first step
     shift: int = 0  # added to every staff id, for a stack that has seen the plan's own
 
 
@@ -59,6 +70,9 @@ class Engine:
                 self._filler.fill(staff, self._histories[staff], count)
             if self._options.steps and step.name not in self._options.steps:
                 continue
+            if self._options.p99_limit_ms:
+                self._search(step)
+                break
             figures = self._measured(step)
             self._say(line(step.name, figures))
             if self._options.until_it_breaks and self._broke(figures):
@@ -82,6 +96,26 @@ class Engine:
                     f"staff {one} has {found} documents there already, and the plan counts them: "
                     "run it on an empty stack (without --target it starts one)"
                 )
+
+    def _search(self, step: Step) -> None:
+        """Find the highest arrival rate that keeps the limit without an error."""
+        searching = search(step.threads)
+        threads = next(searching)
+        with contextlib.suppress(StopIteration):
+            while True:
+                threads = searching.send(self._keeps(step._replace(threads=threads)))
+
+    def _keeps(self, step: Step) -> bool:
+        """Tell whether a rate is served within the limit, at the second try if not at the first."""
+        first = len(self._api.rows)
+        for _ in range(2):
+            del self._api.rows[first:]  # of the first try
+            figures = self._step(step._replace(name=str(step.threads)))
+            kept = figures.p99 <= self._options.p99_limit_ms and not self._broke(figures)
+            self._say(line(str(step.threads), figures) + ("" if kept else "  too much"))
+            if kept:
+                return True
+        return False
 
     def _measured(self, step: Step) -> Summary:
         """Run a step, again when the generator was late: others use this machine too."""
@@ -113,6 +147,8 @@ class Engine:
         staff = step.staff[number % len(step.staff)]
         if step.kind == "insert":
             self._insert(staff, due)
+        elif step.kind == "batch":
+            self._batch(staff, due, step.batch)
         else:
             path = query("/extractbeacon", staff_id=staff, **ALL_TIME)
             self._api.ask("extract", path, self._histories[staff].verify, due=due)
@@ -123,11 +159,17 @@ class Engine:
         history.sent += 1
         verify = histories.verify_added
         answer = self._api.ask("insert", path, verify, due=due, good=(200, 202))
-        if answer.status in (200, 202):
-            history.acknowledged += 1
-            history.queued += answer.status == 202
-        elif answer.status in (0, 502, 504):
-            history.unknown += 1
+        history.count(answer, 1)
+
+    def _batch(self, staff: int, due: float, size: int) -> None:
+        history = self._histories[staff]
+        body = self._filler.batch(staff, size)
+        history.sent += size
+        verify = partial(histories.verify_batch, size=size)
+        answer = self._api.ask(
+            "batch", "/api/v1/detections", verify, body, due=due, good=(200, 202)
+        )
+        history.count(answer, size)
 
     def _broke(self, figures: Summary) -> bool:
         return figures.broke(self._plan.mean_limit_ms) or figures.late_p99_ms > LATE_MS

@@ -1,6 +1,7 @@
 """Stores the documents that a plan wants there beforehand, as fast as the server takes them."""
 
 import json
+import time
 import uuid
 from typing import Any
 
@@ -8,7 +9,8 @@ import gevent
 from gevent.pool import Pool
 
 from loadtests.client import Answer, Api, WrongAnswer, query
-from loadtests.histories import ALL_TIME, History, Place
+from loadtests.histories import History, Place
+from loadtests.plans import ALL_TIME
 from mongo.directory import Beacon
 from scripts.native.layout import ROOT
 
@@ -36,6 +38,11 @@ class Filler:
             self._send([self._item(staff, timestamp) for timestamp in times[at : at + BATCH]])
         history.verify(self.extract(staff))
 
+    def batch(self, staff: int, size: int) -> bytes:
+        """Return the body of a batch of detections of now."""
+        now = int(time.time())
+        return _body([self._item(staff, now) for _ in range(size)])
+
     def extract(self, staff: int) -> Answer:
         """Return a whole history; WrongAnswer when there is none."""
         return self._right(self._api.call(query("/extractbeacon", staff_id=staff, **ALL_TIME)))
@@ -53,8 +60,7 @@ class Filler:
         return self._beacons[timestamp // PHONE_SECONDS // MOVES_AFTER % len(self._beacons)]
 
     def _send(self, items: list[dict[str, Any]]) -> None:
-        body = json.dumps({"detections": items}).encode()
-        answer = self._api.call("/api/v1/detections", body)
+        answer = self._api.call("/api/v1/detections", _body(items))
         if answer.status in (404, 405):  # a server without batches
             pool = Pool(AT_ONCE)
             sent = [pool.spawn(self._send_one, item) for item in items]
@@ -71,3 +77,7 @@ class Filler:
         if answer.status != 200:
             raise WrongAnswer(f"the server answers {answer.status}: {answer.body[:120]!r}")
         return answer
+
+
+def _body(items: list[dict[str, Any]]) -> bytes:
+    return json.dumps({"detections": items}).encode()

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from loadtests.client import Answer, WrongAnswer
 
-ALL_TIME = {"start_time": 0, "end_time": 4102444800}
 ADDED = b"New Beacon Detection Added"
 
 
@@ -32,6 +31,14 @@ class History:
         """Add documents newer than all that are there."""
         self.filled += places
         self._right = None
+
+    def count(self, answer: Answer, size: int) -> None:
+        """Note what became of that many detections."""
+        if answer.status in (200, 202):
+            self.acknowledged += size
+            self.queued += size * (answer.status == 202)
+        elif answer.status == 0 or answer.status >= 500:
+            self.unknown += size
 
     def verify(self, answer: Answer) -> None:
         """Check an answer while nobody writes: to the letter, or by number after live inserts."""
@@ -69,6 +76,16 @@ def newest_first(answer: Answer) -> list[Place]:
     if times != sorted(times, reverse=True):
         raise WrongAnswer("not newest first")
     return found
+
+
+def verify_batch(answer: Answer, size: int) -> None:
+    """Check that a batch was taken whole."""
+    try:
+        counts = json.loads(answer.body)["counts"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise WrongAnswer(f"no answer to a batch: {answer.body[:80]!r}") from error
+    if counts.get("stored", 0) + counts.get("queued", 0) != size:
+        raise WrongAnswer(f"{counts} of {size}")
 
 
 def verify_added(answer: Answer) -> None:

@@ -33,6 +33,7 @@ def _options(parser: LocustArgumentParser) -> None:
     parser.add_argument("--until-it-breaks", action="store_true", help="20 %% more each time")
     parser.add_argument("--shift", type=int, default=0, help="added to every staff id")
     parser.add_argument("--only", default="", help="measure only these steps, by commas")
+    parser.add_argument("--p99", type=float, default=0, help="search the rate that keeps it, ms")
     parser.add_argument("--rows", default="", help="CSV file for every request")
     parser.add_argument("--i-own-this-host", action="store_true", include_in_web_ui=False)
 
@@ -67,6 +68,7 @@ def _run(environment: Environment, given: Namespace) -> int:
         hacs=tuple(map(int, given.hacs.split(","))) if given.hacs else None,
         pages=given.pages if given.pages >= 0 else None,
         until_it_breaks=given.until_it_breaks,
+        p99_limit_ms=given.p99,
         shift=given.shift,
         steps=tuple(filter(None, given.only.split(","))),
     )

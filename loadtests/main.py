@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from loadtests import comparison, generator, report, targets
+from loadtests import capacity, check, comparison, generator, report, targets
 from loadtests.limits import LimitsUnavailable
 from loadtests.plans import PLANS
 from loadtests.stacks import New, NotStarted, Old, Stack
@@ -36,6 +36,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_run(commands.add_parser("run", help="one plan, against a stack of its own or a target"))
     comparison.add_options(commands.add_parser("compare", help="old against new: a report"))
+    check.add_options(commands.add_parser("check", help="the figures beside a second tool's"))
+    capacity.add_options(commands.add_parser("capacity", help="the highest rates it keeps up with"))
     again = commands.add_parser("report", help="write the report again from its CSV files")
     again.add_argument("folder", type=Path)
     again.set_defaults(command=lambda options: report.write(options.folder))

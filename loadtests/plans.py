@@ -4,10 +4,12 @@ JMeter's "N threads with a ramp-up of 60 s, one request each" is an open-loop ar
 second: a slow answer keeps no later request back.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 RAMP_SECONDS = 60.0
+BEACON = {"beacon_address": "C2A628384B08", "rssi": -20}
+ALL_TIME = {"start_time": 0, "end_time": 4102444800}
 WRITES = (2100, 2520, 2940, 3360, 3780)
 GROWTH = 1.2  # "+20 % until it breaks"
 SWEEP_GROWTH = 1.6
@@ -21,7 +23,7 @@ class Step(NamedTuple):
     """One row of a plan's table: `threads` requests in 60 s."""
 
     name: str
-    kind: str  # insert or extract
+    kind: str  # insert, batch or extract
     threads: int
     staff: tuple[int, ...] = (0,)  # who sends, evenly; or who is read
     fill: tuple[tuple[int, int], ...] = ()  # staff id and how many documents to add before it
@@ -42,7 +44,7 @@ class Plan(NamedTuple):
     @property
     def writes(self) -> bool:
         """Tell whether the plan stores detections."""
-        return self.steps[0].kind == "insert"
+        return self.steps[0].kind != "extract"
 
 
 def _writes(threads: tuple[int, ...], staff: tuple[int, ...] = (0,)) -> tuple[Step, ...]:
@@ -77,6 +79,28 @@ _SWEEPS = (
     ),
 )
 
+_CAPACITY = (
+    Plan("CAP-INSERT", "inserts", 1000, (Step("start", "insert", 6000),)),
+    *(
+        Plan(
+            f"CAP-BATCH-{size}",
+            f"batches of {size}",
+            1000,
+            (Step("start", "batch", 600, batch=size),),
+        )
+        for size in (50, 500)
+    ),
+    *(
+        Plan(
+            f"CAP-EXTRACT-{count}",
+            f"extracts of {count}",
+            1000,
+            (Step("start", "extract", 1800, fill=((0, count),)),),
+        )
+        for count in (600, 3000, 9000, 30000)
+    ),
+)
+
 PLANS = {
     plan.name: plan
     for plan in (
@@ -100,6 +124,7 @@ PLANS = {
         ),
         Plan("PERF-RT-2-1", "the same, while the documents of others grow", 6000, _PASSES),
         *_SWEEPS,
+        *_CAPACITY,
     )
 }
 
@@ -112,6 +137,27 @@ def until_it_breaks(steps: Sequence[Step], growth: float = GROWTH) -> Iterator[S
         threads = round(step.threads * growth)
         step = step._replace(threads=threads, name=str(threads), fill=())
         yield step
+
+
+def search(start: int, *, closeness: float = 1.1) -> Generator[int, bool, int]:
+    """Yield numbers of threads and take whether each was served; return the highest that was.
+
+    Doubles or halves until the limit lies between two, then halves their distance.
+    """
+    good, bad, threads = 0, 0, start
+    while True:
+        if (yield threads):
+            good = threads
+        else:
+            bad = threads
+        if not good and threads <= 1:
+            return 0
+        if good and bad and bad <= good * closeness:
+            return good
+        beyond = good * 2 if good else bad // 2
+        threads = (good + bad) // 2 if good and bad else beyond
+        if threads == good:
+            return good
 
 
 def requests(step: Step, ramp_seconds: float) -> int:

@@ -1,5 +1,6 @@
 """The statistics on samples whose figures are known."""
 
+import contextlib
 import math
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from loadtests import figures, targets
 from loadtests.figures import HTTP, VERIFICATION, Row
-from loadtests.plans import PLANS, requests, until_it_breaks
+from loadtests.plans import PLANS, requests, search, until_it_breaks
 
 
 def row(sent: float, ms: float, error: str = "", due: float | None = None) -> Row:
@@ -101,3 +102,16 @@ def test_20_percent_more_each_time() -> None:
     steps = until_it_breaks(PLANS["PERF-RT-1"].steps)
     threads = [next(steps).threads for _ in range(7)]
     assert threads == [2100, 2520, 2940, 3360, 3780, 4536, 5443]
+
+
+@pytest.mark.parametrize("limit", [1, 99, 100, 150, 5000])
+def test_the_search_finds_the_limit(limit: int) -> None:
+    searching = search(100)
+    threads, tries = next(searching), 1
+    highest = 0
+    with contextlib.suppress(StopIteration):
+        while tries < 20:
+            highest = max(highest, threads if threads <= limit else 0)
+            threads, tries = searching.send(threads <= limit), tries + 1
+    assert limit / 1.1 - 1 <= highest <= limit
+    assert tries < 16
