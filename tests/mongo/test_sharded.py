@@ -94,7 +94,7 @@ def test_a_beacon_is_looked_up_in_memory(cluster: Cluster, staff: Any) -> None:
     query = {"user_address": 1, "beacon_address": MAC, "rssi": -20}
     for _ in range(5):
         assert client.get("/newbeacondetect", query_string=query).status_code == 200
-    assert [name for name in commands.finds if name != "latest"] == ["directory", "beacons"]
+    assert commands.finds.count("beacons") == 1
     assert staff.count_documents({"location": "Team 6 Beacon 1"}) == 5
     app.extensions["store"].close()
 
@@ -162,7 +162,7 @@ def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[Fl
     for number in range(8):  # staff of both shards
         item = {"staff_id": number, "mac": mac, "rssi": -60, "event_id": "e"}
         body = {"detections": [item, item]}
-        assert services[number % 2].post("/api/v1/detections", json=body).status_code == 80
+        assert services[number % 2].post("/api/v1/detections", json=body).status_code == 200
     first, after = changes(0, cursor, 8)
     assert sorted(line["staff_id"] for line in first) == list(range(8))
     assert changes(1, cursor, 8)[0] == first
