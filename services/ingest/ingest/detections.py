@@ -1,10 +1,10 @@
 """The collection `staff`: one document per detection."""
 
 import datetime
-import hashlib
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import pymongo
@@ -51,10 +51,11 @@ class Detection(NamedTuple):
         scan that heard several) and the key; 4 bytes of time before them keep the index local,
         where there is a time that every retry repeats.
         """
-        seconds = self.key.seconds
-        prefix = b"" if seconds is None else struct.pack(">I", seconds)
-        text = f"{self.staff_id}\0{self.mac}\0{self.key.text}".encode()
-        return ObjectId(prefix + hashlib.blake2b(text, digest_size=12 - len(prefix)).digest())
+        name, seconds = self.key
+        text = f"{self.staff_id}\0{self.mac}\0{name}".encode()
+        if seconds is None:
+            return ObjectId(blake2b(text, digest_size=12).digest())
+        return ObjectId(seconds.to_bytes(4, "big") + blake2b(text, digest_size=8).digest())
 
     def document(self) -> dict[str, Any]:
         """Return the document to store; `received_at` is a date so that a TTL index can use it."""
@@ -66,8 +67,13 @@ class Detection(NamedTuple):
             "timestamp": self.timestamp,
             "rssi": self.rssi,
             "mac": self.mac,
-            "received_at": datetime.datetime.fromtimestamp(self.received_at, datetime.UTC),
+            "received_at": _date(self.received_at),
         }
+
+
+@lru_cache(1)  # a batch has one
+def _date(unix_seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(unix_seconds, datetime.UTC)
 
 
 class Stored(NamedTuple):

@@ -4,7 +4,9 @@ Its `version` tells a reader whether what it holds of a history is still all of 
 `changes` from which timestamp on to read again when it is not.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import bson
@@ -52,9 +54,9 @@ class Latest:
 
         StoreUnavailable: the versions may have grown or not. Once more does no harm.
         """
-        groups: dict[StaffId, list[Mapping[str, Any]]] = {}
+        groups: defaultdict[StaffId, list[Mapping[str, Any]]] = defaultdict(list)
         for detection in detections:
-            groups.setdefault(detection["staff_id"], []).append(detection)
+            groups[detection["staff_id"]].append(detection)
         self._write([_change(staff_id, group) for staff_id, group in groups.items()])
 
     def rewrite(self, changed: Mapping[StaffId, Iterable[Mapping[str, Any]]]) -> None:
@@ -108,8 +110,9 @@ def _change(
     if since is None:
         since = min(detection["timestamp"] for detection in detections)
     if len(detections) > 1:
-        by_id = {one["_id"]: one for one in detections}
-        detections = sorted(by_id.values(), key=lambda one: -int(one["timestamp"]))[:RECENT]
+        newest = sorted(detections, key=itemgetter("timestamp"), reverse=True)
+        by_id = {one["_id"]: one for one in newest[: 2 * RECENT]}  # a repeat may stand among them
+        detections = list(by_id.values())[:RECENT]
     shown = [{"id": one["_id"]} | {name: one[name] for name in _SHOWN} for one in detections]
     return staff_id, {"since": since, "shown": shown}
 

@@ -27,7 +27,7 @@ _STAFF_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CANONICAL_DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}(\.0+)?")
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?")
-_EVENT_ID = re.compile(r"[!-~]{1,128}")
+EVENT_ID = re.compile(r"[!-~]{1,128}")
 _MAC = re.compile(r"[0-9A-F]{12}")
 _ISO_TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)", re.ASCII
@@ -210,7 +210,7 @@ def event_id(parameters: Parameters) -> str | None:
     if not _given(parameters, "event_id"):
         return None
     text = _text(parameters, "event_id")
-    if not _EVENT_ID.fullmatch(text):
+    if not EVENT_ID.fullmatch(text):
         raise ParameterError("event_id", "must be 1 to 128 printable ASCII characters, no spaces")
     return text
 

@@ -196,7 +196,9 @@ def _understand(items: Sequence[Any], received_at: float, directory: Snapshot | 
             if type(timestamp) is not int or timestamp not in believed:
                 timestamp = _device_time(item, believed)
             event_id = item.get("event_id")
-            if event_id is None or (event_id := parsing.event_id(item)) is None:
+            if type(event_id) is not str or not parsing.EVENT_ID.fullmatch(event_id):
+                event_id = parsing.event_id(item)
+            if event_id is None:
                 key = IdempotencyKey(f"request:{request_id}:{index}", arrival)
             else:
                 key = IdempotencyKey(f"event:{event_id}", timestamp)
