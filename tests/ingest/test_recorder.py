@@ -4,7 +4,6 @@ import signal
 import sqlite3
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from ingest.detections import Detection, IdempotencyKey
 from ingest.store import Store
 from mongo import topology
 from tests.cluster import Cluster
+from tests.phones import Phones, inside
 
 GOOD = {"user_address": "0", "beacon_address": "C2A628384B08", "rssi": "-20"}
 SENDERS = 8
@@ -55,38 +55,6 @@ def drained(app: Flask, seconds: float = 20) -> None:
         time.sleep(0.1)
 
 
-class Senders:
-    """Clients that send all the time and note which events were acknowledged, and how."""
-
-    def __init__(self, app: Flask) -> None:
-        self._app = app
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=(n,)) for n in range(SENDERS)]
-        self.answers: list[tuple[str, int]] = []
-        self.longest_seconds = 0.0
-
-    def _run(self, number: int) -> None:
-        client = self._app.test_client()
-        while not self._stop.is_set():
-            event = uuid.uuid4().hex
-            began = time.monotonic()
-            body = GOOD | {"user_address": number, "event_id": event}
-            status = client.post("/newbeacondetect", json=body).status_code
-            self.longest_seconds = max(self.longest_seconds, time.monotonic() - began)
-            self.answers.append((event, status))
-            time.sleep(0.005)
-
-    def __enter__(self) -> "Senders":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-
 def test_each_sender_learns_what_became_of_its_own(client: FlaskClient) -> None:
     outcomes: list[str] = []
 
@@ -107,7 +75,7 @@ def test_each_sender_learns_what_became_of_its_own(client: FlaskClient) -> None:
 @pytest.mark.parametrize("how", ["killed", "frozen"])
 def test_an_outage_loses_and_doubles_nothing(cluster: Cluster, how: str) -> None:
     app = service(cluster)
-    with Senders(app) as senders:
+    with Phones(inside(app), [*range(SENDERS)]) as senders:
         time.sleep(0.5)
         if how == "killed":
             cluster.kill("mongod")
@@ -126,10 +94,10 @@ def test_an_outage_loses_and_doubles_nothing(cluster: Cluster, how: str) -> None
         else:
             cluster.send_signal("mongod", signal.SIGCONT)
         time.sleep(1)
-    assert {status for _, status in senders.answers} == {200, 202}
+    assert set(senders.answers) == {200, 202}
     assert senders.longest_seconds < 5  # one time-out of 1 s, and not one after the other for all
     drained(app)
-    assert len(stored(cluster)) == len(senders.answers)
+    assert len(stored(cluster)) == len(senders.confirmed)
     app.extensions["store"].close()
 
 

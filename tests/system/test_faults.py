@@ -2,15 +2,13 @@
 
 import os
 import signal
-import threading
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-import requests
 
+from tests.phones import Phones, through
 from tests.system.conftest import Stack, eventually, kill_tree
 
 CLIENTS = 8
@@ -28,46 +26,10 @@ def stack(root: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
     stack.down()
 
 
-class Clients:
-    """Phones that send each detection until it is confirmed, and count how often they had to."""
-
-    def __init__(self, stack: Stack, staff_id: str) -> None:
-        self._stack = stack
-        self._staff_id = staff_id
-        self.acknowledged = 0
-        self.worst_tries = 0
-        self.statuses: set[int] = set()
-        self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._run) for _ in range(CLIENTS)]
-
-    def _run(self) -> None:
-        with requests.Session() as session:
-            session.trust_env = False
-            for _ in range(REQUESTS_A_CLIENT):
-                self._send_until_confirmed(session)
-                time.sleep(0.06)  # 130/s in all: the gateway lets 200/s of one address pass
-
-    def _send_until_confirmed(self, session: requests.Session) -> None:
-        body = {"user_address": self._staff_id, "beacon_address": "C2A628384B08", "rssi": -20}
-        body |= {"event_id": uuid.uuid4().hex}
-        url = f"{self._stack.url}/newbeacondetect"
-        for tries in range(1, 400):
-            status = session.post(url, data=body, timeout=30).status_code
-            with self._lock:
-                self.statuses.add(status)
-                self.worst_tries = max(self.worst_tries, tries)
-                self.acknowledged += status in (200, 202)
-            if status in (200, 202):
-                return
-            time.sleep(0.1)
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        for thread in self._threads:
-            thread.start()
-        yield
-        for thread in self._threads:
-            thread.join()
+def clients(stack: Stack, staff_id: str) -> Phones:
+    # 130/s in all: the gateway lets 200/s of one address pass
+    sender = through(stack.url)
+    return Phones(sender, [staff_id] * CLIENTS, each=REQUESTS_A_CLIENT, rest_seconds=0.06)
 
 
 @contextmanager
@@ -81,20 +43,20 @@ def not_restarted(stack: Stack) -> Iterator[None]:
 
 
 def test_one_killed_ingest_service_is_not_noticed(stack: Stack) -> None:
-    clients = Clients(stack, "one")
-    with clients.running():
+    phones = clients(stack, "one")
+    with phones:
         time.sleep(1)
         kill_tree(stack.pids()["ingest-1"])
-    assert clients.worst_tries <= 2
-    assert clients.acknowledged == CLIENTS * REQUESTS_A_CLIENT
-    assert len(stack.history("one")) == clients.acknowledged
+    assert phones.worst_tries <= 2
+    assert phones.acknowledged.total() == CLIENTS * REQUESTS_A_CLIENT
+    assert len(stack.history("one")) == phones.acknowledged.total()
     eventually(lambda: stack.script("status").returncode == 0, 90)
 
 
 def test_both_killed_answer_503_at_once_and_come_back_with_everything(stack: Stack) -> None:
-    clients = Clients(stack, "both")
+    phones = clients(stack, "both")
     pids = stack.pids()
-    with clients.running():
+    with phones:
         time.sleep(1)
         with not_restarted(stack):
             kill_tree(pids["ingest-1"])
@@ -110,15 +72,15 @@ def test_both_killed_answer_503_at_once_and_come_back_with_everything(stack: Sta
                 assert answer.headers["X-Circuit-State"] == "open"
                 assert "Retry-After" in answer.headers
         eventually(lambda: stack.get("/extractbeacon", **EVERYTHING).status_code == 200, 60)
-    assert {200, 503} <= clients.statuses <= {200, 202, 503}
-    assert clients.acknowledged == CLIENTS * REQUESTS_A_CLIENT
-    assert len(stack.history("both")) == clients.acknowledged
+    assert {200, 503} <= set(phones.answers) <= {200, 202, 503}
+    assert phones.acknowledged.total() == CLIENTS * REQUESTS_A_CLIENT
+    assert len(stack.history("both")) == phones.acknowledged.total()
 
 
 def test_a_killed_database_loses_nothing_that_was_acknowledged(stack: Stack) -> None:
-    clients = Clients(stack, "database")
+    phones = clients(stack, "database")
     mongod = stack.pids()["mongod"]
-    with clients.running():
+    with phones:
         time.sleep(1)
         with not_restarted(stack):
             kill_tree(mongod)
@@ -126,6 +88,6 @@ def test_a_killed_database_loses_nothing_that_was_acknowledged(stack: Stack) -> 
             began = time.monotonic()
             assert stack.get("/extractbeacon", **EVERYTHING).status_code == 503
             assert time.monotonic() - began < 2  # 0.4 s of each service
-    assert clients.statuses == {200, 202}
-    assert clients.acknowledged == CLIENTS * REQUESTS_A_CLIENT
-    eventually(lambda: len(stack.history("database")) == clients.acknowledged, 90)
+    assert set(phones.answers) == {200, 202}
+    assert phones.acknowledged.total() == CLIENTS * REQUESTS_A_CLIENT
+    eventually(lambda: len(stack.history("database")) == phones.acknowledged.total(), 90)
