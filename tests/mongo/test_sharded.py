@@ -1,10 +1,12 @@
 """A real sharded cluster: where queries go, where staff lie, how it grows, who gets in."""
 
 import json
+import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +23,8 @@ from ingest import create_app
 from mongo import clients, topology
 from mongo.topology import ReplicaSet, Topology
 from tests.cluster import Cluster
+from tests.phones import Phones, inside
+from tests.system.conftest import eventually
 
 NAMED = topology.load(topology.SHARDED)
 MAC = "C2A628384B08"
@@ -181,6 +185,33 @@ def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[Fl
     (library,) = [one for one in places if one["location"] == "Library"]
     assert library["staff_id"] in range(8)
     services[0].delete(f"/api/v1/beacons/{mac}")
+
+
+def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) -> None:
+    """14 staff members lie on both shards; one of these answers nobody for a while."""
+    apps = [create_app(cluster.service(router, timeout_ms=1500)) for router in (0, 1)]
+    everybody = [*range(14)]
+    with Phones(inside(apps[0]), everybody) as one, Phones(inside(apps[1]), everybody) as two:
+        eventually(lambda: one.answers[200] and two.answers[200], 60)
+        cluster.send_signal("shard1", signal.SIGSTOP)
+        eventually(lambda: one.answers[202] > 5 and two.answers[202] > 5, 60)
+        event = {"user_address": 3, "beacon_address": MAC, "rssi": -20, "event_id": "timed-out"}
+        for app in apps:  # the same event, on both, while nobody can tell whether it is stored
+            answer = app.test_client().post("/newbeacondetect", json=event)
+            assert answer.status_code == 202
+        cluster.send_signal("shard1", signal.SIGCONT)
+    for app in apps:
+        recorder = app.extensions["store"].recorder
+        eventually(lambda recorder=recorder: not (recorder.queued or recorder.away), 90)  # type: ignore[misc]
+    assert set(one.answers + two.answers) <= {200, 202}
+    confirmed = one.acknowledged + two.acknowledged + Counter({3: 1})
+    assert Counter(found["staff_id"] for found in staff.find()) == confirmed
+    for app in apps:
+        for staff_id in everybody:
+            query = {"staff_id": staff_id, "start_time": 0, "end_time": 4102444800}
+            told = app.test_client().get("/extractbeacon", query_string=query).get_json()
+            assert len(told["location"]) == confirmed[staff_id]
+        app.extensions["store"].close()
 
 
 @pytest.mark.parametrize(
