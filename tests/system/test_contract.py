@@ -1,5 +1,6 @@
 """The legacy contract through the gateway of a running stack."""
 
+import json
 import socket
 import time
 from typing import Any
@@ -124,3 +125,28 @@ def test_an_answer_leaves_in_one_piece(stack: Stack) -> None:
                     piece = connection.recv(65536)
                 assert piece.startswith(b"HTTP/1.1 ")
                 assert piece.endswith(b"}\n"), piece
+
+
+def test_the_api_through_the_gateway(stack: Stack) -> None:
+    item = {"mac": "C2:A6:28:38:4B:08", "rssi": -60, "timestamp": "2026-01-01T00:00:00.000+08:00"}
+    cursor = stack.get("/api/v1/changes").text.splitlines()[-1]
+    items = [item | {"staff_id": "batch", "event_id": f"{n:036}"} for n in range(1000)]
+    url = f"{stack.url}/api/v1/detections"
+    for status in ("stored", "duplicate"):
+        answer = stack.session.post(url, json={"detections": items}, timeout=30)
+        assert answer.json()["counts"][status] == 1000
+    assert (
+        stack.session.post(url, json={"detections": [*items, item]}, timeout=30).status_code == 413
+    )
+    seen = 0
+    while seen < 1000:
+        after = json.loads(cursor)["next"]
+        *lines, cursor = stack.get("/api/v1/changes", after=after, wait=10).text.splitlines()
+        seen += sum(json.loads(line)["staff_id"] == "batch" for line in lines)
+    assert seen == 1000
+    page = stack.get("/api/v1/staff/batch/detections", limit=1000).json()
+    assert (len(page["data"]), page["truncated"]) == (1000, False)
+    for path in ("/docs", "/api/v1/openapi.json", "/api/v1/staff", "/api/v1/coverage"):
+        answer = stack.get(path)
+        assert answer.status_code == 200
+        assert answer.headers["X-Request-ID"]

@@ -50,17 +50,21 @@ class Shared:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._key: object = None
-        self._value: Any = None
+        self._held: tuple[object, Any] = (None, None)
         self._read_at = -seconds
 
     def get(self, key: object, read: Callable[[], Any]) -> Any:
-        """Return what was read for the same key not long ago, else read it, one at a time."""
+        """Return what was read for the same key not long ago, else read it, one at a time.
+
+        Who comes meanwhile gets what was read before, if that was for the same key.
+        """
+        if self._lock.locked() and self._held[0] == key:
+            return self._held[1]
         with self._lock:
-            if key != self._key or time.monotonic() - self._read_at >= self._seconds:
-                self._value = read()
-                self._key, self._read_at = key, time.monotonic()
-            return self._value
+            if key != self._held[0] or time.monotonic() - self._read_at >= self._seconds:
+                self._held = (key, read())
+                self._read_at = time.monotonic()
+            return self._held[1]
 
 
 _visits = Shared(SHARED_SECONDS)
