@@ -241,3 +241,23 @@ def test_the_longest_names_fit(opened: Opener, office: Office) -> None:
             assert page.evaluate("document.documentElement.scrollWidth") <= width
     finally:
         office.api("DELETE", "/beacons/AABBCCDDEE08")
+
+
+def test_a_crowd_is_counted_and_leads_to_its_people(opened: Opener, office: Office) -> None:
+    for number in range(40):
+        office.hear(f"crowd-{number}", LOBBY_B_6)
+    office.shown("crowd-39")
+    page = opened("?level=6")
+    many = page.locator("#plan .marker.more").first
+    expect(many).to_contain_text(re.compile(r"\+\d+"))
+    many.click()
+    expect(page.locator("#search")).to_have_value("Lobby B")
+    expect(row(page, "crowd-39")).to_be_visible()
+    page.goto(page.url.split("?")[0])
+    page.locator("#section .marker.more").first.click()
+    expect(page).to_have_url(re.compile("level="))
+
+
+def test_nobody_of_that_name_is_said(opened: Opener) -> None:
+    page = opened("?person=nobody-at-all")
+    expect(page.locator("#person")).to_contain_text("nothing was ever heard of staff member")

@@ -6,6 +6,7 @@ import { Source } from "./source.js";
 import { Level, compare, duration, heardAt, isUnknown, levelOrder, levelText, NOW_SECONDS, RECENT_SECONDS, spotText, updateTime } from "./words.js";
 
 const REFRESH_SECONDS = 10;
+const AHEAD_SECONDS = 120; // a visit in the future: the phone's clock is wrong, and so is the time
 const STEP_PENALTY_METRES = 1000; // to another level: everybody on this one is nearer
 
 const coverage = new Source("/monitoring/api/coverage", REFRESH_SECONDS, draw);
@@ -21,9 +22,9 @@ const limit = () => {
 function locations() {
   const now = coverage.now();
   return (coverage.data?.data ?? []).filter((one) => !isUnknown(one.level)).map((one) => {
-    const age = one.last_visited === null ? Infinity : Math.max(0, now - one.last_visited);
+    const age = one.last_visited === null ? Infinity : now - one.last_visited;
     const share = age / 60 / limit();
-    const state = share >= 1 ? "gap" : share >= 0.5 ? "soon" : "ok";
+    const state = share >= 1 ? "gap" : share >= 0.5 || age < -AHEAD_SECONDS ? "soon" : "ok";
     const level = String(one.level);
     return { ...one, key: `${level}\n${one.location}`, level, age, state };
   });
@@ -58,7 +59,11 @@ function nearestText(spot, walking) {
   return `Staff ${one.id}, ${where}, ${one.location}`;
 }
 
-const since = (age) => (age === Infinity ? "never" : age < 60 ? "now" : duration(age));
+function since(age) {
+  if (age === Infinity) return "never";
+  if (age < -AHEAD_SECONDS) return "clock ahead";
+  return age < 60 ? "now" : duration(age);
+}
 
 function draw() {
   tell(coverage, staff);

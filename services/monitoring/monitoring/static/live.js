@@ -13,9 +13,17 @@ const DIRECTORY_SECONDS = 60;
 let tabShown = "";
 const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
 const beacons = new Source("/monitoring/api/beacons", DIRECTORY_SECONDS, draw);
-const pickPerson = (item) => open({ person: item.more ? item.more[0].id : item.person.id });
-const plan = new Plan($("plan"), { pick: pickPerson });
-const section = new Section($("section"), { pick: pickPerson, choose: (level) => open({ level }) });
+// A marker is a person; one that counts many leads to their level, and there to their spot.
+function pick(item) {
+  if (!item.more) return open({ person: item.person.id });
+  const [first] = item.more;
+  if (!parameter("level")) return open({ level: first.level });
+  $("search").value = spotText(first);
+  open({ q: spotText(first) });
+}
+
+const plan = new Plan($("plan"), { pick });
+const section = new Section($("section"), { pick, choose: (level) => open({ level }) });
 const person = new Person($("person"), () => open({ person: "" }), draw);
 
 function open(changes) {

@@ -75,7 +75,7 @@ export class Person {
   #steps(person) {
     const source = this.source;
     const list = this.#visits().reverse();
-    const text = !source?.data && !source?.failure && !source?.refused ? "Loading…" : source.refused || (source.failure && !source.data) ? "The trail cannot be read now." : list.length ? "" : "Not heard in the last half hour.";
+    const text = trailText(source, list.length);
     setText(this.note, text);
     this.note.hidden = !text;
     keyed(this.steps, list.slice(0, 12), (visit) => String(visit.from), () => el("li", {}, el("time"), el("span"), el("span", { class: "quiet" })), (row, visit) => {
@@ -84,4 +84,10 @@ export class Person {
       setText(row.children[2], visit.to > visit.from ? duration(visit.to - visit.from) : "a moment");
     });
   }
+}
+
+function trailText(source, visited) {
+  if (source?.refused) return `No trail: ${source.refused}.`;
+  if (!source?.data) return source?.failure ? "The trail cannot be read now." : "Loading…";
+  return visited ? "" : "Not heard in the last half hour.";
 }

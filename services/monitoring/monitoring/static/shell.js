@@ -23,6 +23,8 @@ export function tell(...sources) {
   else if (failing) setText($("updated"), "Nothing read yet");
 }
 
+document.body.dataset.started = "true"; // boot.js waits for it
+
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, select, textarea, [contenteditable], dialog");
   const search = document.querySelector("[data-search]");
