@@ -37,7 +37,22 @@ def test_staff_id_has_one_type_and_form(given_id: object, stored: object) -> Non
 
 @pytest.mark.parametrize(
     "bad",
-    [None, "", " ", "a b", "x" * 65, "a\0", "7\n8", "é", "٣", True, {"$gt": ""}, ["7"], "{$ne:1}"],
+    [
+        None,
+        "",
+        " ",
+        "a b",
+        "x" * 65,
+        " " * 256 + "7",
+        "a\0",
+        "7\n8",
+        "é",
+        "٣",
+        True,
+        {"$gt": ""},
+        ["7"],
+        "{$ne:1}",
+    ],
 )
 def test_bad_staff_id_is_named(bad: object) -> None:
     with pytest.raises(ParameterError, match=r"^staff_id: "):

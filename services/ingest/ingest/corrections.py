@@ -4,7 +4,7 @@ import time
 
 import pymongo
 
-from ingest.beacons import Beacon
+from ingest.beacons import READ_TIMEOUT_SECONDS, Beacon
 from ingest.directory import CHECK_SECONDS
 from ingest.latest import RECENT
 from ingest.store import Store
@@ -22,8 +22,8 @@ def correct(store: Store, beacon: Beacon) -> int:
     with pymongo.timeout(TIMEOUT_SECONDS):
         corrected = _pass(store, beacon, everyone=True)
         # Until then detections with the old place come in: a service learns of the new one after
-        # the check, and what it took in just before may take as long as an insert may take.
-        time.sleep(CHECK_SECONDS + store.insert_seconds)
+        # the check and its two reads, and what it took in just before is stored even later.
+        time.sleep(CHECK_SECONDS + 2 * READ_TIMEOUT_SECONDS + store.insert_seconds)
         return corrected + _pass(store, beacon, everyone=False)
 
 

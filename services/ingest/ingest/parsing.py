@@ -34,6 +34,8 @@ _ISO_TIME = re.compile(
 )
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
 MAX_TEXT = 64
+# Values that are kept in memory are at most so long.
+MAX_RAW = 256
 MAX_METRES = 1e6
 
 
@@ -228,4 +230,6 @@ def _text(parameters: Parameters, name: str) -> str:
         raise ParameterError(name, "must be text or a number")
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         return str(int(value))
+    if isinstance(value, str) and len(value) > MAX_RAW:  # spaces, that is: nothing else is so long
+        raise ParameterError(name, f"must be at most {MAX_RAW} characters")
     return value.strip() if isinstance(value, str) else str(value)

@@ -4,13 +4,14 @@ import itertools
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pymongo.database import Database
 
 from ingest.beacons import Beacon, Beacons
 from ingest.directory import Directory
+from ingest.reports import Reports
 from tests.ingest.api.conftest import MAC, Api
 
 HEADER = "mac,level,location,x,y\n"
@@ -166,3 +167,27 @@ def test_coverage_is_by_where_the_beacon_hung(api: Api) -> None:
     api.client.put(f"/api/v1/beacons/{MAC}", json={"level": "7", "location": "Roof"})
     visited = {one["location"]: one["last_visited"] for one in api.get("/coverage")["data"]}
     assert visited == {"Lobby A": None, "Lobby B": None, "Roof": None}
+
+
+def test_questions_by_beacon_never_leave_their_index(api: Api, database: Database[Any]) -> None:
+    api.hear(1)
+    api.hear(2, OTHER)
+    commands: list[dict[str, Any]] = []
+    staff = api.store.reports._staff
+
+    class Noting:
+        name = staff.name
+
+        def aggregate(self, pipeline: list[dict[str, Any]], **more: Any) -> Any:
+            commands.append({"aggregate": self.name, "pipeline": pipeline, "cursor": {}} | more)
+            return staff.aggregate(pipeline, **more)
+
+    reports = Reports(cast(Any, Noting()))
+    assert len(reports.unknown([MAC], 0)) == 1
+    assert list(reports.last_visits([Beacon(MAC, "4", "Lobby B")])) == [MAC]
+    assert reports.heard_by(OTHER) == [2]
+    for command in commands:
+        plan = database.command("explain", command, verbosity="executionStats")
+        text = str(plan)
+        assert "'totalDocsExamined': 0" in text
+        assert "COLLSCAN" not in text

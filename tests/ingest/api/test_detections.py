@@ -12,7 +12,8 @@ from pymongo.database import Database
 from werkzeug.test import TestResponse
 
 from ingest import parsing
-from ingest.api.detections import EARLIEST, MAX_ITEMS
+from ingest.api.detections import MAX_ITEMS
+from ingest.api.items import EARLIEST
 from ingest.errors import ParameterError
 from tests.ingest.api.conftest import MAC, Api
 

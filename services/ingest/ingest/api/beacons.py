@@ -1,22 +1,13 @@
 """The directory of beacons: /beacons, /beacons/<mac>, /beacons/import."""
 
-import csv
-import io
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
-
 from flask import Response, request
 
 from ingest import corrections, parsing
-from ingest.api import answers, bodies, openapi
+from ingest.api import answers, bodies, files, openapi
 from ingest.api.openapi import Body, declare
 from ingest.api.problems import Problem, invalid
-from ingest.beacons import Beacon
-from ingest.errors import ParameterError
 from ingest.store import get_store
 
-MAX_LINES = 5000
-_COLUMNS = ["mac", "level", "location", "x", "y"]
 _PLACE = {
     "level": openapi.text("Level", minLength=1, maxLength=parsing.MAX_TEXT),
     "location": openapi.text("Name of the spot", minLength=1, maxLength=parsing.MAX_TEXT),
@@ -33,14 +24,6 @@ _COUNTS = {
     "unchanged": openapi.whole("Beacons that stood there like this"),
     "others": openapi.whole("Beacons that are not in the file; they stay"),
 }
-
-
-class Line(NamedTuple):
-    """What is wrong with a line of a file."""
-
-    line: int
-    field: str
-    reason: str
 
 
 @declare(
@@ -116,7 +99,7 @@ def put_beacon(mac: str) -> Response:
     """Put one beacon into the directory."""
     correct_past = parsing.flag(request.args, "correct_past")
     body = bodies.json_object()
-    found, errors = _parsed(body | {"mac": mac})
+    found, errors = files.beacon(body | {"mac": mac})
     if found is None:
         raise invalid(errors)
     store = get_store()
@@ -153,9 +136,9 @@ def delete_beacon(mac: str) -> Response:
     "POST",
     "/beacons/import",
     summary="Load a file of beacons",
-    description=f"CSV in UTF-8 with the columns `{','.join(_COLUMNS)}` (`x` and `y` may be empty)"
-    f" and at most {MAX_LINES} beacons, like `mongo/directory.csv`. All of it or, when any line is"
-    " bad, nothing. Beacons that are not in the file stay.",
+    description=f"CSV in UTF-8 with the columns `{','.join(files.COLUMNS)}` (the last two may be"
+    f" empty) and at most {files.MAX_LINES} beacons, like `mongo/directory.csv`. All of it or, when"
+    " any line is bad, nothing. Beacons that are not in the file stay.",
     parameters=[
         openapi.query("dry_run", openapi.text("`1`: change nothing, tell what", enum=["0", "1"]))
     ],
@@ -192,7 +175,7 @@ def delete_beacon(mac: str) -> Response:
 def import_beacons() -> Response:
     """Put all beacons of a file into the directory."""
     dry_run = parsing.flag(request.args, "dry_run")
-    found, wrong = _read(bodies.text("text/csv"))
+    found, wrong = files.read(bodies.text("text/csv"))
     errors = [one._asdict() for one in wrong]
     if errors and not dry_run:
         detail = f"{len(errors)} lines are bad, nothing was changed"
@@ -203,56 +186,3 @@ def import_beacons() -> Response:
     if not dry_run:
         store.directory.reload()
     return answers.as_json(done._asdict() | {"dry_run": dry_run, "errors": errors})
-
-
-def _read(text: str) -> tuple[list[Beacon], list[Line]]:
-    """Return the beacons of a file and what is wrong with its lines."""
-    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
-    found: dict[str, Beacon] = {}
-    wrong: list[Line] = []
-    try:
-        if next(reader, []) != _COLUMNS:
-            return [], [Line(1, "header", f"the columns must be {','.join(_COLUMNS)}")]
-        for row in reader:
-            if row:
-                wrong += _read_row(row, reader.line_num, found)
-    except csv.Error as error:
-        wrong.append(Line(reader.line_num, "line", str(error)))
-    if len(found) > MAX_LINES:
-        raise Problem("too_large", f"{len(found)} beacons; at most {MAX_LINES} at once")
-    return list(found.values()), wrong
-
-
-def _read_row(row: list[str], number: int, found: dict[str, Beacon]) -> Iterable[Line]:
-    if len(row) != len(_COLUMNS):
-        return [Line(number, "line", f"{len(row)} columns instead of {len(_COLUMNS)}")]
-    parsed, errors = _parsed(dict(zip(_COLUMNS, row, strict=True)))
-    if parsed is None:
-        return [Line(number, error.parameter, error.reason) for error in errors]
-    if parsed.mac in found:
-        return [Line(number, "mac", f"{parsed.mac} stands in an earlier line too")]
-    found[parsed.mac] = parsed
-    return []
-
-
-def _parsed(fields: Mapping[str, Any]) -> tuple[Beacon | None, list[ParameterError]]:
-    """Return a beacon, or everything that is wrong with it."""
-    values: dict[str, Any] = {}
-    errors: list[ParameterError] = []
-    for name, read in _READERS.items():
-        try:
-            values[name] = read(fields, name)
-        except ParameterError as error:
-            errors.append(error)
-    if not errors and (values["x"] is None) != (values["y"] is None):
-        errors.append(ParameterError("x", "must be given together with y, or neither"))
-    return (None, errors) if errors else (Beacon(**values), [])
-
-
-_READERS = {
-    "mac": parsing.mac,
-    "level": parsing.printable,
-    "location": parsing.printable,
-    "x": parsing.metres,
-    "y": parsing.metres,
-}
