@@ -35,7 +35,7 @@ SCREENS = {
 SMALL = [
     ("live", "live", (1280, 760), "light", 0.7),
     ("level", "level", (1280, 760), "dark", 0.7),
-    ("replay", "replay", (1280, 760), "light", 0.7),
+    ("replay", "replay", (1280, 900), "light", 0.7),
     ("coverage", "coverage", (1280, 760), "light", 0.7),
     ("phone", "level", (390, 844), "light", 0.7),
 ]

@@ -156,10 +156,12 @@ def test_unknown_beacons_and_levels_have_their_place(opened: Opener, office: Off
     expect(page.locator("#plan")).to_contain_text("No position in the directory")
 
 
-def test_markers_glide_and_nothing_jumps(opened: Opener) -> None:
-    page = opened("?level=4")
-    expect(page.locator("#plan .marker")).to_have_count(2)
-    expect(page.locator("#people [data-staff]")).to_have_count(2)
+def test_markers_glide_and_nothing_jumps(opened: Opener, office: Office) -> None:
+    office.hear("glider", "C2A628050001", ago=1)
+    office.shown("glider")
+    page = opened("?level=5")
+    expect(page.locator("#plan .marker[data-staff='glider']")).to_be_visible()
+    expect(page.locator("#people [data-staff]")).to_have_count(3)
     page.evaluate(
         """() => {
             window.shifts = 0;
@@ -167,11 +169,12 @@ def test_markers_glide_and_nothing_jumps(opened: Opener) -> None:
                 for (const one of list.getEntries()) window.shifts += one.value;
             }).observe({ type: "layout-shift" });
             window.nodes = [...document.querySelectorAll(".marker, #people [data-staff]")];
-            window.places = window.nodes.map((node) => node.style.transform);
+            window.glider = document.querySelector(".marker[data-staff='glider']");
+            window.place = window.glider.style.transform;
         }"""
     )
-    moved = "nodes.some((node, index) => node.style.transform !== places[index])"
-    eventually(lambda: page.evaluate(moved), 90)
+    office.hear("glider", "C2A628050008")
+    eventually(lambda: page.evaluate("glider.style.transform !== place"), 60)
     assert page.evaluate("nodes.every((node) => node.isConnected)"), "they are not made anew"
     assert page.evaluate("shifts") < 0.02
     duration = "getComputedStyle(document.querySelector('.marker')).transitionDuration"
