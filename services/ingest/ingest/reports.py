@@ -18,6 +18,7 @@ BY_BEACON = "mac_1_level_1_location_1_timestamp_-1_staff_id_1"
 # Reading everything about every unknown beacon may take a moment.
 SCAN_TIMEOUT_SECONDS = 5
 MAX_UNKNOWN = 200
+_SHOWN = {"staff_id": 0, "received_at": 0}
 # MongoDB takes 1000 stages in a pipeline.
 MAX_PARTS = 100
 
@@ -77,7 +78,7 @@ class Reports:
     def _older(self, wanted: TimeRange, limit: int) -> list[Document]:
         times = {"$gte": wanted.start, "$lte": wanted.end}
         query = {"staff_id": wanted.staff_id, "timestamp": times}
-        found = list(self._staff.find(query).sort("timestamp", DESCENDING).limit(limit))
+        found = list(self._staff.find(query, _SHOWN).sort("timestamp", DESCENDING).limit(limit))
         # Within a second the index has an order of its own; a second cut off is read again.
         return sorted(found, key=lambda one: (one["timestamp"], one["_id"]), reverse=True)
 
@@ -87,7 +88,7 @@ class Reports:
         query: Document = {"staff_id": staff_id, "timestamp": timestamp}
         if below:
             query["_id"] = {"$lt": below}
-        return list(self._staff.find(query).sort("_id", DESCENDING).limit(limit))
+        return list(self._staff.find(query, _SHOWN).sort("_id", DESCENDING).limit(limit))
 
     def existing(self, ids: Iterable[ObjectId]) -> set[ObjectId]:
         """Return which of these detections are stored."""

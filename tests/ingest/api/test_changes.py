@@ -125,7 +125,7 @@ def test_only_a_few_may_wait(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         {"after": "zz"},
         {"after": "82"},
-        {"limit": 2001},
+        {"limit": 1001},
         {"wait": 21},
         {"from": "soon"},
         {"from": int(time.time()) + 1000},

@@ -175,14 +175,15 @@ def delete_beacon(mac: str) -> Response:
 def import_beacons() -> Response:
     """Put all beacons of a file into the directory."""
     dry_run = parsing.flag(request.args, "dry_run")
-    found, wrong = files.read(bodies.text("text/csv"))
-    errors = [one._asdict() for one in wrong]
-    if errors and not dry_run:
-        detail = f"{len(errors)} lines are bad, nothing was changed"
-        raise Problem("invalid_request", detail, errors)
-    store = get_store()
-    store.recorder.check_reachable()
-    done = store.beacons.put(found, dry_run=dry_run)
+    with answers.one_at_a_time:
+        found, wrong = files.read(bodies.text("text/csv"))
+        errors = [one._asdict() for one in wrong]
+        if errors and not dry_run:
+            detail = f"{len(errors)} lines are bad, nothing was changed"
+            raise Problem("invalid_request", detail, errors)
+        store = get_store()
+        store.recorder.check_reachable()
+        done = store.beacons.put(found, dry_run=dry_run)
     if not dry_run:
         store.directory.reload()
     return answers.as_json(done._asdict() | {"dry_run": dry_run, "errors": errors})

@@ -16,8 +16,8 @@ from ingest.api.problems import Problem
 from ingest.errors import ParameterError
 from ingest.store import get_store
 
-DEFAULT_LIMIT = 1000
-MAX_LIMIT = 2000
+DEFAULT_LIMIT = 500
+MAX_LIMIT = 1000
 MAX_WAIT_SECONDS = 20
 # Of the service's threads; who waits blocks one.
 MAX_WAITING = 2

@@ -10,7 +10,7 @@ from ingest.api.problems import Problem
 from ingest.beacons import Beacon
 from ingest.errors import ParameterError
 
-MAX_LINES = 5000
+MAX_LINES = 2000
 COLUMNS = ["mac", "level", "location", "x", "y"]
 
 

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,7 +22,8 @@ from ingest.reports import Position
 from ingest.store import get_store
 
 DEFAULT_LIMIT = 100
-MAX_LIMIT = 5000
+MAX_LIMIT = 3000
+SMALL_LIMIT = 1000
 _CURSOR = re.compile(r"([0-9]{1,12})-([0-9a-f]{24})")
 _COLUMNS = ["id", "timestamp", "time", "level", "location", "mac", "rssi", "x", "y"]
 
@@ -114,11 +116,12 @@ def staff_detections(staff_id: str) -> Response:
     etag = answers.tag(sorted(given.items()), version and version.number, directory.tag)
     if version and (held := answers.held(etag)):
         return held
-    page = store.reports.page(wanted, after, limit)
-    if not page.detections and not store.reports.has(wanted.staff_id):
-        raise Problem("not_found", f"nothing was ever heard of staff member {staff_id}")
-    cursor = page.next and f"{page.next.timestamp}-{page.next.id}"
-    response = dress([_row(one, directory) for one in page.detections], cursor)
+    with answers.one_at_a_time if limit > SMALL_LIMIT else nullcontext():
+        page = store.reports.page(wanted, after, limit)
+        if not page.detections and not store.reports.has(wanted.staff_id):
+            raise Problem("not_found", f"nothing was ever heard of staff member {staff_id}")
+        cursor = page.next and f"{page.next.timestamp}-{page.next.id}"
+        response = dress([_row(one, directory) for one in page.detections], cursor)
     response.headers["X-Truncated"] = "true" if cursor else "false"
     if cursor:
         following = urlencode(given | {"cursor": cursor})
