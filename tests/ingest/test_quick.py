@@ -13,6 +13,7 @@ import pytest
 from flask import Flask
 from pymongo.database import Database
 
+from ingest import asgi
 from ingest.asgi import PIECE_BYTES, Service
 from ingest.quick import Together
 from ingest.recorder import Recorder
@@ -56,6 +57,14 @@ def serve(app: Flask) -> Iterator[Callable[..., Answer]]:
     loop.close()
 
 
+class Messages:
+    """What the client sends, in one piece."""
+
+    @staticmethod
+    async def next(body: bytes) -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
 async def one(
     service: Service, method: str, url: str, body: bytes, headers: dict[str, str]
 ) -> Answer:
@@ -72,7 +81,7 @@ async def one(
     scope |= {"headers": [(k.lower().encode(), v.encode()) for k, v in sent.items()]}
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
+        return await Messages.next(body)
 
     async def send(message: dict[str, Any]) -> None:
         said.append(message)
@@ -174,6 +183,21 @@ def test_a_body_too_large_is_refused_with_or_without_its_length(
     for headers in ({}, {"Content-Length": "99999999999"}, {"Transfer-Encoding": "chunked"}):
         answer = serve("POST", "/newbeacondetect", body, FORM | headers)
         assert (answer.status, json.loads(answer.body)["parameter"]) == (413, "body")
+
+
+def test_a_body_that_does_not_come_is_a_408(
+    serve: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: object) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(asgi, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(Messages, "next", never)
+    answer = serve("POST", DETECT, b"{}", JSON)
+    assert (answer.status, json.loads(answer.body)) == (
+        408,
+        {"error": "the request took too long to arrive"},
+    )
 
 
 def test_a_long_answer_of_flask_comes_in_pieces(app: Flask, serve: Callable[..., Answer]) -> None:

@@ -150,3 +150,22 @@ def test_the_api_through_the_gateway(stack: Stack) -> None:
         answer = stack.get(path)
         assert answer.status_code == 200
         assert answer.headers["X-Request-ID"]
+
+
+def test_a_history_comes_compressed_and_not_again_when_nothing_changed(stack: Stack) -> None:
+    for number in range(40):
+        stack.detect("unchanged", timestamp=1700000000 + number)
+    wanted = {"staff_id": "unchanged", "start_time": "0", "end_time": "4102444800"}
+    first = stack.get("/extractbeacon", **wanted)
+    assert (first.headers["Content-Encoding"], len(first.json()["location"])) == ("gzip", 40)
+    url = f"{stack.url}/extractbeacon"
+    plain = stack.session.get(
+        url, params=wanted, headers={"Accept-Encoding": "identity"}, timeout=30
+    )
+    assert "Content-Encoding" not in plain.headers
+    assert plain.content == first.content
+    held = {"If-None-Match": first.headers["ETag"]}
+    again = [stack.session.get(url, params=wanted, headers=held, timeout=30) for _ in range(4)]
+    assert {answer.status_code for answer in again} == {304}  # of both services
+    stack.detect("unchanged")
+    assert stack.session.get(url, params=wanted, headers=held, timeout=30).status_code == 200

@@ -13,7 +13,7 @@ from typing import Any
 
 from flask import Flask
 
-from ingest import create_app
+from ingest import create_app, responses
 from ingest.config import Config
 from ingest.quick import Quick, Request
 from ingest.store import Store
@@ -22,6 +22,8 @@ THREADS = 8
 # Bodies larger than this are taken a few at a time: 64 connections with 1 MiB each are too much.
 LARGE_BODY_BYTES = 32 * 1024
 LARGE_BODIES = 4
+# The whole of a body has to come in this time. The gateway sends one only when it has all of it.
+BODY_SECONDS = 20
 # A shorter answer leaves in one piece, a longer one in pieces of this size.
 PIECE_BYTES = 256 * 1024
 
@@ -77,10 +79,10 @@ class Service:
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send
     ) -> None:
         body = await self._body(headers, receive)
-        if body is None:
-            return  # the client left
-        request = Request(scope["method"], scope["path"], scope["query_string"], headers, body)
-        answer = await self._quick.answer(request)
+        request = Request(
+            scope["method"], scope["path"], scope["query_string"], headers, body or b""
+        )
+        answer = responses.late() if body is None else await self._quick.answer(request)
         if answer is None:
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._threads, self._in_flask, scope, request, send, loop)
@@ -92,18 +94,22 @@ class Service:
             await send({"type": "http.response.body", "body": piece, "more_body": more})
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
-        """Return the body, as far as Flask will take it; None when it ends early."""
+        """Return the body, as far as Flask will take it; None when it does not come in time."""
         if CHUNKED not in headers and not 0 < _declared(headers) <= self._max_body_bytes:
             return b""
         body = b""
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            chunk: bytes = message["body"]
-            body += chunk
-            if len(body) > self._max_body_bytes or not message["more_body"]:
-                return body
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    chunk: bytes = message["body"]
+                    body += chunk
+                    if len(body) > self._max_body_bytes or not message["more_body"]:
+                        return body
+        except TimeoutError:
+            return None
 
     def _in_flask(
         self, scope: Scope, request: Request, send: Send, loop: asyncio.AbstractEventLoop

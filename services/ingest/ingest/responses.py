@@ -49,13 +49,21 @@ def added(outcome: Outcome) -> Reply:
 @cache
 def unavailable() -> Reply:
     """Answer that the database does not."""
-    body = json.dumps({"error": UNAVAILABLE}, separators=(",", ":")).encode() + b"\n"
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", b"%d" % len(body)),
-        (b"retry-after", b"%d" % RETRY_AFTER_SECONDS),
-    ]
-    return Reply(503, headers, [body])
+    reply = _error(503, UNAVAILABLE)
+    reply.headers.append((b"retry-after", b"%d" % RETRY_AFTER_SECONDS))
+    return reply
+
+
+@cache
+def late() -> Reply:
+    """Answer a request whose body did not come."""
+    return _error(408, "the request took too long to arrive").for_any_origin()
+
+
+def _error(status: int, text: str) -> Reply:
+    body = json.dumps({"error": text}, separators=(",", ":")).encode() + b"\n"
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    return Reply(status, headers, [body])
 
 
 def history(answer: Answer, accepted: str, held: str) -> Reply:
