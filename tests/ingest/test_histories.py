@@ -50,7 +50,7 @@ def add(store: Store, timestamps: list[int], *, seen: bool = True, staff_id: int
 def told(answer: Answer) -> list[dict[str, Any]]:
     """Return what an answer says, having compared its compressed form with the other."""
     text = b"".join(answer.text())
-    assert gzip.decompress(b"".join(answer.gzip())) == text
+    assert gzip.decompress(answer.gzip()) == text
     assert len(text) == answer.length
     found: list[dict[str, Any]] = json.loads(text)["location"]
     return found

@@ -26,6 +26,8 @@ from ingest.parsing import MAX_UNIX_SECONDS, StaffId, TimeRange
 BLOCK_ROWS = 512
 # What all kept histories may take, compressed: 30,000 detections take about 0.3 MiB.
 KEPT_BYTES = 6 * 2**20
+# How many answers are kept as they were given, and how long one may be for that.
+ANSWERS, WHOLE_BYTES = 10, 256 * 1024
 # Levels of compression: for what is kept, and for what is sent once.
 THOROUGH, QUICK = 6, 1
 # How many histories are read at once: each holds a batch of documents of the driver's.
@@ -138,32 +140,45 @@ class Part(NamedTuple):
         return _deflate(text, QUICK), zlib.crc32(text, crc)
 
 
-class Answer(NamedTuple):
+class Answer:
     """One window of a history: its blocks, and what names this state of it (None: nothing)."""
 
-    blocks: list[Block | Part]
-    etag: str | None
+    def __init__(self, blocks: list[Block | Part], version: int | None) -> None:
+        self._blocks = blocks
+        self.rows = sum(block.rows for block in blocks)
+        commas = max(0, len(blocks) - 1)
+        # Of the body, not compressed.
+        self.length = len(_OPENING + _CLOSING) + commas + sum(block.length for block in blocks)
+        self.etag = None if version is None else f'W/"{version:x}-{self.rows:x}-{self.length:x}"'
+        self._text: bytes | None = None
+        self._gzip: bytes | None = None
 
-    @property
-    def length(self) -> int:
-        """Return the bytes of the body, not compressed."""
-        commas = max(0, len(self.blocks) - 1)
-        return len(_OPENING + _CLOSING) + commas + sum(block.length for block in self.blocks)
+    def text(self) -> Iterable[bytes]:
+        """Return the body: a short one whole, which is kept; a long one block by block."""
+        if self.length > WHOLE_BYTES:
+            return self._pieces()
+        if self._text is None:
+            self._text = b"".join(self._pieces())
+        return [self._text]
 
-    def text(self) -> Iterator[bytes]:
-        """Yield the body, a block at a time."""
+    def gzip(self) -> bytes:
+        """Return the body as one gzip member, of the blocks as they are kept."""
+        if self._gzip is None:
+            self._gzip = self._joined()
+        return self._gzip
+
+    def _pieces(self) -> Iterator[bytes]:
         before = _OPENING
-        for block in self.blocks:
+        for block in self._blocks:
             yield before
             yield block.inflate()
             before = b","
-        yield _CLOSING if self.blocks else _OPENING + _CLOSING
+        yield _CLOSING if self._blocks else _OPENING + _CLOSING
 
-    def gzip(self) -> list[bytes]:
-        """Return the body as one gzip member, of the blocks as they are kept."""
+    def _joined(self) -> bytes:
         crc = zlib.crc32(_OPENING)
         parts = [b"\x1f\x8b\x08\0\0\0\0\0\0\xff", _literal(_OPENING)]
-        for number, block in enumerate(self.blocks):
+        for number, block in enumerate(self._blocks):
             if number:
                 parts.append(_COMMA)
                 crc = zlib.crc32(b",", crc)
@@ -171,7 +186,7 @@ class Answer(NamedTuple):
             parts.append(packed)
         crc = zlib.crc32(_CLOSING, crc)
         parts += [_literal(_CLOSING, last=True), struct.pack("<II", crc, self.length % 2**32)]
-        return parts
+        return b"".join(parts)
 
 
 class History:
@@ -185,12 +200,10 @@ class History:
         self.blocks = blocks  # the first may be a short one, not compressed: the tail
         self.size = sum(block.size for block in blocks)
 
-    def window(self, wanted: TimeRange) -> Answer:
+    def window(self, wanted: TimeRange, version: int | None) -> Answer:
         """Return what lies between two timestamps."""
         spans = ((block, *block.span(wanted.start, wanted.end)) for block in self.blocks)
-        answer = Answer([block.part(low, high) for block, low, high in spans if high > low], None)
-        rows = sum(block.rows for block in answer.blocks)
-        return answer._replace(etag=f'W/"{self.version:x}-{rows:x}-{answer.length:x}"')
+        return Answer([block.part(low, high) for block, low, high in spans if high > low], version)
 
     def before(self, since: int) -> tuple[list[Row], tuple[Block, ...]]:
         """Return what is older than `since`: a few rows, and the whole blocks after them."""
@@ -211,7 +224,8 @@ class Histories:
     def __init__(self, detections: Detections, latest: Latest) -> None:
         self._detections = detections
         self._latest = latest
-        self._lock = threading.Lock()  # of the two below
+        self._lock = threading.Lock()  # of the three below
+        self._answers: OrderedDict[tuple[TimeRange, int], Answer] = OrderedDict()
         self._kept: OrderedDict[StaffId, History] = OrderedDict()
         self._reading: dict[StaffId, threading.Lock] = {}
         self._readers = threading.BoundedSemaphore(READERS)
@@ -228,19 +242,26 @@ class Histories:
 
     def at_hand(self, wanted: TimeRange, version: Version | None) -> Answer | None:
         """Answer from memory alone, None when that is not enough for this version."""
+        if version is None:
+            return None
+        asked = (wanted, version.number)
         with self._lock:
+            answer = self._answers.get(asked)
+            if answer:
+                self._answers.move_to_end(asked)
+                return answer
             history = self._kept.get(wanted.staff_id)
-            if history is None or version is None or history.version != version.number:
+            if history is None or history.version != version.number:
                 return None
             self._kept.move_to_end(wanted.staff_id)
-        return history.window(wanted) if history.floor <= wanted.start else None
+        return self._told(history, wanted) if history.floor <= wanted.start else None
 
     def read(self, wanted: TimeRange, version: Version | None, now: float) -> Answer:
         """Answer with what the database has to add. Raises StoreUnavailable."""
         if version is None or wanted.end < now - KEPT_AGE_SECONDS:
             with self._readers:
                 blocks = _blocks(self._rows(wanted.staff_id, wanted.start, wanted.end))
-            return History(0, wanted.start, blocks).window(wanted)._replace(etag=None)
+            return History(0, wanted.start, blocks).window(wanted, None)
         with self._lock:
             alone = self._reading.setdefault(wanted.staff_id, threading.Lock())
         with alone:
@@ -251,7 +272,17 @@ class Histories:
             with self._readers:
                 history = self._brought_up(history, wanted, version)
             self._keep(wanted.staff_id, history)
-        return history.window(wanted)
+        return self._told(history, wanted)
+
+    def _told(self, history: History, wanted: TimeRange) -> Answer:
+        """Return an answer, and keep it for who asks the same while nothing changes."""
+        answer = history.window(wanted, history.version)
+        if answer.length <= WHOLE_BYTES:
+            with self._lock:
+                self._answers[wanted, history.version] = answer
+                if len(self._answers) > ANSWERS:
+                    self._answers.popitem(last=False)
+        return answer
 
     def _brought_up(self, history: History | None, wanted: TimeRange, version: Version) -> History:
         """Return the history at this version, reading as little as possible."""

@@ -76,8 +76,8 @@ def history(answer: Answer, accepted: str, held: str) -> Reply:
     headers.append((b"content-type", b"application/json"))
     length, body = answer.length, answer.text()
     if length >= GZIP_MIN_BYTES and _takes_gzip(accepted):
-        parts = answer.gzip()
-        length, body = sum(map(len, parts)), iter(parts)
+        packed = answer.gzip()
+        length, body = len(packed), [packed]
         headers.append((b"content-encoding", b"gzip"))
     headers.append((b"content-length", b"%d" % length))
     return Reply(200, headers, body)
