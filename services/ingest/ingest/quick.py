@@ -25,8 +25,14 @@ from ingest.store import Store
 
 log = logging.getLogger(__name__)
 
-# Groups that are stored at the same time: one waits for the disk while the other is made.
-STORING = 2
+# After so many have asked together, a moment more makes one group of the next ones, not two.
+MANY, GATHER_SECONDS = 8, 0.002
+# A detection that MongoDB refuses is Flask's to explain.
+ADDED: dict[Outcome, Reply] = {
+    outcome: responses.added(outcome).for_any_origin()
+    for outcome in Outcome
+    if outcome is not Outcome.REJECTED
+}
 
 Asked = TypeVar("Asked")
 Told = TypeVar("Told")
@@ -47,42 +53,40 @@ class Request(NamedTuple):
 
 
 class Together(Generic[Asked, Told]):
-    """Does in one go, in a thread, what several requests ask while the threads are busy."""
+    """Does in one go, in a thread, what several requests ask while the thread is busy."""
 
-    def __init__(
-        self, work: Callable[[list[Asked]], list[Told | Exception]], limit: int, threads: int = 1
-    ) -> None:
+    def __init__(self, work: Callable[[list[Asked]], list[Told | Exception]], limit: int) -> None:
         self._work = work
         self._limit = limit
-        self._threads = ThreadPoolExecutor(threads, work.__name__)
-        self._idle = threads
+        self._thread = ThreadPoolExecutor(1, work.__name__)
         self._waiting: list[tuple[Asked, asyncio.Future[Told]]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._busy: asyncio.Task[None] | None = None
+        self._last = 0  # how many asked the last time
 
     def close(self) -> None:
-        """End the threads."""
-        self._threads.shutdown()
+        """End the thread."""
+        self._thread.shutdown()
 
     async def ask(self, asked: Asked) -> Told:
         """Return what came of it; whatever was begun before this call is not taken for it."""
         told: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
         self._waiting.append((asked, told))
-        if self._idle:
-            self._idle -= 1
-            task = asyncio.create_task(self._run())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        if self._busy is None:
+            self._busy = asyncio.create_task(self._run())
         return await told
 
     async def _run(self) -> None:
-        """Keep one thread busy as long as anybody waits."""
+        """Keep the thread busy as long as anybody waits."""
         loop = asyncio.get_running_loop()
         while self._waiting:
+            if self._last >= MANY and len(self._waiting) < self._last:
+                await asyncio.sleep(GATHER_SECONDS)  # the others are about to ask again
+            self._last = min(len(self._waiting), self._limit)
             group, self._waiting = self._waiting[: self._limit], self._waiting[self._limit :]
             results: list[Told | Exception]
             try:
                 work = partial(self._work, [asked for asked, _ in group])
-                results = await loop.run_in_executor(self._threads, work)
+                results = await loop.run_in_executor(self._thread, work)
             except Exception as error:
                 results = [error] * len(group)
             for (_, told), result in zip(group, results, strict=True):
@@ -92,7 +96,7 @@ class Together(Generic[Asked, Told]):
                     told.set_exception(result)
                 else:
                     told.set_result(result)
-        self._idle += 1
+        self._busy = None
 
 
 class Quick:
@@ -100,7 +104,7 @@ class Quick:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._store_together = Together(self._record, GROUP, STORING)
+        self._store_together = Together(self._record, GROUP)
         self._look_together = Together(self._versions, GROUP)
         self._locate_together = Together(self._locate, GROUP)
         self._readers = ThreadPoolExecutor(READERS, "histories")
@@ -126,11 +130,11 @@ class Quick:
             return None  # Flask tells what is wrong
         except StoreUnavailable as error:
             log.warning("request %s: %s", request.header(b"x-request-id"), error)
-            reply = responses.unavailable()
+            reply = responses.unavailable().for_any_origin()
         except Exception:
             log.exception("Flask tries again")
             return None
-        return reply and reply.for_any_origin()
+        return reply
 
     async def _new_beacon_detect(self, request: Request) -> Reply | None:
         parameters = _parameters(request)
@@ -144,7 +148,7 @@ class Quick:
         request_id = request.header(b"x-request-id") or receipt.new_id()
         detection = legacy.detection(sighting, place, received_at, request_id)
         outcome = await self._store_together.ask([detection.document()])
-        return None if outcome[0] is Outcome.REJECTED else responses.added(outcome[0])
+        return ADDED.get(outcome[0])
 
     async def _extract_beacon(self, request: Request) -> Reply | None:
         parameters = _parameters(request)
@@ -157,9 +161,8 @@ class Quick:
             loop = asyncio.get_running_loop()
             read = partial(self._store.histories.read, wanted, version, time.time())
             answer = await loop.run_in_executor(self._readers, read)
-        return responses.history(
-            answer, request.header(b"accept-encoding"), request.header(b"if-none-match")
-        )
+        accepted, held = request.header(b"accept-encoding"), request.header(b"if-none-match")
+        return responses.history(answer, accepted, held).for_any_origin()
 
     def _locate(self, macs: list[str]) -> list[tuple[Place | None] | Exception]:
         return [(self._store.locate(mac),) for mac in macs]
