@@ -70,6 +70,14 @@ class Reports:
         del found[limit:]
         return Page(found, Position(found[-1]["timestamp"], found[-1]["_id"]) if more else None)
 
+    def longer_than(self, wanted: TimeRange, count: int) -> bool:
+        """Tell whether a range holds more detections than that."""
+        times = {"$gte": wanted.start, "$lte": wanted.end}
+        query = {"staff_id": wanted.staff_id, "timestamp": times}
+        with store_errors():
+            found = self._staff.find(query, {"_id": 0, "timestamp": 1})
+            return any(found.sort("timestamp", DESCENDING).skip(count).limit(1))
+
     def has(self, staff_id: StaffId) -> bool:
         """Tell whether anything was ever stored of a staff member."""
         with store_errors():

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from ingest.api import history
 from tests.ingest.api.conftest import MAC, Api
 
 
@@ -107,6 +108,28 @@ def test_plan_positions_come_from_the_directory(api: Api) -> None:
     found = api.client.get("/api/v1/staff/1/detections?format=geojson")
     assert found.json is not None
     assert found.json["features"][0]["geometry"]["coordinates"] == [12.5, 3]
+
+
+def test_a_download_is_whole(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "SMALL_LIMIT", 4)
+    base = int(time.time()) - 100
+    for number in range(10):
+        api.hear(1, event_id=f"e{number}", timestamp=base + number // 3, rssi=-number)
+    answer = api.client.get("/api/v1/staff/1/detections?format=csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert sorted(int(row["rssi"]) for row in rows) == list(range(-9, 1))
+    times = [row["timestamp"] for row in rows]
+    assert times == sorted(times, reverse=True)
+        (r["timestamp"] for r in rows), reverse=True
+    )
+    assert answer.headers["X-Truncated"] == "false"
+    found = api.client.get("/api/v1/staff/1/detections?format=geojson").json
+    assert found is not None
+    assert len(found["features"]) == 10
+    monkeypatch.setattr(history, "MAX_DOWNLOAD", 8)
+    answer = api.client.get("/api/v1/staff/1/detections?format=csv")
+    assert answer.headers["X-Truncated"] == "true"
+    assert len(list(csv.DictReader(io.StringIO(answer.text)))) == 8
 
 
 def test_downloads_tell_of_their_next_page(api: Api) -> None:

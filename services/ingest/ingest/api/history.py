@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any
 from urllib.parse import urlencode
@@ -18,12 +18,14 @@ from ingest.api.openapi import declare
 from ingest.api.problems import Problem
 from ingest.directory import Snapshot
 from ingest.errors import ParameterError
-from ingest.reports import Position
-from ingest.store import get_store
+from ingest.parsing import TimeRange
+from ingest.reports import Page, Position
+from ingest.store import Store, get_store
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 3000
 SMALL_LIMIT = 1000
+MAX_DOWNLOAD = 50_000
 _CURSOR = re.compile(r"([0-9]{1,12})-([0-9a-f]{24})")
 _COLUMNS = ["id", "timestamp", "time", "level", "location", "mac", "rssi", "x", "y"]
 
@@ -77,8 +79,9 @@ _ANSWERS[200] = openapi.Body(
     "/staff/<staff_id>/detections",
     summary="Where somebody was",
     description="Newest first, each detection once, also while others come in. Follow `next` to"
-    " read on. `csv` and `geojson` are downloads; their next page is in the `Link` header. In"
-    " GeoJSON the coordinates are metres on the plan of the level, not degrees.",
+    " read on. `csv` and `geojson` are downloads: without `limit` of the whole range (at most"
+    f" {MAX_DOWNLOAD} detections; `X-Truncated` tells), with it of one page, whose next is in the"
+    " `Link` header. In GeoJSON the coordinates are metres on the plan of the level, not degrees.",
     parameters=[
         openapi.in_path("staff_id", openapi.text("Staff id", example="0")),
         openapi.query(
@@ -106,8 +109,8 @@ def staff_detections(staff_id: str) -> Response:
     wanted = parsing.between({"staff_id": staff_id} | given)
     limit = parsing.integer({"limit": DEFAULT_LIMIT} | given, "limit", 1, MAX_LIMIT)
     after = _position(given.get("cursor"))
-    dress = _DRESSES.get(given.get("format", "json"))
-    if dress is None:
+    kind = given.get("format", "json")
+    if kind not in ("json", *_DOWNLOADS):
         raise ParameterError("format", "must be json, csv or geojson")
     store = get_store()
     store.recorder.check_reachable()
@@ -116,17 +119,41 @@ def staff_detections(staff_id: str) -> Response:
     etag = answers.tag(sorted(given.items()), version and version.number, directory.tag)
     if version and (held := answers.held(etag)):
         return held
+    whole = kind != "json" and "limit" not in given
+    if whole:
+        limit = SMALL_LIMIT
     with answers.one_at_a_time if limit > SMALL_LIMIT else nullcontext():
         page = store.reports.page(wanted, after, limit)
         if not page.detections and not store.reports.has(wanted.staff_id):
             raise Problem("not_found", f"nothing was ever heard of staff member {staff_id}")
         cursor = page.next and f"{page.next.timestamp}-{page.next.id}"
-        response = dress([_row(one, directory) for one in page.detections], cursor)
-    response.headers["X-Truncated"] = "true" if cursor else "false"
+        if kind == "json":
+            rows = [_row(one, directory) for one in page.detections]
+            body = {"data": rows, "next": cursor, "truncated": cursor is not None}
+            response = answers.as_json(body)
+        else:
+            pages = _pages(store, wanted, page, whole=whole)
+            response = _download(kind, ([_row(d, directory) for d in one] for one in pages))
+    if whole:
+        cursor = None
+        truncated = page.next is not None and store.reports.longer_than(wanted, MAX_DOWNLOAD)
+    else:
+        truncated = cursor is not None
+    response.headers["X-Truncated"] = "true" if truncated else "false"
     if cursor:
         following = urlencode(given | {"cursor": cursor})
         response.headers["Link"] = f'<{request.path}?{following}>; rel="next"'
     return answers.tagged(response, etag) if version else response
+
+
+def _pages(store: Store, wanted: TimeRange, page: Page, *, whole: bool) -> Iterator[list[Row]]:
+    """Yield the detections of a page and, for a whole history, of those after it."""
+    count = len(page.detections)
+    yield page.detections
+    while whole and page.next and count < MAX_DOWNLOAD:
+        page = store.reports.page(wanted, page.next, SMALL_LIMIT)
+        count += len(page.detections)
+        yield page.detections
 
 
 def _position(cursor: str | None) -> Position | None:
@@ -148,16 +175,20 @@ def _row(detection: Row, directory: Snapshot) -> Row:
     return row
 
 
-def _as_json(rows: list[Row], cursor: str | None) -> Response:
-    return answers.as_json({"data": rows, "next": cursor, "truncated": cursor is not None})
+def _download(kind: str, pages: Iterable[list[Row]]) -> Response:
+    """Answer a file, made while it is sent: a long one costs no more memory than a page."""
+    write, mimetype = _DOWNLOADS[kind]
+    name = f'attachment; filename="detections.{kind}"'
+    return Response(write(pages), headers={"Content-Disposition": name}, mimetype=mimetype)
 
 
-def _as_csv(rows: list[Row], _: str | None) -> Response:
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, _COLUMNS)
-    writer.writeheader()
-    writer.writerows({name: _safe(value) for name, value in row.items()} for row in rows)
-    return _download(text.getvalue(), "csv", "text/csv")
+def _csv(pages: Iterable[list[Row]]) -> Iterator[str]:
+    yield ",".join(_COLUMNS) + "\r\n"
+    for rows in pages:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, _COLUMNS)
+        writer.writerows({name: _safe(value) for name, value in row.items()} for row in rows)
+        yield text.getvalue()
 
 
 def _safe(value: Any) -> Any:
@@ -165,25 +196,20 @@ def _safe(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@") else value
 
 
-def _as_geojson(rows: list[Row], _: str | None) -> Response:
-    collection = {"type": "FeatureCollection", "features": list(_features(rows))}
-    return _download(json.dumps(collection), "geojson", "application/geo+json")
+def _geojson(pages: Iterable[list[Row]]) -> Iterator[str]:
+    yield '{"type":"FeatureCollection","features":['
+    comma = ""
+    for rows in pages:
+        for row in rows:
+            yield comma + json.dumps(_feature(row))
+            comma = ",\n"
+    yield "]}\n"
 
 
-def _features(rows: list[Row]) -> Iterable[Row]:
-    for row in rows:
-        at = {"type": "Point", "coordinates": [row["x"], row["y"]]} if "x" in row else None
-        properties = {name: value for name, value in row.items() if name not in ("x", "y")}
-        yield {"type": "Feature", "geometry": at, "properties": properties}
+def _feature(row: Row) -> Row:
+    at = {"type": "Point", "coordinates": [row["x"], row["y"]]} if "x" in row else None
+    properties = {name: value for name, value in row.items() if name not in ("x", "y")}
+    return {"type": "Feature", "geometry": at, "properties": properties}
 
 
-def _download(text: str, ending: str, kind: str) -> Response:
-    name = f'attachment; filename="detections.{ending}"'
-    return Response(text, headers={"Content-Disposition": name}, mimetype=kind)
-
-
-_DRESSES: dict[str, Callable[[list[Row], str | None], Response]] = {
-    "json": _as_json,
-    "csv": _as_csv,
-    "geojson": _as_geojson,
-}
+_DOWNLOADS = {"csv": (_csv, "text/csv"), "geojson": (_geojson, "application/geo+json")}
