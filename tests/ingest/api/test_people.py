@@ -120,8 +120,6 @@ def test_a_download_is_whole(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(int(row["rssi"]) for row in rows) == list(range(-9, 1))
     times = [row["timestamp"] for row in rows]
     assert times == sorted(times, reverse=True)
-        (r["timestamp"] for r in rows), reverse=True
-    )
     assert answer.headers["X-Truncated"] == "false"
     found = api.client.get("/api/v1/staff/1/detections?format=geojson").json
     assert found is not None
