@@ -6,7 +6,8 @@ from html import escape
 from typing import NamedTuple
 
 WIDTH, HEIGHT = 560, 320
-LEFT, RIGHT, TOP, BOTTOM = 62, 16, 40, 46
+LEFT, RIGHT, TOP, BOTTOM = 62, 16, 46, 46
+LEGEND, CHARACTER = 34, 7  # its line and gaps, and a letter
 STYLE = """<style>
 svg.chart{--ink:#1f2328;--soft:#59636e;--rule:#d8dee4;--paper:#fff;--c0:#b35900;--c1:#0969da;\
 --c2:#1a7f37;--c3:#8250df;--c4:#bf3989;font:12px system-ui,sans-serif}
@@ -63,9 +64,11 @@ def chart(title: str, series: Mapping[str, Points], across: Axis, up: Axis) -> s
     xs = _scale([x for points in known.values() for x, _ in points], across, LEFT, WIDTH - RIGHT)
     ys = _scale([y for points in known.values() for _, y in points], up, HEIGHT - BOTTOM, TOP)
     parts = [*_grid(xs, ys), *_labels(title, across, up)]
+    x = LEFT
     for number, (name, points) in enumerate(known.items()):
-        parts += _line(points, xs, ys, f"var(--c{number % 5})")
-        parts.append(_legend(number, name))
+        colour = f"var(--c{number % 5})"
+        parts += [*_line(points, xs, ys, colour), _legend(x, name, colour)]
+        x += LEGEND + CHARACTER * len(name)
     box = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" {box}>'
     whole = [head, f"<title>{escape(title)}</title>", STYLE, *parts, "</svg>"]
@@ -113,9 +116,8 @@ def _line(points: Points, xs: Scale, ys: Scale, colour: str) -> list[str]:
     return [line, *(dots if len(at) <= 30 else [])]
 
 
-def _legend(number: int, name: str) -> str:
-    x = LEFT + number * 98
+def _legend(x: int, name: str, colour: str) -> str:
     return (
-        f'<path d="M{x} 31h14" style="stroke:var(--c{number % 5})" stroke-width="3"/>'
+        f'<path d="M{x} 31h14" style="stroke:{colour}" stroke-width="3"/>'
         f'<text x="{x + 18}" y="35">{escape(name)}</text>'
     )

@@ -11,7 +11,7 @@ import gevent
 
 from loadtests import beside, histories
 from loadtests.client import Api, WrongAnswer, query
-from loadtests.figures import Summary, summary
+from loadtests.figures import LATE_MS, Summary, summary
 from loadtests.filling import DIRECTORY, PHONE_SECONDS, Filler
 from loadtests.histories import History, newest_first
 from loadtests.plans import (
@@ -26,7 +26,6 @@ from loadtests.plans import (
 )
 from mongo.directory import parse
 
-LATE_MS = 100.0  # from here on the generator itself is the limit, and the figures are void
 TRIES = 2
 SETTLE_SECONDS = 30.0  # for a service's spool to drain after the last write
 

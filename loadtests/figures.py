@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 HTTP = "http"
 VERIFICATION = "verification"
+LATE_MS = 100.0  # from here on the generator itself is the limit, and the figures are void
 
 
 class Row(NamedTuple):

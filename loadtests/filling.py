@@ -41,7 +41,7 @@ class Filler:
     def batch(self, staff: int, size: int) -> bytes:
         """Return the body of a batch of detections of now."""
         now = int(time.time())
-        return _body([self._item(staff, now) for _ in range(size)])
+        return body([self._item(staff, now) for _ in range(size)])
 
     def extract(self, staff: int) -> Answer:
         """Return a whole history; WrongAnswer when there is none."""
@@ -60,7 +60,7 @@ class Filler:
         return self._beacons[timestamp // PHONE_SECONDS // MOVES_AFTER % len(self._beacons)]
 
     def _send(self, items: list[dict[str, Any]]) -> None:
-        answer = self._api.call("/api/v1/detections", _body(items))
+        answer = self._api.call("/api/v1/detections", body(items))
         if answer.status in (404, 405):  # a server without batches
             pool = Pool(AT_ONCE)
             sent = [pool.spawn(self._send_one, item) for item in items]
@@ -79,5 +79,6 @@ class Filler:
         return answer
 
 
-def _body(items: list[dict[str, Any]]) -> bytes:
+def body(items: list[dict[str, Any]]) -> bytes:
+    """Return the JSON of a batch."""
     return json.dumps({"detections": items}).encode()

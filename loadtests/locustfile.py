@@ -20,6 +20,7 @@ from loadtests.client import Api, WrongAnswer
 from loadtests.engine import Engine, NotEmpty, Options
 from loadtests.figures import Row, write_csv
 from loadtests.plans import PLANS, RAMP_SECONDS
+from loadtests.workloads import WORKLOADS, Setting
 
 LEAST_TIMEOUT_SECONDS = 10.0
 
@@ -34,6 +35,12 @@ def _options(parser: LocustArgumentParser) -> None:
     parser.add_argument("--shift", type=int, default=0, help="added to every staff id")
     parser.add_argument("--only", default="", help="measure only these steps, by commas")
     parser.add_argument("--p99", type=float, default=0, help="search the rate that keeps it, ms")
+    parser.add_argument("--workload", choices=["", *WORKLOADS], default="", help="not a plan")
+    parser.add_argument("--seconds", type=float, default=60, help="of a workload")
+    parser.add_argument("--speed", type=float, default=1, help="of a workload's clocks")
+    parser.add_argument("--size", type=int, default=1000, help="devices of the fleet")
+    parser.add_argument("--mongod", type=int, default=0, include_in_web_ui=False)
+    parser.add_argument("--pending", default="", include_in_web_ui=False)
     parser.add_argument("--rows", default="", help="CSV file for every request")
     parser.add_argument("--i-own-this-host", action="store_true", include_in_web_ui=False)
 
@@ -72,6 +79,8 @@ def _run(environment: Environment, given: Namespace) -> int:
         shift=given.shift,
         steps=tuple(filter(None, given.only.split(","))),
     )
+    if given.workload:
+        return _work(api, given)
     plan = PLANS[given.plan]
     print(f"{plan.name}: {plan.text}", flush=True)
     try:
@@ -80,3 +89,16 @@ def _run(environment: Environment, given: Namespace) -> int:
         if given.rows:
             write_csv(Path(given.rows), api.rows, Row._fields)
     return int(any(row.error for row in api.rows))
+
+
+def _work(api: Api, given: Namespace) -> int:
+    """Run a workload; its last line is its verdict."""
+    pending = tuple(filter(None, given.pending.split(",")))
+    setting = Setting(given.seconds, given.speed, given.size, given.mongod, pending)
+    said = ""
+    api.begin(given.workload, "")
+    for said in WORKLOADS[given.workload](api, setting):
+        print(f"  {said}", flush=True)
+    if given.rows:
+        write_csv(Path(given.rows), api.rows, Row._fields)
+    return int(not said.startswith("PASS"))

@@ -38,6 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     comparison.add_options(commands.add_parser("compare", help="old against new: a report"))
     check.add_options(commands.add_parser("check", help="the figures beside a second tool's"))
     capacity.add_options(commands.add_parser("capacity", help="the highest rates it keeps up with"))
+    _add_workload(commands.add_parser("workload", help="retail, sync, archive or fleet"))
     again = commands.add_parser("report", help="write the report again from its CSV files")
     again.add_argument("folder", type=Path)
     again.set_defaults(command=lambda options: report.write(options.folder))
@@ -60,6 +61,16 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ui", action="store_true", help="Locust's page on 127.0.0.1:8089")
 
 
+def _add_workload(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_workload)
+    parser.add_argument("name", choices=["retail", "sync", "archive", "fleet"])
+    add_target(parser)
+    parser.add_argument("--seconds", type=float, default=60, help="of retail and fleet (60)")
+    parser.add_argument("--speed", type=float, default=1, help="of the source's clocks (1)")
+    parser.add_argument("--size", type=int, default=1000, help="devices of the fleet (1000)")
+    parser.add_argument("--tls", action="store_true", help="with a certificate made for it")
+
+
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what gets the load."""
     parser.add_argument("--target", help="a running stack's address; without it one is started")
@@ -75,8 +86,8 @@ def target(options: argparse.Namespace) -> Iterator[tuple[str, Stack | None]]:
     if options.target:
         yield targets.check(options.target, i_own_this_host=options.i_own_this_host), None
         return
-    kind = Old if options.old else New
-    with kind(services=options.services, limited=not options.no_limits) as stack:
+    how = {"services": options.services, "limited": not options.no_limits}
+    with Old(**how) if options.old else New(tls=getattr(options, "tls", False), **how) as stack:
         yield stack.url, stack
 
 
@@ -93,6 +104,27 @@ def _run(options: argparse.Namespace) -> int:
         print(f"Locust's page: http://127.0.0.1:8089, the target: {url}", flush=True)
         locust = generator.command(url, options.plan, arguments, ui=True)
         return subprocess.run(locust, env=generator.environment(), check=False).returncode
+
+
+def _workload(options: argparse.Namespace) -> int:
+    given = ["--workload", options.name]
+    for name in ("seconds", "speed", "size"):
+        given += [f"--{name}", str(getattr(options, name))]
+    with target(options) as (url, stack):
+        if isinstance(stack, New):
+            services = [f"http://127.0.0.1:{port}" for port in stack.layout.ingest_ports]
+            given += ["--mongod", str(stack.pid("mongod")), "--pending", ",".join(services)]
+        before = _services_memory(stack)
+        status = generator.generate(url, "PERF-TP-1", given)
+        if before and options.name == "fleet":
+            grown = (_services_memory(stack) - before) / 1024
+            print(f"  memory of the services: {grown / options.size:+.2f} KiB a device")
+    return status
+
+
+def _services_memory(stack: Stack | None) -> int:
+    used = stack.usage() if stack else {}
+    return sum(use.anonymous_bytes for name, use in used.items() if name.startswith("ingest-"))
 
 
 if __name__ == "__main__":

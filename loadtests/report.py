@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loadtests.charts import Axis, chart
-from loadtests.figures import Spread, Summary, spread
+from loadtests.figures import LATE_MS, Spread, Summary, spread
 from loadtests.measured import SIDES, Measured, Sample, published
 from loadtests.plans import PLANS, RAMP_SECONDS
 
@@ -17,14 +17,27 @@ MEANING = (
     "answered (JMeter's threads with one request each). Times are from sending a request to the "
     "last byte of its answer, in ms; throughput is answers a second; errors are answers without a "
     "good status, verification errors good statuses with wrong content (text, order, number of "
-    "documents). Each figure is the median of the repetitions. The ratio is old/new of the mean "
+    "documents); late is the p99 of how late the generator was: above 100 ms a row is void. "
+    "Each figure is the median of the repetitions. The ratio is old/new of the mean "
     "times of neighbouring runs, median (lowest to highest): above 1 the new one is faster. Both "
     "sides had two services of 0.3 CPU and 64 MiB each and the same mongod binary, all on one "
     "machine with the load generator, and every answer was checked. The published figures come "
     "from a t2.micro: their courses compare, their milliseconds do not. The old side stores as the "
     "source did, without waiting for the disk; the new one answers only when a detection is on it."
 )
-STEP_HEADS = ["step", "side", "answers/s", "min", "max", "mean", "p50", "p99", "errors", "verif."]
+STEP_HEADS = [
+    "step",
+    "side",
+    "answers/s",
+    "min",
+    "max",
+    "mean",
+    "p50",
+    "p99",
+    "errors",
+    "verif.",
+    "late",
+]
 HEADS = [*STEP_HEADS, "old/new", "published before", "after"]
 PARTS = ("ingest-1", "ingest-2", "gateway", "mongod", "monitoring")
 
@@ -130,10 +143,7 @@ def _published_points(plan: str, column: str) -> list[tuple[float, float]]:
 
 def _plan(measured: Measured, plan: str) -> Section:
     rows = [row for step in measured.of(plan) for row in _step(measured, plan, step)]
-    text = PLANS[plan].text
-    if plan.startswith("SWEEP"):
-        text += "; the step is a number of requests in 60 s"
-    return Section(plan, text, Table(HEADS, rows))
+    return Section(plan, PLANS[plan].text, Table(HEADS, rows))
 
 
 def _step(measured: Measured, plan: str, step: str) -> list[list[str]]:
@@ -152,15 +162,21 @@ def _step(measured: Measured, plan: str, step: str) -> list[list[str]]:
             max(getattr(one, name) for one in repetitions)
             for name in ("errors", "verification_errors")
         ]
-        row = [step, side, f"{middle('rate'):.1f}"]
+        row = [_name(plan, step), side, f"{middle('rate'):.1f}"]
         row += [_ms(middle(name)) for name in ("min", "max", "mean", "p50", "p99")]
         row += [f"{count}!" if count else "0" for count in worst]
+        late = middle("late_p99_ms")
+        row.append(_ms(late) + ("!" if late > LATE_MS else ""))
         if side == "new":
             row += [_range(measured.ratio(plan, step, lambda one: one.mean), 1), "", ""]
         else:
             row += ["", *(_theirs(theirs, name) for name in ("before", "after"))]
         rows.append(row)
     return rows
+
+
+def _name(plan: str, step: str) -> str:
+    return f"{int(step) / RAMP_SECONDS:.0f}/s" if plan.startswith("SWEEP") else step
 
 
 def _theirs(one: dict[str, str] | None, name: str) -> str:

@@ -150,6 +150,14 @@ class New(Stack):
 
     name = "new"
 
+    def __init__(self, *, tls: bool = False, services: int = 2, limited: bool = True) -> None:
+        super().__init__(services=services, limited=limited)
+        self._tls = tls
+        if tls:
+            internal, encrypted = _free_ports(2)
+            self.url = f"https://127.0.0.1:{encrypted}"
+            self._tls_ports = internal, encrypted
+
     def _start(self) -> None:
         gateway, mongod, monitoring, *ingest = self._ports
         self.layout = Layout(
@@ -176,7 +184,22 @@ class New(Stack):
         self._run([_native(part) for part in every if not part.database])
 
     def _environment(self) -> dict[str, str]:
-        return parts.environment(self.layout) | {"GATEWAY_CLIENT_RATE": ANY_RATE}
+        given = parts.environment(self.layout) | {"GATEWAY_CLIENT_RATE": ANY_RATE}
+        if not self._tls:
+            return given
+        folder = self.folder / "tls"
+        if not folder.exists():
+            subprocess.run(
+                [ROOT / "scripts" / "certificate", folder], check=True, capture_output=True
+            )
+        internal, encrypted = (f"127.0.0.1:{port}" for port in self._tls_ports)
+        return given | {
+            "GATEWAY_TLS_CERTIFICATE": str(folder / "certificate.pem"),
+            "GATEWAY_TLS_KEY": str(folder / "key.pem"),
+            "GATEWAY_TLS_LISTEN": encrypted,
+            "GATEWAY_INTERNAL_LISTEN": internal,
+            "GATEWAY_URL": f"http://{internal}",
+        }
 
 
 class Old(Stack):

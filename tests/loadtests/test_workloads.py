@@ -1,0 +1,46 @@
+"""The workloads of the other systems, seconds of each."""
+
+import subprocess
+
+import pytest
+
+from scripts.native.layout import ROOT
+from tests.loadtests.liar import Liar
+
+
+def load(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [f"{ROOT}/scripts/load", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sync",),
+        ("retail", "--seconds", "6", "--speed", "20"),
+        ("archive", "--speed", "15"),
+        ("fleet", "--seconds", "3", "--speed", "4", "--tls"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_workload_passes(arguments: tuple[str, ...]) -> None:
+    done = load("workload", *arguments, "--no-limits")
+    assert "PASS" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0
+
+
+def test_a_workload_fails_on_a_server_that_loses() -> None:
+    liar = Liar("loses")
+    try:
+        done = load("workload", "fleet", "--target", liar.url, "--seconds", "1", "--speed", "4")
+    finally:
+        liar.close()
+    assert "FAIL" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("command", [("run", "PERF-TP-1"), ("workload", "sync")])
+def test_a_foreign_target_is_refused(command: tuple[str, ...]) -> None:
+    done = load(*command, "--target", "http://192.0.2.1:8080")
+    assert done.returncode == 2
+    assert "--i-own-this-host" in done.stderr
