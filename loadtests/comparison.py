@@ -78,11 +78,17 @@ def compare(options: argparse.Namespace) -> int:
         options.ramp or (2.0 if options.quick else RAMP_SECONDS),
         options.repetitions or (2 if options.quick else 3),
     )
-    folder: Path = options.output
+    print(f"This takes about {book.seconds() / 60:.0f} minutes.", flush=True)
+    wrong = run(book, options.output)
+    print(f"\n{options.output / 'report.html'}\n{options.output / 'report.md'}")
+    return wrong
+
+
+def run(book: Playbook, folder: Path) -> int:
+    """Run a playbook into a folder; return 1 when answers of the new side were wrong."""
     (folder / "rows").mkdir(parents=True, exist_ok=True)
     for old in folder.glob("rows/*.csv"):
         old.unlink()
-    print(f"This takes about {book.seconds() / 60:.0f} minutes.", flush=True)
     began, load_before = time.time(), os.getloadavg()
     usage = list(_all(book, folder))
     figures.write_csv(folder / "usage.csv", usage, USAGE)
@@ -94,9 +100,7 @@ def compare(options: argparse.Namespace) -> int:
         "repetitions": book.repetitions,
     }
     (folder / "run.json").write_text(json.dumps(facts, indent=1))
-    found = report.write(folder)
-    print(f"\n{folder / 'report.html'}\n{folder / 'report.md'}")
-    return found
+    return report.write(folder)
 
 
 def _all(book: Playbook, folder: Path) -> Iterator[tuple[object, ...]]:

@@ -33,7 +33,7 @@ class Liar:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 for one in body["detections"]:
-                    liar._store(one["staff_id"], one["mac"], one["timestamp"])
+                    liar._store(str(one["staff_id"]), one["mac"], one["timestamp"])
                 liar._send(self, b"{}")
 
             def log_message(self, *_: Any) -> None:
@@ -57,20 +57,20 @@ class Liar:
             self._send(request, b"no", 500)
         elif path == "/newbeacondetect":
             if lie != "loses":
-                self._store(int(given["user_address"]), given["beacon_address"], int(time.time()))
+                self._store(given["user_address"], given["beacon_address"], int(time.time()))
             self._send(request, b"New Beacon Detection Added")
         elif path == "/extractbeacon":
-            self._send(request, self._extract(int(given["staff_id"]), lie))
+            self._send(request, self._extract(given["staff_id"], lie))
         else:
             self._send(request, b'{"location": []}', 404 if path == "/monitoring/latest" else 200)
 
-    def _store(self, staff_id: int, mac: str, timestamp: int) -> None:
+    def _store(self, staff_id: str, mac: str, timestamp: int) -> None:
         level, location = PLACES[mac]
         self._stored.append(
             {"staff_id": staff_id, "level": level, "location": location, "timestamp": timestamp}
         )
 
-    def _extract(self, staff_id: int, lie: str) -> bytes:
+    def _extract(self, staff_id: str, lie: str) -> bytes:
         found = [dict(one) for one in self._stored if one["staff_id"] == staff_id]
         found.sort(key=lambda one: -int(one["timestamp"]))
         for one in found:

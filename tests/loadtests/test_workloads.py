@@ -17,9 +17,9 @@ def load(*arguments: str) -> subprocess.CompletedProcess[str]:
     "arguments",
     [
         ("sync",),
-        ("retail", "--seconds", "6", "--speed", "20"),
+        ("retail", "--seconds", "4", "--speed", "30"),
         ("archive", "--speed", "15"),
-        ("fleet", "--seconds", "3", "--speed", "4", "--tls"),
+        ("fleet", "--seconds", "2", "--speed", "4", "--tls"),
     ],
     ids=lambda arguments: arguments[0],
 )
