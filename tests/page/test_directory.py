@@ -117,7 +117,7 @@ def test_a_beacon_that_fell_silent_is_named(opened: Opener, office: Office) -> N
     def passed_by() -> bool:
         for n in (1, 3):
             office.hear("passer", f"AABBCC4100{n:02}")
-        places = office.api("GET", "/coverage").json()["data"]
+        places = office.get("/monitoring/api/coverage").json()["data"]  # what the page reads
         here = [one for one in places if one["level"] == "41"]
         return sum(one["last_visited"] is not None for one in here) == 2
 

@@ -11,7 +11,7 @@ const ELSEWHERE_MS = 2500;
 
 const beacons = new Source(`${API}/beacons`, 30, draw); // straight from the API: an edit shows at once
 const unknown = new Source(`${API}/beacons/unknown`, 15, draw);
-const coverage = new Source("/monitoring/api/coverage", 30, draw);
+const coverage = new Source("/monitoring/api/coverage", 15, draw);
 
 async function changed(text) {
   setText($("done"), text);
