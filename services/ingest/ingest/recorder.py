@@ -183,8 +183,14 @@ class Recorder:
 
         StoreUnavailable: any of them may be stored or not. Once more does no harm.
         """
-        stored = self._detections.store([self._located(document) for document in documents])
+        for document in documents:
+            if document["level"] is None:
+                self._locate(document)
+        stored = self._detections.store(documents)
         outcomes = [Outcome.STORED] * len(documents)
+        if not any(stored):
+            self._latest.bump(documents)
+            return outcomes
         for position in stored.repeated:
             outcomes[position] = Outcome.DUPLICATE
         for position, reason in stored.refused.items():
@@ -244,8 +250,6 @@ class Recorder:
             log.warning("the database is back, %d detections to store", len(self._spool))
         self._away = False
 
-    def _located(self, document: Document) -> Document:
+    def _locate(self, document: Document) -> None:
         """Give a detection its place that came when not even the directory could be read."""
-        if document["level"] is None:
-            document["level"], document["location"] = self._directory.locate(document["mac"])
-        return document
+        document["level"], document["location"] = self._directory.locate(document["mac"])
