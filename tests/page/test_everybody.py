@@ -1,5 +1,7 @@
 """Everybody can use it: by keyboard, by thumb, and with a screen reader."""
 
+import re
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
@@ -97,3 +99,25 @@ def test_targets_are_large_enough_for_a_thumb(opened: Opener) -> None:
                 .filter(([height]) => height < 43.5)"""
         )
         assert small == [], screen
+
+
+def test_a_newcomer_finds_the_four_answers(opened: Opener) -> None:
+    page = opened()
+    loaded(page)
+    # Who is on level 4 now?
+    page.locator("#levels a[href$='level=4']").click()
+    expect(page.locator("#people")).to_contain_text("Staff 7")
+    expect(page.locator("#people")).to_contain_text("Staff 8")
+    expect(page.locator("#people")).not_to_contain_text("Staff 14")
+    # When was level 6, Lobby B last visited?
+    page.get_by_role("link", name="Coverage").click()
+    spot = page.get_by_role("region", name="Level 6", exact=True).locator("li", has_text="Lobby B")
+    expect(spot.locator("time")).to_have_text(re.compile(r"now|never|\d+ (s|min|h)"))
+    # Where was staff 3 at a time?
+    page.get_by_role("link", name="Replay").click()
+    page.get_by_label("Person").fill("3")
+    page.get_by_role("button", name="Last 15 minutes").click()
+    expect(page.locator("#place")).to_contain_text("level 2, ")
+    # Is the system healthy?
+    page.get_by_role("link", name="System").click()
+    expect(page.locator("#summary")).to_have_text("Everything is healthy")

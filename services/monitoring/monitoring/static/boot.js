@@ -1,6 +1,7 @@
 // A file of the page that does not arrive must not leave a wall screen at "Loading…" for ever.
 (() => {
-  const AGAIN_MS = 5_000, LATEST_MS = 30_000;
+  const AGAIN_MS = 5_000,
+    LATEST_MS = 30_000;
   let planned = false;
   const again = () => {
     if (planned || document.body?.dataset.started) return;
@@ -12,6 +13,10 @@
     }
     setTimeout(() => location.reload(), AGAIN_MS);
   };
-  addEventListener("error", (event) => event.target.matches?.("script, link[rel='stylesheet']") && again(), true);
+  addEventListener(
+    "error",
+    (event) => event.target.matches?.("script, link[rel='stylesheet']") && again(),
+    true,
+  );
   setTimeout(again, LATEST_MS);
 })();

@@ -1,13 +1,13 @@
 // Coverage: what is unwatched? Every location by the time since anyone was there.
 import { $, address, el, go, keyed, parameter, setAttribute, setText } from "./dom.js";
+import { ambassadors, nearestText } from "./nearest.js";
 import { Plan } from "./plan.js";
 import { tell } from "./shell.js";
 import { Source } from "./source.js";
-import { Level, compare, duration, heardAt, isUnknown, levelOrder, levelText, NOW_SECONDS, RECENT_SECONDS, spotText, updateTime } from "./words.js";
+import { Level, compare, duration, isUnknown, levelOrder, levelText, updateTime } from "./words.js";
 
 const REFRESH_SECONDS = 10;
 const AHEAD_SECONDS = 120; // a visit in the future: the phone's clock is wrong, and so is the time
-const STEP_PENALTY_METRES = 1000; // to another level: everybody on this one is nearer
 
 const coverage = new Source("/monitoring/api/coverage", REFRESH_SECONDS, draw);
 const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
@@ -21,42 +21,15 @@ const limit = () => {
 
 function locations() {
   const now = coverage.now();
-  return (coverage.data?.data ?? []).filter((one) => !isUnknown(one.level)).map((one) => {
-    const age = one.last_visited === null ? Infinity : now - one.last_visited;
-    const share = age / 60 / limit();
-    const state = share >= 1 ? "gap" : share >= 0.5 || age < -AHEAD_SECONDS ? "soon" : "ok";
-    const level = String(one.level);
-    return { ...one, key: `${level}\n${one.location}`, level, age, state };
-  });
-}
-
-// Everybody heard in the last 5 minutes, with the place on the plan.
-function ambassadors() {
-  const byMac = new Map((coverage.data?.data ?? []).flatMap((spot) => spot.macs.map((mac) => [mac, spot])));
-  const now = staff.now();
-  return (staff.data?.data ?? []).flatMap((one) => {
-    const age = now - heardAt(one, staff.data.as_of);
-    if (age > RECENT_SECONDS || isUnknown(one.level)) return [];
-    const { x, y } = byMac.get(one.mac) ?? {};
-    return [{ id: String(one.staff_id), level: String(one.level), location: one.location, x, y, now: age <= NOW_SECONDS }];
-  });
-}
-
-// The nearest on the same level by the plan, else the nearest level; null when nobody is about.
-export function nearest(spot, walking) {
-  const far = (one) => {
-    const levels = one.level === spot.level ? 0 : 1 + Math.abs(Number(one.level) - Number(spot.level) || 1);
-    const metres = Math.hypot(one.x - spot.x, one.y - spot.y);
-    return { levels, metres, cost: levels * STEP_PENALTY_METRES + (Number.isFinite(metres) ? metres : STEP_PENALTY_METRES / 2) };
-  };
-  return walking.map((one) => ({ ...one, ...far(one) })).sort((one, other) => one.cost - other.cost || compare(one.id, other.id))[0] ?? null;
-}
-
-function nearestText(spot, walking) {
-  const one = nearest(spot, walking);
-  if (!one) return "nobody was heard in the last 5 minutes";
-  const where = one.levels === 0 ? (Number.isFinite(one.metres) ? `${Math.round(one.metres)} m away` : "on this level") : `on ${levelText(one.level)}`;
-  return `Staff ${one.id}, ${where}, ${one.location}`;
+  return (coverage.data?.data ?? [])
+    .filter((one) => !isUnknown(one.level))
+    .map((one) => {
+      const age = one.last_visited === null ? Infinity : now - one.last_visited;
+      const share = age / 60 / limit();
+      const state = share >= 1 ? "gap" : share >= 0.5 || age < -AHEAD_SECONDS ? "soon" : "ok";
+      const level = String(one.level);
+      return { ...one, key: `${level}\n${one.location}`, level, age, state };
+    });
 }
 
 function since(age) {
@@ -75,65 +48,137 @@ function draw() {
   const level = levels.includes(parameter("level")) ? parameter("level") : "";
   drawTabs(levels, level, all);
   const gaps = all.filter((one) => one.state === "gap");
-  if (ready) setText($("summary"), all.length === 0 ? "No location is in the directory yet" : `${gaps.length} of ${all.length} locations unvisited for ${limit()} minutes or more`);
+  if (ready)
+    setText(
+      $("summary"),
+      all.length === 0
+        ? "No location is in the directory yet"
+        : `${gaps.length} of ${all.length} locations unvisited for ${limit()} minutes or more`,
+    );
   drawGaps(level ? gaps.filter((one) => one.level === level) : gaps);
   if (!ready) return;
   $("plan").hidden = !level;
   $("levels-board").hidden = Boolean(level);
-  if (level) drawLevel(level, all.filter((one) => one.level === level));
+  if (level)
+    drawLevel(
+      level,
+      all.filter((one) => one.level === level),
+    );
   else drawBoard(levels, all);
 }
 
 function drawTabs(levels, level, all) {
-  const count = (name) => all.filter((one) => one.state === "gap" && (!name || one.level === name)).length;
-  keyed($("levels"), ["", ...levels], (name) => name,
-    (name) => el("a", { class: "tab", onclick: (event) => { event.preventDefault(); go({ level: name }); draw(); } }, el("span"), el("span", { class: "count" })),
+  const count = (name) =>
+    all.filter((one) => one.state === "gap" && (!name || one.level === name)).length;
+  keyed(
+    $("levels"),
+    ["", ...levels],
+    (name) => name,
+    (name) =>
+      el(
+        "a",
+        {
+          class: "tab",
+          onclick: (event) => {
+            event.preventDefault();
+            go({ level: name });
+            draw();
+          },
+        },
+        el("span"),
+        el("span", { class: "count" }),
+      ),
     (link, name) => {
       setAttribute(link, "href", address({ level: name }));
       setAttribute(link, "aria-current", name === level ? "true" : null);
       setText(link.children[0], name ? Level(name) : "All levels");
       setText(link.children[1], String(count(name)));
       setAttribute(link, "title", `${count(name)} gaps`);
-    });
+    },
+  );
 }
 
 function drawLevel(level, here) {
-  const spots = here.map((one) => ({ key: one.key, level, location: one.location, x: one.x, y: one.y, state: one.state, note: since(one.age), title: `${one.location}: ${one.age === Infinity ? "never visited" : `last visited ${duration(one.age)} ago`}` }));
-  plan.show(spots, [], { label: `Plan of ${levelText(level)}: ${here.filter((one) => one.state === "gap").length} gaps` });
+  const spots = here.map((one) => ({
+    key: one.key,
+    level,
+    location: one.location,
+    x: one.x,
+    y: one.y,
+    state: one.state,
+    note: since(one.age),
+    title: `${one.location}: ${one.age === Infinity ? "never visited" : `last visited ${duration(one.age)} ago`}`,
+  }));
+  plan.show(spots, [], {
+    label: `Plan of ${levelText(level)}: ${here.filter((one) => one.state === "gap").length} gaps`,
+  });
 }
 
 // A row of tiles for each level, the highest on top.
 function drawBoard(levels, all) {
   const byLevel = [...levels].reverse();
-  keyed($("levels-board"), byLevel, (name) => name,
-    (name) => el("section", { class: "tiles", "aria-label": Level(name) }, el("h2", {}, Level(name)), el("ul")),
+  keyed(
+    $("levels-board"),
+    byLevel,
+    (name) => name,
+    (name) =>
+      el(
+        "section",
+        { class: "tiles", "aria-label": Level(name) },
+        el("h2", {}, Level(name)),
+        el("ul"),
+      ),
     (row, name) => {
-      const here = all.filter((one) => one.level === name).sort((one, other) => (one.x ?? Infinity) - (other.x ?? Infinity) || compare(one.location, other.location));
-      keyed(row.lastChild, here, (one) => one.key, () => el("li", {}, el("span", { class: "place" }), el("time")), (tile, one) => {
-        setAttribute(tile, "class", `tile ${one.state}`);
-        setText(tile.firstChild, one.location);
-        lastVisit(tile.lastChild, one);
-      });
-    });
+      const here = all
+        .filter((one) => one.level === name)
+        .sort(
+          (one, other) =>
+            (one.x ?? Infinity) - (other.x ?? Infinity) || compare(one.location, other.location),
+        );
+      keyed(
+        row.lastChild,
+        here,
+        (one) => one.key,
+        () => el("li", {}, el("span", { class: "place" }), el("time")),
+        (tile, one) => {
+          setAttribute(tile, "class", `tile ${one.state}`);
+          setText(tile.firstChild, one.location);
+          lastVisit(tile.lastChild, one);
+        },
+      );
+    },
+  );
 }
 
 function lastVisit(node, one) {
-  if (one.age === Infinity) setText(node, "never"); // has a time as soon as somebody comes
+  if (one.age === Infinity)
+    setText(node, "never"); // has a time as soon as somebody comes
   else updateTime(node, one.last_visited, since(one.age));
 }
 
 function drawGaps(gaps) {
-  const walking = ambassadors();
-  gaps.sort((one, other) => other.age - one.age || levelOrder(one.level, other.level) || compare(one.location, other.location));
-  if (coverage.data) keyed($("gaps"), gaps, (one) => one.key,
-    () => el("li", {}, el("strong"), el("time"), el("span", { class: "quiet" })),
-    (row, one) => {
-      setText(row.children[0], `${one.location}, ${levelText(one.level)}`);
-      lastVisit(row.children[1], one);
-      setText(row.children[2], `Nearest: ${nearestText(one, walking)}`);
-    });
+  const walking = ambassadors(staff, coverage.data?.data ?? []);
+  gaps.sort(
+    (one, other) =>
+      other.age - one.age ||
+      levelOrder(one.level, other.level) ||
+      compare(one.location, other.location),
+  );
+  if (coverage.data)
+    keyed(
+      $("gaps"),
+      gaps,
+      (one) => one.key,
+      () => el("li", {}, el("strong"), el("time"), el("span", { class: "quiet" })),
+      (row, one) => {
+        setText(row.children[0], `${one.location}, ${levelText(one.level)}`);
+        lastVisit(row.children[1], one);
+        setText(row.children[2], `Nearest: ${nearestText(one, walking)}`);
+      },
+    );
   $("no-gaps").hidden = !coverage.data || gaps.length > 0;
-  if (!$("no-gaps").hidden) setText($("no-gaps"), `Every location was visited in the last ${limit()} minutes.`);
+  if (!$("no-gaps").hidden)
+    setText($("no-gaps"), `Every location was visited in the last ${limit()} minutes.`);
 }
 
 $("gap").value = limit();

@@ -14,8 +14,10 @@ function make(node, attributes, children) {
   return node;
 }
 
-export const el = (tag, attributes = {}, ...children) => make(document.createElement(tag), attributes, children);
-export const svg = (tag, attributes = {}, ...children) => make(document.createElementNS(SVG, tag), attributes, children);
+export const el = (tag, attributes = {}, ...children) =>
+  make(document.createElement(tag), attributes, children);
+export const svg = (tag, attributes = {}, ...children) =>
+  make(document.createElementNS(SVG, tag), attributes, children);
 
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;

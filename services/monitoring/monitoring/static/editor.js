@@ -13,7 +13,12 @@ function show(dialog, opener) {
 
 function problems(error) {
   const errors = error.body?.errors ?? [];
-  return errors.length ? errors.map((one) => `${one.line ? `line ${one.line}: ` : ""}${one.field ? `${one.field} ` : ""}${one.reason}`) : [error.message];
+  return errors.length
+    ? errors.map(
+        (one) =>
+          `${one.line ? `line ${one.line}: ` : ""}${one.field ? `${one.field} ` : ""}${one.reason}`,
+      )
+    : [error.message];
 }
 
 function complain(list, texts) {
@@ -24,18 +29,35 @@ function complain(list, texts) {
 
 // One beacon. `past`: it is an unknown one, whose past detections may be corrected.
 export function openEditor(beacon, { past = false, all, opener, changed }) {
-  const dialog = $("editor"), fields = dialog.querySelector("form").elements;
+  const dialog = $("editor"),
+    fields = dialog.querySelector("form").elements;
   const isNew = !beacon.mac;
-  setText($("editor-title"), isNew ? "Add a beacon" : past ? `Assign ${macText(beacon.mac)}` : `Edit ${macText(beacon.mac)}`);
+  setText(
+    $("editor-title"),
+    isNew ? "Add a beacon" : past ? `Assign ${macText(beacon.mac)}` : `Edit ${macText(beacon.mac)}`,
+  );
   fields.mac.value = beacon.mac ? macText(beacon.mac) : "";
   fields.mac.readOnly = !isNew;
   for (const name of ["level", "location", "x", "y"]) fields[name].value = beacon[name] ?? "";
   fields.past.checked = past;
   $("past").hidden = isNew;
   $("delete").hidden = isNew || past;
-  const suggest = (id, values) => keyed($(id), [...new Set(values)].sort(compare), (value) => value, (value) => el("option", { value }), () => {});
-  suggest("known-levels", all.map((one) => String(one.level)));
-  suggest("known-locations", all.map((one) => one.location));
+  const suggest = (id, values) =>
+    keyed(
+      $(id),
+      [...new Set(values)].sort(compare),
+      (value) => value,
+      (value) => el("option", { value }),
+      () => {},
+    );
+  suggest(
+    "known-levels",
+    all.map((one) => String(one.level)),
+  );
+  suggest(
+    "known-locations",
+    all.map((one) => one.location),
+  );
   complain($("editor-errors"), []);
 
   const run = async (work, text) => {
@@ -55,13 +77,28 @@ export function openEditor(beacon, { past = false, all, opener, changed }) {
   const mac = () => fields.mac.value.replaceAll(/[:\s-]/g, "").toUpperCase();
   dialog.querySelector("form").onsubmit = (event) => {
     event.preventDefault();
-    const body = JSON.stringify({ level: fields.level.value.trim(), location: fields.location.value.trim(), x: number(fields.x.value), y: number(fields.y.value) });
+    const body = JSON.stringify({
+      level: fields.level.value.trim(),
+      location: fields.location.value.trim(),
+      x: number(fields.x.value),
+      y: number(fields.y.value),
+    });
     const url = `${API}/beacons/${encodeURIComponent(mac())}${fields.past.checked ? "?correct_past=1" : ""}`;
-    run(() => ask(url, { method: "PUT", body, headers: { "Content-Type": "application/json" } }), `Saved ${macText(mac())}${fields.past.checked ? ", past detections are corrected" : ""}.`);
+    run(
+      () => ask(url, { method: "PUT", body, headers: { "Content-Type": "application/json" } }),
+      `Saved ${macText(mac())}${fields.past.checked ? ", past detections are corrected" : ""}.`,
+    );
   };
   $("delete").onclick = () => {
-    if (confirm(`Delete ${macText(beacon.mac)}, ${beacon.location}? Its past detections keep their place.`)) {
-      run(() => ask(`${API}/beacons/${beacon.mac}`, { method: "DELETE" }), `Deleted ${macText(beacon.mac)}.`);
+    if (
+      confirm(
+        `Delete ${macText(beacon.mac)}, ${beacon.location}? Its past detections keep their place.`,
+      )
+    ) {
+      run(
+        () => ask(`${API}/beacons/${beacon.mac}`, { method: "DELETE" }),
+        `Deleted ${macText(beacon.mac)}.`,
+      );
     }
   };
   $("cancel").onclick = () => dialog.close();
@@ -71,13 +108,20 @@ export function openEditor(beacon, { past = false, all, opener, changed }) {
 
 // A CSV file: checked first (`dry_run`), then imported as a whole.
 export function openImport({ opener, changed }) {
-  const dialog = $("importer"), file = $("file"), run = $("run-import");
+  const dialog = $("importer"),
+    file = $("file"),
+    run = $("run-import");
   let text = "";
   file.value = "";
   run.disabled = true;
   setText($("preview"), "");
   complain($("import-errors"), []);
-  const send = (query) => ask(`${API}/beacons/import${query}`, { method: "POST", body: text, headers: { "Content-Type": "text/csv" } });
+  const send = (query) =>
+    ask(`${API}/beacons/import${query}`, {
+      method: "POST",
+      body: text,
+      headers: { "Content-Type": "text/csv" },
+    });
   file.onchange = async () => {
     run.disabled = true;
     if (!file.files.length) return;
@@ -87,7 +131,12 @@ export function openImport({ opener, changed }) {
       const { body } = await send("?dry_run=1");
       const errors = problems({ body, message: "" }).filter(Boolean);
       complain($("import-errors"), errors);
-      setText($("preview"), errors.length ? "Nothing is imported before these lines are right:" : summary(body, "would be"));
+      setText(
+        $("preview"),
+        errors.length
+          ? "Nothing is imported before these lines are right:"
+          : summary(body, "would be"),
+      );
       run.disabled = errors.length > 0;
     } catch (error) {
       complain($("import-errors"), problems(error));
@@ -111,5 +160,8 @@ export function openImport({ opener, changed }) {
 
 function summary(body, verb) {
   const count = (name) => body?.counts?.[name] ?? body?.[name] ?? 0;
-  return `${count("added")} ${verb} added, ${count("changed")} ${verb} changed, ${count("unchanged")} unchanged.`.replaceAll("  ", " ");
+  return `${count("added")} ${verb} added, ${count("changed")} ${verb} changed, ${count("unchanged")} unchanged.`.replaceAll(
+    "  ",
+    " ",
+  );
 }

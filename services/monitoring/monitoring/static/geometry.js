@@ -2,13 +2,16 @@
 
 // The part of a convex polygon that is nearer to `a` than to `b`.
 function nearer(polygon, a, b) {
-  const nx = b.x - a.x, ny = b.y - a.y;
+  const nx = b.x - a.x,
+    ny = b.y - a.y;
   const limit = (b.x * b.x + b.y * b.y - a.x * a.x - a.y * a.y) / 2;
   const side = (p) => p.x * nx + p.y * ny - limit;
   const kept = [];
   for (let i = 0; i < polygon.length; i += 1) {
-    const from = polygon[i], to = polygon[(i + 1) % polygon.length];
-    const sFrom = side(from), sTo = side(to);
+    const from = polygon[i],
+      to = polygon[(i + 1) % polygon.length];
+    const sFrom = side(from),
+      sTo = side(to);
     if (sFrom <= 0) kept.push(from);
     if (sFrom < 0 !== sTo < 0 && sFrom !== sTo) {
       const t = sFrom / (sFrom - sTo);
@@ -22,8 +25,10 @@ function nearer(polygon, a, b) {
 // come first, and the rest are too far to cut: 500 spots take milliseconds.
 export function zones(spots, box) {
   const corners = [
-    { x: box.left, y: box.top }, { x: box.right, y: box.top },
-    { x: box.right, y: box.bottom }, { x: box.left, y: box.bottom },
+    { x: box.left, y: box.top },
+    { x: box.right, y: box.top },
+    { x: box.right, y: box.bottom },
+    { x: box.left, y: box.bottom },
   ];
   const far = (one, other) => (one.x - other.x) ** 2 + (one.y - other.y) ** 2;
   return spots.map((spot) => {
@@ -42,13 +47,24 @@ export function zones(spots, box) {
 }
 
 export function bounds(points) {
-  const xs = points.map((point) => point.x), ys = points.map((point) => point.y);
-  return { left: Math.min(...xs), right: Math.max(...xs), top: Math.min(...ys), bottom: Math.max(...ys) };
+  const xs = points.map((point) => point.x),
+    ys = points.map((point) => point.y);
+  return {
+    left: Math.min(...xs),
+    right: Math.max(...xs),
+    top: Math.min(...ys),
+    bottom: Math.max(...ys),
+  };
 }
 
 // The floor that the spots lie on: their bounds and some room around.
 export function floor(spots) {
   const box = bounds(spots);
   const margin = Math.max(4, (box.right - box.left) * 0.06, (box.bottom - box.top) * 0.06);
-  return { left: box.left - margin, right: box.right + margin, top: box.top - margin, bottom: box.bottom + margin };
+  return {
+    left: box.left - margin,
+    right: box.right + margin,
+    top: box.top - margin,
+    bottom: box.bottom + margin,
+  };
 }

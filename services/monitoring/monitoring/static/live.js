@@ -1,11 +1,13 @@
 // Live: where is everyone? The plan of a level, or the building from the side, and the list beside it.
 import { $, address, el, go, keyed, parameter, setAttribute, setText } from "./dom.js";
+import { drawn, everyone, spots } from "./everyone.js";
+import { SORTS, drawList } from "./list.js";
 import { Person } from "./person.js";
 import { Plan } from "./plan.js";
 import { Section } from "./section.js";
 import { tell } from "./shell.js";
 import { Source } from "./source.js";
-import { Level, compare, duration, freshness, GONE_SECONDS, heardAt as heardTime, heardText, isUnknown, levelOrder, levelText, people, placeText, spotText, updateTime } from "./words.js";
+import { Level, duration, levelOrder, levelText, people, spotText } from "./words.js";
 
 const REFRESH_SECONDS = 5;
 const DIRECTORY_SECONDS = 60;
@@ -13,6 +15,7 @@ const DIRECTORY_SECONDS = 60;
 let tabShown = "";
 const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
 const beacons = new Source("/monitoring/api/beacons", DIRECTORY_SECONDS, draw);
+
 // A marker is a person; one that counts many leads to their level, and there to their spot.
 function pick(item) {
   if (!item.more) return open({ person: item.person.id });
@@ -31,55 +34,22 @@ function open(changes) {
   draw();
 }
 
-// What the directory says of a spot that staff are at: by beacon, else by name, else off the plan.
-function spots() {
-  const known = (beacons.data?.data ?? []).map((beacon) => ({ ...beacon, key: beacon.mac, location: spotText(beacon) }));
-  return { known, byMac: new Map(known.map((spot) => [spot.mac, spot])), byName: new Map(known.map((spot) => [`${spot.level}\n${spot.location}`, spot])) };
-}
-
-function everyone(directory) {
-  const now = staff.now();
-  const asOf = staff.failure ? staff.takenAt : now; // blind: whom we saw then, however long ago
-  const list = (staff.data?.data ?? []).map((found) => {
-    const heardAt = heardTime(found, staff.data.as_of);
-    const level = isUnknown(found.level) ? "unknown" : String(found.level);
-    const age = now - heardAt;
-    const byMac = directory.byMac.get(found.mac);
-    const spot = byMac?.level === level ? byMac : directory.byName.get(`${level}\n${found.location}`);
-    const id = String(found.staff_id);
-    const title = `Staff ${id}: ${placeText({ ...found, level })}, ${heardText(heardAt, age, staff.failure)}`;
-    return { ...found, id, level, age, heardAt, title, spot, fresh: freshness(age), gone: asOf - heardAt > GONE_SECONDS, ahead: found.timestamp - heardAt, picked: id === parameter("person") };
-  });
-  list.sort((one, other) => compare(one.id, other.id));
-  list.forEach((one, order) => {
-    one.order = order;
-    one.spotKey = one.spot?.key ?? `${one.level} ${one.mac}`;
-  });
-  return list;
-}
-
-// The spots to draw: the directory's, and those where somebody is that it does not know.
-function drawn(directory, present) {
-  const lost = new Map();
-  for (const one of present) if (!one.spot) lost.set(one.spotKey, { key: one.spotKey, level: one.level, location: spotText(one), x: null, y: null });
-  const busy = new Set(present.map((one) => one.spotKey));
-  const known = directory.known.filter((spot) => Number.isFinite(spot.x) || busy.has(spot.key));
-  return [...known, ...lost.values()];
-}
-
-function draw() {
+function draw(source) {
   tell(staff);
-  const directory = spots();
-  const all = everyone(directory);
+  const directory = spots(beacons.data?.data ?? []);
+  const all = everyone(staff, directory, parameter("person"));
   const present = all.filter((one) => !one.gone);
   const every = drawn(directory, present);
-  const levels = [...new Set([...directory.known.map((spot) => spot.level), ...present.map((one) => one.level)])].sort(levelOrder);
+  const levels = [
+    ...new Set([...directory.known.map((spot) => spot.level), ...present.map((one) => one.level)]),
+  ].sort(levelOrder);
   const level = levels.includes(parameter("level")) ? parameter("level") : "";
-  if (beacons.data && present.some((one) => one.known && !one.spot)) beacons.refresh(); // new in the directory
+  // New in the directory: read that again, once for each time that we hear of it.
+  if (source === staff && present.some((one) => one.known && !one.spot)) beacons.refresh();
   const chosen = all.find((one) => one.picked);
   drawTabs(levels, level, present);
   drawPicture(levels, level, present, every, chosen);
-  drawList(all, level);
+  drawList(staff, all, level, open);
   drawSummary(all, present);
   person.show(chosen, parameter("person"), staff);
 }
@@ -93,9 +63,18 @@ function drawTabs(levels, level, present) {
     setText(link.children[1], String(count(name)));
     setAttribute(link, "title", `${name ? Level(name) : "All levels"}: ${people(count(name))}`);
   };
-  const create = (name) => el("a", { class: "tab", onclick: (event) => follow(event, { level: name }) }, el("span"), el("span", { class: "count" }));
+  const create = (name) =>
+    el(
+      "a",
+      { class: "tab", onclick: (event) => follow(event, { level: name }) },
+      el("span"),
+      el("span", { class: "count" }),
+    );
   keyed($("levels"), ["", ...levels], (name) => name, create, update);
-  if (level !== tabShown) $("levels").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  if (level !== tabShown)
+    $("levels")
+      .querySelector("[aria-current]")
+      ?.scrollIntoView({ block: "nearest", inline: "center" });
   tabShown = level;
 }
 
@@ -114,49 +93,22 @@ function drawPicture(levels, level, present, every, chosen) {
   if (level) {
     const here = present.filter((one) => one.level === level);
     const label = `Plan of ${levelText(level)}: ${people(here.length)}`;
-    plan.show(every.filter((spot) => spot.level === level), here, { label, trail: chosen?.level === level ? person.trail(level, every) : [] });
+    plan.show(
+      every.filter((spot) => spot.level === level),
+      here,
+      { label, trail: chosen?.level === level ? person.trail(level, every) : [] },
+    );
   } else {
-    const stacked = levels.map((name) => ({ level: name, spots: every.filter((spot) => spot.level === name) }));
-    section.show(stacked, present, `Cross-section of ${levels.length} levels: ${people(present.length)}`);
+    const stacked = levels.map((name) => ({
+      level: name,
+      spots: every.filter((spot) => spot.level === name),
+    }));
+    section.show(
+      stacked,
+      present,
+      `Cross-section of ${levels.length} levels: ${people(present.length)}`,
+    );
   }
-}
-
-const SORTS = {
-  name: (one, other) => one.order - other.order,
-  heard: (one, other) => other.heardAt - one.heardAt || one.order - other.order,
-  level: (one, other) => levelOrder(one.level, other.level) || compare(spotText(one), spotText(other)) || one.order - other.order,
-};
-
-function drawList(all, level) {
-  const wanted = parameter("q").trim().toLowerCase();
-  const matches = (one) => !wanted || `staff ${one.id} ${placeText(one)} ${one.mac}`.toLowerCase().includes(wanted);
-  const shown = all.filter((one) => (!level || one.level === level) && matches(one));
-  shown.sort((one, other) => one.gone - other.gone || (SORTS[parameter("sort")] ?? SORTS.name)(one, other));
-  const list = $("people");
-  // What a hand or an eye is on does not move away.
-  const busy = list.matches(":hover") || list.contains(document.activeElement);
-  if (staff.data) list.querySelectorAll(".skeleton").forEach((row) => row.remove());
-  if (staff.data) keyed(list, shown, (one) => one.id, createRow, updateRow, { reorder: !busy || !list.nodes });
-  $("nobody").hidden = !staff.data || shown.length > 0 || all.length === 0;
-  if (!$("nobody").hidden) setText($("nobody"), wanted ? `Nobody matches “${parameter("q").trim()}”${level ? ` on ${levelText(level)}` : ""}.` : `Nobody was heard on ${levelText(level)}.`);
-}
-
-function createRow(one) {
-  return el("li", {}, el("button", { type: "button", class: "row", onclick: (event) => open({ person: event.currentTarget.getAttribute("aria-pressed") === "true" ? "" : one.id }) },
-    el("span", { class: "mark", "aria-hidden": "true" }), el("span", { class: "who" }), el("span", { class: "where" }), el("span", { class: "floor-name" }), el("time", { class: "heard" })));
-}
-
-function updateRow(row, one) {
-  const button = row.firstChild;
-  const [mark, who, where, floorName, heard] = button.children;
-  setAttribute(button, "data-staff", one.id);
-  setAttribute(button, "aria-pressed", one.picked);
-  setAttribute(button, "class", `row ${one.gone ? "gone" : one.fresh}`);
-  setAttribute(mark, "class", `mark ${one.fresh}`);
-  setText(who, `Staff ${one.id}`);
-  setText(where, spotText(one));
-  setText(floorName, Level(one.level));
-  updateTime(heard, one.heardAt, heardText(one.heardAt, one.age, staff.failure));
 }
 
 function drawSummary(all, present) {
@@ -165,12 +117,23 @@ function drawSummary(all, present) {
     return;
   }
   const gone = all.length - present.length;
-  setText($("summary"), `${people(present.length)} heard in the last 15 minutes${gone ? `, ${gone} longer ago` : ""}`);
+  setText(
+    $("summary"),
+    `${people(present.length)} heard in the last 15 minutes${gone ? `, ${gone} longer ago` : ""}`,
+  );
   $("empty").hidden = Boolean(staff.failure) || present.length > 0;
   if (!$("empty").hidden) {
     const last = Math.max(...all.map((one) => one.heardAt));
-    setText($("empty-title"), all.length ? "Nobody was heard in the last 15 minutes" : "No detections yet");
-    setText($("empty-since"), all.length ? `The last detection is ${duration(staff.now() - last)} old. Waymark works; no phone has reported a beacon since.` : "Waymark works; no phone has reported a beacon yet.");
+    setText(
+      $("empty-title"),
+      all.length ? "Nobody was heard in the last 15 minutes" : "No detections yet",
+    );
+    setText(
+      $("empty-since"),
+      all.length
+        ? `The last detection is ${duration(staff.now() - last)} old. Waymark works; no phone has reported a beacon since.`
+        : "Waymark works; no phone has reported a beacon yet.",
+    );
   }
 }
 

@@ -2,7 +2,16 @@
 import { el, keyed, setText } from "./dom.js";
 import { Source } from "./source.js";
 import { visits } from "./visits.js";
-import { ageText, clock, duration, levelText, macText, placeText, spotText, updateTime } from "./words.js";
+import {
+  ageText,
+  clock,
+  duration,
+  levelText,
+  macText,
+  placeText,
+  spotText,
+  updateTime,
+} from "./words.js";
 
 const TRAIL_SECONDS = 1800;
 const TRAIL_REFRESH_SECONDS = 10;
@@ -13,13 +22,24 @@ export class Person {
   constructor(host, close, changed) {
     Object.assign(this, { host, changed });
     this.source = null;
-    this.closeButton = el("button", { type: "button", class: "close", "aria-label": "Close the details", onclick: close }, "×");
+    this.closeButton = el(
+      "button",
+      { type: "button", class: "close", "aria-label": "Close the details", onclick: close },
+      "×",
+    );
     this.title = el("h2");
     this.facts = el("dl", { class: "facts" });
     this.steps = el("ol", { class: "steps", tabindex: "0", "aria-label": "Recent trail" });
     this.note = el("p", { class: "quiet" });
     this.replay = el("a", { class: "button" }, "Replay the last hour");
-    host.append(el("div", { class: "panel-head" }, this.title, this.closeButton), this.facts, el("h3", {}, "Last half hour"), this.note, this.steps, this.replay);
+    host.append(
+      el("div", { class: "panel-head" }, this.title, this.closeButton),
+      this.facts,
+      el("h3", {}, "Last half hour"),
+      this.note,
+      this.steps,
+      this.replay,
+    );
   }
 
   show(person, wanted, staff) {
@@ -37,7 +57,10 @@ export class Person {
   // The keys of the spots that were visited on a level, in order.
   trail(level, spots) {
     const byMac = new Map(spots.map((spot) => [spot.mac ?? spot.key, spot.key]));
-    return this.#visits().filter((visit) => String(visit.level) === level).map((visit) => byMac.get(visit.mac)).filter(Boolean);
+    return this.#visits()
+      .filter((visit) => String(visit.level) === level)
+      .map((visit) => byMac.get(visit.mac))
+      .filter(Boolean);
   }
 
   #visits() {
@@ -45,7 +68,8 @@ export class Person {
   }
 
   #follow(wanted, staff) {
-    const from = Math.floor((staff.now() - TRAIL_SECONDS) / TRAIL_STEP_SECONDS) * TRAIL_STEP_SECONDS;
+    const from =
+      Math.floor((staff.now() - TRAIL_SECONDS) / TRAIL_STEP_SECONDS) * TRAIL_STEP_SECONDS;
     const url = `/monitoring/api/staff/${encodeURIComponent(wanted)}/detections?from=${from}&limit=${TRAIL_DETECTIONS}`;
     if (!wanted) {
       this.source?.stop();
@@ -59,17 +83,35 @@ export class Person {
   }
 
   #facts(person, blind) {
-    const heard = updateTime(this.heard ??= el("time"), person.heardAt, blind ? clock(person.heardAt) : `${clock(person.heardAt)} (${ageText(person.age)})`);
+    const heard = updateTime(
+      (this.heard ??= el("time")),
+      person.heardAt,
+      blind ? clock(person.heardAt) : `${clock(person.heardAt)} (${ageText(person.age)})`,
+    );
     const facts = [
       ["Where", `${spotText(person)}, ${levelText(person.level)}`],
       ["Last heard", heard],
-      ["Beacon", macText(person.mac) + (Number.isFinite(person.rssi) ? `, ${person.rssi} dBm` : "")],
+      [
+        "Beacon",
+        macText(person.mac) + (Number.isFinite(person.rssi) ? `, ${person.rssi} dBm` : ""),
+      ],
     ];
-    if (person.ahead > 60) facts.push(["Phone's clock", `${duration(person.ahead)} ahead: the time it was received counts`]);
-    keyed(this.facts, facts, ([name]) => name, ([name]) => el("div", {}, el("dt", {}, name), el("dd")), (row, [, value]) => {
-      if (value instanceof Node) row.lastChild.contains(value) || row.lastChild.replaceChildren(value);
-      else setText(row.lastChild, value);
-    });
+    if (person.ahead > 60)
+      facts.push([
+        "Phone's clock",
+        `${duration(person.ahead)} ahead: the time it was received counts`,
+      ]);
+    keyed(
+      this.facts,
+      facts,
+      ([name]) => name,
+      ([name]) => el("div", {}, el("dt", {}, name), el("dd")),
+      (row, [, value]) => {
+        if (value instanceof Node)
+          row.lastChild.contains(value) || row.lastChild.replaceChildren(value);
+        else setText(row.lastChild, value);
+      },
+    );
   }
 
   #steps(person) {
@@ -78,11 +120,23 @@ export class Person {
     const text = trailText(source, list.length);
     setText(this.note, text);
     this.note.hidden = !text;
-    keyed(this.steps, list.slice(0, 12), (visit) => String(visit.from), () => el("li", {}, el("time"), el("span"), el("span", { class: "quiet" })), (row, visit) => {
-      updateTime(row.children[0], visit.from, clock(visit.from, { seconds: false }));
-      setText(row.children[1], person && visit.level === person.level ? spotText(visit) : placeText(visit));
-      setText(row.children[2], visit.to > visit.from ? duration(visit.to - visit.from) : "a moment");
-    });
+    keyed(
+      this.steps,
+      list.slice(0, 12),
+      (visit) => String(visit.from),
+      () => el("li", {}, el("time"), el("span"), el("span", { class: "quiet" })),
+      (row, visit) => {
+        updateTime(row.children[0], visit.from, clock(visit.from, { seconds: false }));
+        setText(
+          row.children[1],
+          person && visit.level === person.level ? spotText(visit) : placeText(visit),
+        );
+        setText(
+          row.children[2],
+          visit.to > visit.from ? duration(visit.to - visit.from) : "a moment",
+        );
+      },
+    );
   }
 }
 

@@ -3,7 +3,16 @@ import { $, el, go, keyed, parameter, setAttribute, setText, svg } from "./dom.j
 import { Plan } from "./plan.js";
 import { API, DOWNLOADS, tell } from "./shell.js";
 import { Source, ask } from "./source.js";
-import { clock, compare, duration, isUnknown, levelText, placeText, spotText, updateTime } from "./words.js";
+import {
+  clock,
+  compare,
+  duration,
+  isUnknown,
+  levelText,
+  placeText,
+  spotText,
+  updateTime,
+} from "./words.js";
 import { dwell, visitAt, visits } from "./visits.js";
 
 const PAGE = 1000; // detections in one answer of the API
@@ -21,14 +30,22 @@ let asked = 0;
 
 const toInput = (timestamp) => {
   const moment = new Date(timestamp * 1000);
-  return new Date(timestamp * 1000 - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+  return new Date(timestamp * 1000 - moment.getTimezoneOffset() * 60_000)
+    .toISOString()
+    .slice(0, 19);
 };
 const fromInput = (node) => Math.floor(new Date(node.value).getTime() / 1000);
 
 function drawNames() {
   tell(staff);
   const ids = (staff.data?.data ?? []).map((one) => String(one.staff_id)).sort(compare);
-  keyed($("names"), ids, (id) => id, (id) => el("option", { value: id }, `Staff ${id}`), () => {});
+  keyed(
+    $("names"),
+    ids,
+    (id) => id,
+    (id) => el("option", { value: id }, `Staff ${id}`),
+    () => {},
+  );
 }
 
 function setRange(from, to) {
@@ -39,7 +56,8 @@ function setRange(from, to) {
 // What the address says; without a range, the last hour.
 function fromAddress() {
   const now = Math.floor(Date.now() / 1000);
-  const to = Number(parameter("to")) || now, from = Number(parameter("from")) || to - 3600;
+  const to = Number(parameter("to")) || now,
+    from = Number(parameter("from")) || to - 3600;
   $("person").value = parameter("person");
   setRange(from, to);
   load();
@@ -48,7 +66,11 @@ function fromAddress() {
 async function load() {
   const id = $("person").value.trim();
   range = { from: fromInput($("from")), to: fromInput($("to")) };
-  const wrong = !id ? "Choose a person." : !(range.from < range.to) ? "The end must be after the beginning." : "";
+  const wrong = !id
+    ? "Choose a person."
+    : !(range.from < range.to)
+      ? "The end must be after the beginning."
+      : "";
   pause();
   list = [];
   const mine = (asked += 1);
@@ -69,15 +91,23 @@ async function load() {
       truncated = Boolean(next);
     }
   } catch (error) {
-    if (mine === asked) drawState(`${error.message} The history could not be read.`, { retry: true });
+    if (mine === asked)
+      drawState(`${error.message} The history could not be read.`, { retry: true });
     return;
   }
   list = visits(found);
-  drawState(found.length ? "" : `Staff ${id} was not heard between ${clock(range.from)} and ${clock(range.to)}.`);
-  if (truncated) drawNote(`Only the newest ${found.length.toLocaleString()} detections are shown: choose a shorter range for the rest.`);
+  drawState(
+    found.length
+      ? ""
+      : `Staff ${id} was not heard between ${clock(range.from)} and ${clock(range.to)}.`,
+  );
+  if (truncated)
+    drawNote(
+      `Only the newest ${found.length.toLocaleString()} detections are shown: choose a shorter range for the rest.`,
+    );
   if (truncated && list.length) range.from = list[0].from;
   const wanted = Number(parameter("at"));
-  at = wanted >= range.from && wanted <= range.to ? wanted : list.at(-1)?.from ?? range.to;
+  at = wanted >= range.from && wanted <= range.to ? wanted : (list.at(-1)?.from ?? range.to);
   drawRibbon();
   drawDwell();
   draw();
@@ -98,10 +128,19 @@ function drawNote(text) {
 }
 
 function drawDownloads(id) {
-  for (const [name, ending] of [["csv", "csv"], ["geojson", "geojson"]]) {
+  for (const [name, ending] of [
+    ["csv", "csv"],
+    ["geojson", "geojson"],
+  ]) {
     const link = $(`download-${name}`);
     setAttribute(link, "aria-disabled", id ? null : "true");
-    setAttribute(link, "href", id ? `${DOWNLOADS}/staff/${encodeURIComponent(id)}/detections?from=${range.from}&to=${range.to}&format=${name}` : null);
+    setAttribute(
+      link,
+      "href",
+      id
+        ? `${DOWNLOADS}/staff/${encodeURIComponent(id)}/detections?from=${range.from}&to=${range.to}&format=${name}`
+        : null,
+    );
     setAttribute(link, "download", id ? `staff-${id}-${range.from}-${range.to}.${ending}` : null);
   }
 }
@@ -113,15 +152,34 @@ function draw() {
   const spots = levelSpots(visit);
   const key = keyOf(visit, spots);
   const id = parameter("person");
-  const here = { id, spotKey: key, fresh: there ? "now" : "stale", order: 0, title: placeText(visit), picked: false };
-  const path = list.slice(Math.max(0, index - 40), index + 1).filter((one) => one.level === visit.level).map((one) => keyOf(one, spots));
+  const here = {
+    id,
+    spotKey: key,
+    fresh: there ? "now" : "stale",
+    order: 0,
+    title: placeText(visit),
+    picked: false,
+  };
+  const path = list
+    .slice(Math.max(0, index - 40), index + 1)
+    .filter((one) => one.level === visit.level)
+    .map((one) => keyOf(one, spots));
   plan.show(spots, [here], { trail: path, label: `Plan of ${levelText(visit.level)}` });
   const before = at < list[0].from;
-  setText($("place"), before ? `Not heard yet` : there ? placeText(visit) : `Not heard; last ${placeText(visit)}`);
-  setText($("stay"), before ? "" : `${there ? "there" : "was there"} ${clock(visit.from)} – ${clock(visit.to)}, ${duration(visit.to - visit.from)}`);
+  setText(
+    $("place"),
+    before ? `Not heard yet` : there ? placeText(visit) : `Not heard; last ${placeText(visit)}`,
+  );
+  setText(
+    $("stay"),
+    before
+      ? ""
+      : `${there ? "there" : "was there"} ${clock(visit.from)} – ${clock(visit.to)}, ${duration(visit.to - visit.from)}`,
+  );
   updateTime($("moment"), at, clock(at));
   const scrubber = $("scrubber");
-  if (scrubber.min !== String(range.from)) Object.assign(scrubber, { min: range.from, max: range.to });
+  if (scrubber.min !== String(range.from))
+    Object.assign(scrubber, { min: range.from, max: range.to });
   scrubber.max = range.to;
   scrubber.value = at;
   setAttribute(scrubber, "aria-valuetext", `${clock(at)}: ${$("place").textContent}`);
@@ -129,24 +187,46 @@ function draw() {
 }
 
 const levelSpots = (visit) => {
-  const known = (beacons.data?.data ?? []).filter((beacon) => beacon.level === visit.level && Number.isFinite(beacon.x)).map((beacon) => ({ ...beacon, key: beacon.mac }));
-  const lost = list.filter((one) => one.level === visit.level && !known.some((spot) => spot.key === one.mac || spot.location === one.location));
-  const names = new Map(lost.map((one) => [spotText(one), { key: spotText(one), level: visit.level, location: spotText(one), x: null, y: null }]));
+  const known = (beacons.data?.data ?? [])
+    .filter((beacon) => beacon.level === visit.level && Number.isFinite(beacon.x))
+    .map((beacon) => ({ ...beacon, key: beacon.mac }));
+  const lost = list.filter(
+    (one) =>
+      one.level === visit.level &&
+      !known.some((spot) => spot.key === one.mac || spot.location === one.location),
+  );
+  const names = new Map(
+    lost.map((one) => [
+      spotText(one),
+      { key: spotText(one), level: visit.level, location: spotText(one), x: null, y: null },
+    ]),
+  );
   return [...known, ...names.values()];
 };
 
 function keyOf(visit, spots) {
-  const spot = spots.find((one) => one.key === visit.mac) ?? spots.find((one) => one.location === visit.location);
+  const spot =
+    spots.find((one) => one.key === visit.mac) ??
+    spots.find((one) => one.location === visit.location);
   return spot?.key ?? spotText(visit);
 }
 
 // One block a visit, in turns light and dark; nothing where nobody knows.
 function drawRibbon() {
   const span = range.to - range.from;
-  const blocks = list.map((visit, index) => svg("rect", {
-    x: ((visit.from - range.from) / span) * 1000, width: Math.max(0.6, ((visit.to - visit.from) / span) * 1000), y: 0, height: 10,
-    class: `block ${isUnknown(visit.level) ? "unknown" : index % 2 ? "odd" : "even"}` },
-    svg("title", {}, `${clock(visit.from)} – ${clock(visit.to)}: ${placeText(visit)}`)));
+  const blocks = list.map((visit, index) =>
+    svg(
+      "rect",
+      {
+        x: ((visit.from - range.from) / span) * 1000,
+        width: Math.max(0.6, ((visit.to - visit.from) / span) * 1000),
+        y: 0,
+        height: 10,
+        class: `block ${isUnknown(visit.level) ? "unknown" : index % 2 ? "odd" : "even"}`,
+      },
+      svg("title", {}, `${clock(visit.from)} – ${clock(visit.to)}: ${placeText(visit)}`),
+    ),
+  );
   $("ribbon").replaceChildren(...blocks);
   setText($("range-from"), clock(range.from));
   setText($("range-to"), clock(range.to));
@@ -155,12 +235,24 @@ function drawRibbon() {
 function drawDwell() {
   const spots = dwell(list);
   const most = spots[0]?.seconds || 1;
-  setText($("dwell-summary"), `${spots.length} ${spots.length === 1 ? "location" : "locations"}, heard for ${duration(spots.reduce((sum, spot) => sum + spot.seconds, 0))} of ${duration(range.to - range.from)}`);
-  keyed($("dwell"), spots, (spot) => spot.key, () => el("li", {}, el("span"), el("span", { class: "amount" }), el("span", { class: "bar" })), (row, spot) => {
-    setText(row.children[0], placeText(spot));
-    setText(row.children[1], `${duration(spot.seconds)}${spot.visits > 1 ? `, ${spot.visits} visits` : ""}`);
-    row.children[2].style.width = `${Math.max(0.5, (spot.seconds / most) * 100)}%`;
-  });
+  setText(
+    $("dwell-summary"),
+    `${spots.length} ${spots.length === 1 ? "location" : "locations"}, heard for ${duration(spots.reduce((sum, spot) => sum + spot.seconds, 0))} of ${duration(range.to - range.from)}`,
+  );
+  keyed(
+    $("dwell"),
+    spots,
+    (spot) => spot.key,
+    () => el("li", {}, el("span"), el("span", { class: "amount" }), el("span", { class: "bar" })),
+    (row, spot) => {
+      setText(row.children[0], placeText(spot));
+      setText(
+        row.children[1],
+        `${duration(spot.seconds)}${spot.visits > 1 ? `, ${spot.visits} visits` : ""}`,
+      );
+      row.children[2].style.width = `${Math.max(0.5, (spot.seconds / most) * 100)}%`;
+    },
+  );
 }
 
 function pause() {
@@ -186,11 +278,20 @@ function step(time) {
 }
 
 for (const [name, seconds] of Object.entries(RANGES)) {
-  $("ranges").append(el("button", { type: "button", onclick: () => {
-    const now = Math.floor(staff.now());
-    setRange(now - seconds, now);
-    load();
-  } }, `Last ${name}`));
+  $("ranges").append(
+    el(
+      "button",
+      {
+        type: "button",
+        onclick: () => {
+          const now = Math.floor(staff.now());
+          setRange(now - seconds, now);
+          load();
+        },
+      },
+      `Last ${name}`,
+    ),
+  );
 }
 $("form").addEventListener("submit", (event) => {
   event.preventDefault();

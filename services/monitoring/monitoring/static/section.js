@@ -52,41 +52,96 @@ export class Section {
     this.strips = new Map();
     const shapes = [];
     const known = levels.filter(({ level }) => !isUnknown(level)).reverse();
-    [...known, ...levels.filter(({ level }) => isUnknown(level))].forEach(({ level, spots: here }, index) => {
-      const top = index * strip, ground = top + strip - unit * 1.3;
-      const count = svg("text", { class: "count", x: unit * 0.3, y: ground + unit * 0.05, "font-size": small });
-      const name = isUnknown(level) ? "Unknown" : Level(level);
-      const title = width > 560 ? name : name.replace("Level ", "L").replace("Unknown", "?");
-      const group = svg("g", { class: "strip", "data-level": level },
-        svg("rect", { class: "air", x: gutter, y: top + 3, width: width - gutter, height: strip - 6, rx: unit * 0.4 }),
-        svg("text", { class: "level", x: unit * 0.3, y: ground - unit * 1.1, "font-size": unit * 0.95 }, title), count,
-        svg("line", { class: "slab", x1: gutter + unit * 0.5, x2: width - unit * 0.5, y1: ground, y2: ground }));
-      group.addEventListener("click", () => this.choose(level));
-      let free = -Infinity;
-      const placed = here.filter((spot) => Number.isFinite(spot.x)).sort((one, other) => one.x - other.x);
-      for (const spot of placed) {
-        const x = inner.left + ((spot.x - box.left) / span) * (inner.right - inner.left);
-        this.at.set(spot.key, { x, ground, top });
-        group.append(svg("line", { class: "tick", x1: x, x2: x, y1: ground - unit * 0.25, y2: ground + unit * 0.25 }));
-        const name = shorten(spot.location, 14), half = textWidth(name, small) / 2 + 4;
-        if (x - half > free && x + half <= width) {
-          free = x + half;
-          group.append(svg("text", { class: "name", x, y: ground + unit, "font-size": small, "text-anchor": "middle" }, name));
+    [...known, ...levels.filter(({ level }) => isUnknown(level))].forEach(
+      ({ level, spots: here }, index) => {
+        const top = index * strip,
+          ground = top + strip - unit * 1.3;
+        const count = svg("text", {
+          class: "count",
+          x: unit * 0.3,
+          y: ground + unit * 0.05,
+          "font-size": small,
+        });
+        const name = isUnknown(level) ? "Unknown" : Level(level);
+        const title = width > 560 ? name : name.replace("Level ", "L").replace("Unknown", "?");
+        const group = svg(
+          "g",
+          { class: "strip", "data-level": level },
+          svg("rect", {
+            class: "air",
+            x: gutter,
+            y: top + 3,
+            width: width - gutter,
+            height: strip - 6,
+            rx: unit * 0.4,
+          }),
+          svg(
+            "text",
+            { class: "level", x: unit * 0.3, y: ground - unit * 1.1, "font-size": unit * 0.95 },
+            title,
+          ),
+          count,
+          svg("line", {
+            class: "slab",
+            x1: gutter + unit * 0.5,
+            x2: width - unit * 0.5,
+            y1: ground,
+            y2: ground,
+          }),
+        );
+        group.addEventListener("click", () => this.choose(level));
+        let free = -Infinity;
+        const placed = here
+          .filter((spot) => Number.isFinite(spot.x))
+          .sort((one, other) => one.x - other.x);
+        for (const spot of placed) {
+          const x = inner.left + ((spot.x - box.left) / span) * (inner.right - inner.left);
+          this.at.set(spot.key, { x, ground, top });
+          group.append(
+            svg("line", {
+              class: "tick",
+              x1: x,
+              x2: x,
+              y1: ground - unit * 0.25,
+              y2: ground + unit * 0.25,
+            }),
+          );
+          const name = shorten(spot.location, 14),
+            half = textWidth(name, small) / 2 + 4;
+          if (x - half > free && x + half <= width) {
+            free = x + half;
+            group.append(
+              svg(
+                "text",
+                { class: "name", x, y: ground + unit, "font-size": small, "text-anchor": "middle" },
+                name,
+              ),
+            );
+          }
         }
-      }
-      const lost = here.filter((spot) => !Number.isFinite(spot.x));
-      lost.forEach((spot, n) => {
-        const x = placed.length ? inner.right : inner.left + (n + 0.5) * ((inner.right - inner.left) / lost.length);
-        this.at.set(spot.key, { x, ground, top });
-        if (placed.length) return;
-        const name = shorten(spot.location, 22), half = textWidth(name, small) / 2 + 4;
-        if (x - half < free) return;
-        free = x + half;
-        group.append(svg("text", { class: "name", x, y: ground + unit, "font-size": small, "text-anchor": "middle" }, name));
-      });
-      this.strips.set(level, { count, top, ground });
-      shapes.push(group);
-    });
+        const lost = here.filter((spot) => !Number.isFinite(spot.x));
+        lost.forEach((spot, n) => {
+          const x = placed.length
+            ? inner.right
+            : inner.left + (n + 0.5) * ((inner.right - inner.left) / lost.length);
+          this.at.set(spot.key, { x, ground, top });
+          if (placed.length) return;
+          const name = shorten(spot.location, 22),
+            half = textWidth(name, small) / 2 + 4;
+          if (x - half < free) return;
+          free = x + half;
+          group.append(
+            svg(
+              "text",
+              { class: "name", x, y: ground + unit, "font-size": small, "text-anchor": "middle" },
+              name,
+            ),
+          );
+        });
+        this.strips.set(level, { count, top, ground });
+        shapes.push(group);
+      },
+    );
     const whole = strip * levels.length;
     setAttribute(this.root, "width", width);
     setAttribute(this.root, "height", whole);
@@ -98,12 +153,19 @@ export class Section {
   #stack(level, crowd) {
     const { height, unit } = this.size;
     const { top, ground } = this.strips.get(level);
-    const rows = Array.from({ length: Math.max(1, Math.floor((ground - top - unit * 0.3) / (height + 2))) }, () => -Infinity);
-    const standing = crowd.map((person) => ({ person, x: this.at.get(person.spotKey)?.x ?? this.right }));
+    const rows = Array.from(
+      { length: Math.max(1, Math.floor((ground - top - unit * 0.3) / (height + 2))) },
+      () => -Infinity,
+    );
+    const standing = crowd.map((person) => ({
+      person,
+      x: this.at.get(person.spotKey)?.x ?? this.right,
+    }));
     standing.sort((one, other) => one.x - other.x || one.person.order - other.person.order);
     const items = [];
     let left = [];
-    const clamp = (x, width) => Math.min(Math.max(x, this.left + width / 2 + 2), this.right - width / 2);
+    const clamp = (x, width) =>
+      Math.min(Math.max(x, this.left + width / 2 + 2), this.right - width / 2);
     for (const { person, x } of standing) {
       const item = markerOf(person, this.size, {});
       item.px = clamp(x, item.width);

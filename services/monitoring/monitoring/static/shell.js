@@ -18,8 +18,13 @@ export function tell(...sources) {
   const main = failing ?? sources[0];
   const pulse = $("pulse");
   setAttribute(pulse, "data-state", failing ? failing.failure : main.data ? "closed" : "loading");
-  setAttribute(document.body, "data-loaded", sources.every((source) => source.data));
-  if (main.takenAt) setText($("updated"), `${failing ? "As of" : "Updated"} ${clock(main.takenAt)}`);
+  setAttribute(
+    document.body,
+    "data-loaded",
+    sources.every((source) => source.data),
+  );
+  if (main.takenAt)
+    setText($("updated"), `${failing ? "As of" : "Updated"} ${clock(main.takenAt)}`);
   else if (failing) setText($("updated"), "Nothing read yet");
 }
 

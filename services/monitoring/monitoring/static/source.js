@@ -2,7 +2,11 @@
 
 const TIMEOUT_MS = 8_000;
 // What may change without waiting for the next turn.
-const WAKING = [[document, "visibilitychange"], [window, "online"], [window, "offline"]];
+const WAKING = [
+  [document, "visibilitychange"],
+  [window, "online"],
+  [window, "offline"],
+];
 
 export class Source {
   // `failure` is "" (what `data` says is current), "open", "unknown" or "network"; then `data` are
@@ -48,16 +52,23 @@ export class Source {
   async #ask() {
     try {
       const headers = this.etag ? { "If-None-Match": this.etag } : {};
-      const answer = await fetch(this.url, { headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
+      const answer = await fetch(this.url, {
+        headers,
+        cache: "no-store",
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
       this.#setClock(answer);
       const circuit = answer.headers.get("X-Circuit-State") || "closed";
-      if (answer.status >= 500 || answer.status === 429) return this.#fail(circuit === "open" ? "open" : "unknown");
+      if (answer.status >= 500 || answer.status === 429)
+        return this.#fail(circuit === "open" ? "open" : "unknown");
       if (answer.status >= 400) return this.#refuse(await answer.json());
       if (answer.status !== 304) {
         this.data = (await answer.json()) ?? this.data; // null: nothing was ever read
-        this.etag = this.data ? answer.headers.get("ETag") ?? "" : "";
+        this.etag = this.data ? (answer.headers.get("ETag") ?? "") : "";
       }
-      this.takenAt = Number(answer.headers.get("X-Taken-At")) || (circuit === "closed" && this.data ? this.now() : 0);
+      this.takenAt =
+        Number(answer.headers.get("X-Taken-At")) ||
+        (circuit === "closed" && this.data ? this.now() : 0);
       if (circuit !== "closed") return this.#fail(circuit);
       this.failure = this.refused = "";
     } catch (error) {
@@ -89,13 +100,22 @@ export class Source {
 export async function ask(url, options = {}) {
   let answer;
   try {
-    answer = await fetch(url, { cache: "no-store", signal: AbortSignal.timeout(30_000), ...options });
+    answer = await fetch(url, {
+      cache: "no-store",
+      signal: AbortSignal.timeout(30_000),
+      ...options,
+    });
   } catch {
     throw new Error("Waymark cannot be reached. Try again.");
   }
   const body = answer.status === 204 ? null : await answer.json().catch(() => null);
   if (answer.ok) return { status: answer.status, body };
   const circuit = answer.headers.get("X-Circuit-State") === "open";
-  const text = circuit ? "The circuit is open: no ingest service answers. Try again." : body?.detail || body?.error || body?.title;
-  throw Object.assign(new Error(text || `Waymark answered ${answer.status}.`), { body, status: answer.status });
+  const text = circuit
+    ? "The circuit is open: no ingest service answers. Try again."
+    : body?.detail || body?.error || body?.title;
+  throw Object.assign(new Error(text || `Waymark answered ${answer.status}.`), {
+    body,
+    status: answer.status,
+  });
 }

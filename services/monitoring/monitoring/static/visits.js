@@ -9,12 +9,26 @@ export function visits(detections) {
     const one = detections[i];
     const last = found.at(-1);
     const heardOn = last && one.timestamp - last.to <= SILENCE_SECONDS;
-    if (heardOn && last.level === one.level && last.location === one.location && (one.location !== "unknown" || last.mac === one.mac)) {
+    if (
+      heardOn &&
+      last.level === one.level &&
+      last.location === one.location &&
+      (one.location !== "unknown" || last.mac === one.mac)
+    ) {
       last.to = one.timestamp;
       last.count += 1;
     } else {
       if (heardOn) last.to = one.timestamp; // on the way; the next spot begins when it is heard
-      found.push({ level: one.level, location: one.location, mac: one.mac, x: one.x, y: one.y, from: one.timestamp, to: one.timestamp, count: 1 });
+      found.push({
+        level: one.level,
+        location: one.location,
+        mac: one.mac,
+        x: one.x,
+        y: one.y,
+        from: one.timestamp,
+        to: one.timestamp,
+        count: 1,
+      });
     }
   }
   return found;
@@ -22,7 +36,8 @@ export function visits(detections) {
 
 // The visit at a time, or the last one before it; `there` is false when it was over by then.
 export function visitAt(list, time) {
-  let low = 0, high = list.length;
+  let low = 0,
+    high = list.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     if (list[middle].from <= time) low = middle + 1;
@@ -37,7 +52,14 @@ export function dwell(list) {
   const spots = new Map();
   for (const visit of list) {
     const key = `${visit.level}\n${visit.location}\n${visit.location === "unknown" ? visit.mac : ""}`;
-    const spot = spots.get(key) ?? { key, level: visit.level, location: visit.location, mac: visit.mac, seconds: 0, visits: 0 };
+    const spot = spots.get(key) ?? {
+      key,
+      level: visit.level,
+      location: visit.location,
+      mac: visit.mac,
+      seconds: 0,
+      visits: 0,
+    };
     spot.seconds += visit.to - visit.from;
     spot.visits += 1;
     spots.set(key, spot);

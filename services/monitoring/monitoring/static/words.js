@@ -41,7 +41,11 @@ const sameDay = (one, other) => one.toDateString() === other.toDateString();
 // The viewer's zone; the day only when it is not today.
 export function clock(timestamp, { seconds = true } = {}) {
   const moment = new Date(timestamp * 1000);
-  const time = moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", ...(seconds && { second: "2-digit" }) });
+  const time = moment.toLocaleTimeString([], {
+    hour: "2-digit",
+    minute: "2-digit",
+    ...(seconds && { second: "2-digit" }),
+  });
   if (sameDay(moment, new Date())) return time;
   return `${moment.toLocaleDateString([], { day: "numeric", month: "short" })}, ${time}`;
 }
