@@ -25,6 +25,7 @@ SAMPLE_SECONDS = 0.5
 START_SECONDS = 5.0  # a stack and the generator; only for the estimate
 SWEEP_STEPS = 9  # until it breaks; only for the estimate
 SWEEP_RAMP_SECONDS = 15.0  # at most: a sweep has many steps, and the last ones many requests
+QUICK_RAMP_SECONDS = 1.5
 QUICK = {
     "PERF-TP-1": "2100",
     "PERF-RT-2": "600,1800,3000",
@@ -65,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.set_defaults(command=compare)
     parser.add_argument("--quick", action="store_true", help="under 5 minutes, the main steps only")
-    parser.add_argument("--ramp", type=float, help="seconds of each step (60; quick: 2)")
+    parser.add_argument("--ramp", type=float, help="seconds of each step (60; quick: 1.5)")
     parser.add_argument("--repetitions", type=int, help="how often each side runs (3; quick: 2)")
     parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, help="folder (load-report)")
 
@@ -75,7 +76,7 @@ def compare(options: argparse.Namespace) -> int:
     every = {name: "" for name in PLANS if not name.startswith("CAP-")}
     book = Playbook(
         QUICK if options.quick else every,
-        options.ramp or (2.0 if options.quick else RAMP_SECONDS),
+        options.ramp or (QUICK_RAMP_SECONDS if options.quick else RAMP_SECONDS),
         options.repetitions or (2 if options.quick else 3),
     )
     print(f"This takes about {book.seconds() / 60:.0f} minutes.", flush=True)

@@ -108,15 +108,33 @@ def _overview(measured: Measured) -> Section:
         if plan.startswith("SWEEP"):
             old, new = (measured.capacity(plan, side) for side in SIDES)
             share = new.median / old.median if old.median else math.nan
-            rows.append([PLANS[plan].text, _range(old), _range(new), f"{share:.1f}"])
+            ends = [_end(measured, plan, side) for side in SIDES]
+            rows.append(
+                [PLANS[plan].text, _range(old), ends[0], _range(new), ends[1], f"{share:.1f}"]
+            )
     text = (
         "The highest arrival rate of a sweep (requests/s, median and range) whose mean response "
         "stayed under 1 s without an error:"
     )
     plots = [_sweep(measured, plan) for plan in measured.plans() if plan.startswith("SWEEP")]
     plots += [_documents(measured, plan) for plan in ("PERF-RT-2", "PERF-RT-2-1")]
-    table = Table(["what", "old", "new", "new/old"], rows) if rows else None
+    table = Table(["what", "old", "then", "new", "then", "new/old"], rows) if rows else None
     return Section("Old against new", text, table, tuple(plot for plot in plots if plot[1]))
+
+
+def _end(measured: Measured, plan: str, side: str) -> str:
+    """Return what ended the sweeps of one side."""
+    limit = PLANS[plan].mean_limit_ms
+    ends = set()
+    for step in measured.of(plan):
+        for one in measured.steps[plan, step][side].values():
+            if one.late_p99_ms > LATE_MS:  # it then sends in bursts, and breaks what it measures
+                ends.add("generator late")
+            elif one.errors + one.verification_errors:
+                ends.add("errors")
+            elif one.broke(limit):
+                ends.add("too slow")
+    return ", ".join(sorted(ends))
 
 
 def _sweep(measured: Measured, plan: str) -> tuple[str, str]:
