@@ -37,6 +37,10 @@ def test_blind_from_the_start_is_never_an_empty_building(opened: Opener) -> None
     expect(page.locator("#summary")).to_have_text("No positions to show yet")
     expect(page.locator("#empty")).to_be_hidden()
     expect(page.locator("#section")).to_be_hidden()
+    expect(page.locator("#nobody")).to_have_text("Positions cannot be told now.")
+    expect(page.locator("#people .skeleton")).to_have_count(0)
+    counts = page.locator("#levels .count").all_text_contents()
+    assert set(counts) == {"?"}, "0 would say that nobody is there"
 
 
 def test_loading_shows_where_things_will_be(opened: Opener) -> None:

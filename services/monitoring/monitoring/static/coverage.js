@@ -92,7 +92,7 @@ function drawTabs(levels, level, all) {
       setAttribute(link, "href", address({ level: name }));
       setAttribute(link, "aria-current", name === level ? "true" : null);
       setText(link.children[0], name ? Level(name) : "All levels");
-      setText(link.children[1], String(count(name)));
+      setText(link.children[1], coverage.data ? String(count(name)) : "?");
       setAttribute(link, "title", `${count(name)} gaps`);
     },
   );

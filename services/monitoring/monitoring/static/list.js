@@ -32,7 +32,8 @@ export function drawList(staff, all, level, open) {
   const list = $("people");
   // What a hand or an eye is on does not move away.
   const busy = list.matches(":hover") || list.contains(document.activeElement);
-  if (staff.data) list.querySelectorAll(".skeleton").forEach((row) => row.remove());
+  if (staff.data || staff.failure)
+    list.querySelectorAll(".skeleton").forEach((row) => row.remove());
   if (staff.data)
     keyed(
       list,
@@ -42,7 +43,12 @@ export function drawList(staff, all, level, open) {
       (row, one) => updateRow(row, one, staff.failure),
       { reorder: !busy || !list.nodes },
     );
-  $("nobody").hidden = !staff.data || shown.length > 0 || all.length === 0;
+  if (!staff.data) {
+    $("nobody").hidden = !staff.failure;
+    setText($("nobody"), "Positions cannot be told now.");
+    return;
+  }
+  $("nobody").hidden = shown.length > 0 || all.length === 0;
   if (!$("nobody").hidden)
     setText(
       $("nobody"),

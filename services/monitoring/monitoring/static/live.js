@@ -60,8 +60,9 @@ function drawTabs(levels, level, present) {
     setAttribute(link, "href", address({ level: name }));
     setAttribute(link, "aria-current", name === level ? "true" : null);
     setText(link.children[0], name ? Level(name) : "All levels");
-    setText(link.children[1], String(count(name)));
-    setAttribute(link, "title", `${name ? Level(name) : "All levels"}: ${people(count(name))}`);
+    setText(link.children[1], staff.data ? String(count(name)) : "?"); // not 0: nobody knows
+    const known = staff.data ? people(count(name)) : "cannot be told now";
+    setAttribute(link, "title", `${name ? Level(name) : "All levels"}: ${known}`);
   };
   const create = (name) =>
     el(

@@ -101,7 +101,7 @@ function drawServices({ services, monitoring, circuit, now }) {
         health.lastChild,
         state === "silent"
           ? ` since ${clock(one.since ?? one.seen)}`
-          : one.since
+          : state === "healthy" && one.since
             ? ` since ${clock(one.since, { seconds: false })}`
             : "",
       );
@@ -175,6 +175,7 @@ function drawDatabase() {
         : "Loading…",
   );
   $("database-state").hidden = !$("database-state").textContent;
+  if (!said && database.failure) setText($("rate-text"), "This cannot be read now.");
   if (!said) return;
   const shards = [...said.shards].sort((one, other) => compare(one.name, other.name));
   const sum = shards.reduce((total, one) => total + one.documents, 0);
