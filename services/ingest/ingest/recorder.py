@@ -220,12 +220,14 @@ class Recorder:
             self._work.wait()
             self._work.clear()
             while (self._away or len(self._spool)) and not self._closed.is_set():
+                failed = False
                 try:
                     self._drain_group()
                 except Exception:
                     log.exception("%d detections stay in the spool", len(self._spool))
-                    self._away = True
-                self._closed.wait(RETRY_SECONDS if self._away else DRAIN_REST_SECONDS)
+                    failed = True
+                wait = RETRY_SECONDS if failed or self._away else DRAIN_REST_SECONDS
+                self._closed.wait(wait)
 
     def _drain_group(self) -> None:
         """Store the oldest detections of the spool; those that stay there do so for a reason."""
@@ -240,15 +242,14 @@ class Recorder:
             self._away = True
             log.warning("%d detections wait for the database: %s", len(self._spool), error)
             return
+        here = Outcome.QUEUED not in outcomes
+        if here and self._away:
+            log.warning("the database is back, %d detections to store", len(self._spool))
+        # Before the spool: a full disk takes not even deletions, but the database is there.
+        self._away = not here
         became = dict(zip((number for number, _ in rows), outcomes, strict=True))
         self._spool.set_aside([n for n, how in became.items() if how is Outcome.REJECTED])
         self._spool.remove([n for n, how in became.items() if how is not Outcome.QUEUED])
-        if Outcome.QUEUED in outcomes:
-            self._away = True
-            return
-        if self._away:
-            log.warning("the database is back, %d detections to store", len(self._spool))
-        self._away = False
 
     def _locate(self, document: Document) -> None:
         """Give a detection its place that came when not even the directory could be read."""
