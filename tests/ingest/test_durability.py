@@ -47,6 +47,21 @@ def test_the_gateways_retry_is_stored_once(client: FlaskClient, database: Databa
     assert database["staff"].count_documents({}) == 2
 
 
+@pytest.mark.parametrize("path", ["/newbeacondetect", "/api/v1/detections"])
+@pytest.mark.parametrize("seconds_ahead", [-3600, 3600, 10**12])
+def test_the_retry_of_a_gateway_with_a_wrong_clock_is_stored_once(
+    client: FlaskClient, database: Database[Any], path: str, seconds_ahead: int
+) -> None:
+    stamp = f"{time.time() + seconds_ahead:.3f}"
+    headers = {"X-Request-ID": "6f2c", "X-Request-Start": stamp}
+    body = {"staff_id": 7, "user_address": 7, "mac": "C2A628384B08", "rssi": -20}
+    body["beacon_address"] = body["mac"]
+    assert client.post(path, json=body, headers=headers).status_code == 200
+    time.sleep(1.01)  # our own clock shows another second
+    assert client.post(path, json=body, headers=headers).status_code == 200
+    assert database["staff"].count_documents({}) == 1
+
+
 @pytest.mark.parametrize("stamp", ["soon", "nan", "0", "99999999999"])
 def test_a_false_receive_time_is_not_believed(
     client: FlaskClient, database: Database[Any], stamp: str

@@ -10,13 +10,13 @@ from ingest.errors import ParameterError
 
 
 def detection(
-    sighting: parsing.Sighting, place: Place | None, at: float, request_id: str
+    sighting: parsing.Sighting, place: Place | None, at: float, request: IdempotencyKey
 ) -> Detection:
     """Return what to store of a sighting that was received at a unix time."""
     if sighting.event_id is not None:
         key = IdempotencyKey(f"event:{sighting.event_id}", sighting.timestamp)
-    else:  # the gateway repeats the request id on its retry
-        key = IdempotencyKey(f"request:{request_id}", int(at))
+    else:
+        key = request
     return Detection(
         staff_id=sighting.staff_id,
         level=place and place.level,

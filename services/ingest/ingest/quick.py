@@ -140,13 +140,14 @@ class Quick:
         parameters = _parameters(request)
         if parameters is None:
             return None
-        received_at = receipt.believed(request.header(b"x-request-start"), time.time())
+        stamp = request.header(b"x-request-start")
+        received_at = receipt.believed(stamp, time.time())
         sighting = parsing.sighting(parameters, received_at)
         place = self._store.directory.at_hand(sighting.mac)
         if place is None:  # it is time to look at the directory: once for all who wait
             place = (await self._locate_together.ask(sighting.mac))[0]
-        request_id = request.header(b"x-request-id") or receipt.new_id()
-        detection = legacy.detection(sighting, place, received_at, request_id)
+        key = receipt.key(request.header(b"x-request-id"), stamp, received_at)
+        detection = legacy.detection(sighting, place, received_at, key)
         outcome = await self._store_together.ask([detection.document()])
         return ADDED.get(outcome[0])
 

@@ -6,6 +6,8 @@ import uuid
 
 from flask import request
 
+from ingest.detections import IdempotencyKey
+
 # A gateway's clock further off than this is not believed.
 MAX_GATEWAY_DELAY_SECONDS = 60
 
@@ -27,11 +29,20 @@ def believed(stamp: str | None, now: float) -> float:
     return stamped if now - MAX_GATEWAY_DELAY_SECONDS <= stamped <= now + 1 else now
 
 
-def request_id() -> str:
-    """Return the gateway's id of the request; without a gateway, one of our own."""
-    return request.headers.get("X-Request-ID") or new_id()
+def request_key(at: float) -> IdempotencyKey:
+    """Return what names the request that was received at a unix time."""
+    return key(request.headers.get("X-Request-ID"), request.headers.get("X-Request-Start"), at)
 
 
-def new_id() -> str:
-    """Return an id that no other request has, in this process or another."""
-    return f"{_PROCESS}-{next(_REQUESTS)}"
+def key(request_id: str | None, stamp: str | None, at: float) -> IdempotencyKey:
+    """Name a request by what the gateway repeats on its retry, whatever any clock of ours says.
+
+    Without a gateway, by what no other request has, in this process or another.
+    """
+    if not request_id:
+        return IdempotencyKey(f"request:{_PROCESS}-{next(_REQUESTS)}", int(at))
+    try:
+        seconds = int(float(stamp or ""))
+    except (ValueError, OverflowError):
+        return IdempotencyKey(f"request:{request_id}", None)
+    return IdempotencyKey(f"request:{request_id}", seconds if 0 <= seconds < 2**32 else None)

@@ -28,7 +28,7 @@ def new_beacon_detect() -> Response:
     sighting = parsing.sighting(_parameters(), received_at)
     store = get_store()
     place = store.locate(sighting.mac)
-    detection = legacy.detection(sighting, place, received_at, receipt.request_id())
+    detection = legacy.detection(sighting, place, received_at, receipt.request_key(received_at))
     outcome = store.recorder.record(detection)
     if outcome is Outcome.REJECTED:
         raise ParameterError("body", "MongoDB refuses this detection")

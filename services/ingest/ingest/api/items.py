@@ -39,7 +39,7 @@ def understand(items: Sequence[Any], received_at: float, directory: Snapshot | N
     """Parse items. A plain loop: at 500 items a request it is most of what a detection costs."""
     found = Understood([], [], {})
     arrival = int(received_at)
-    request_id = receipt.request_id()
+    request = receipt.request_key(received_at)
     believed = range(EARLIEST, arrival + parsing.MAX_FUTURE_SECONDS + 1)
     places = directory.places if directory else None
     level = location = None
@@ -57,7 +57,7 @@ def understand(items: Sequence[Any], received_at: float, directory: Snapshot | N
             if type(event_id) is not str or not parsing.EVENT_ID.fullmatch(event_id):
                 event_id = parsing.event_id(item)
             if event_id is None:
-                key = IdempotencyKey(f"request:{request_id}:{index}", arrival)
+                key = IdempotencyKey(f"{request.text}:{index}", request.seconds)
             else:
                 key = IdempotencyKey(f"event:{event_id}", timestamp)
         except (ParameterError, KeyError, TypeError, AttributeError):
