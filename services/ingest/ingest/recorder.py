@@ -21,6 +21,8 @@ GROUP = 500
 RETRY_SECONDS = 0.5
 # How long a database that the driver has lost may take to answer. The gateway asks two services.
 PROBE_SECONDS = 0.4
+# The same before a long read, of a database that the driver has not lost: slow is not away.
+READ_PROBE_SECONDS = 0.8
 # Rest between two groups of the spool, so that the backlog leaves room for what comes in.
 DRAIN_REST_SECONDS = 0.05
 
@@ -122,6 +124,14 @@ class Recorder:
             except StoreUnavailable as error:
                 self._lost(error)
                 raise
+
+    def check_answers(self) -> None:
+        """Raise StoreUnavailable, in under a second, also when the database has just frozen.
+
+        For what may itself take longer; until the driver sees the freeze it would take all of that.
+        """
+        self.check_reachable()
+        self._detections.ping(READ_PROBE_SECONDS)
 
     def _settle(self, group: _Group) -> None:
         """Store what has joined the group; each member gets its outcomes or its error."""

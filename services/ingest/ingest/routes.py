@@ -52,7 +52,7 @@ def retrieve_for_monitoring() -> Response:
     """Answer everybody's detections of the last 15 minutes, newest first."""
     since = int(time.time()) - MONITORING_WINDOW_SECONDS
     store = get_store()
-    store.recorder.check_reachable()
+    store.recorder.check_answers()
     # Complete before the first byte leaves, so that a failing database gives 503, not half a 200.
     body = b'{"location":[' + ",".join(_rows(store.detections.list_since(since))).encode() + b"]}\n"
     response = Response(body, mimetype="application/json")

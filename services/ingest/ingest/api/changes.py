@@ -82,7 +82,7 @@ def changes() -> Response:
     wait = parsing.integer({"wait": 0} | given, "wait", 0, MAX_WAIT_SECONDS)
     start = _start(given)
     store = get_store()
-    store.recorder.check_reachable()
+    store.recorder.check_answers()
     try:
         with _place_to_wait(wait):
             read = store.feed.read(start, limit, wait)

@@ -85,7 +85,7 @@ _visits = Shared(SHARED_SECONDS)
 def coverage() -> Response:
     """Answer the last visit of every location."""
     store = get_store()
-    store.recorder.check_reachable()
+    store.recorder.check_answers()
     directory = store.directory.current()
     as_of, places = _visits.get((id(store), directory.tag), lambda: _places(store, directory))
     version = answers.tag(places)
@@ -144,7 +144,7 @@ def unknown_beacons() -> Response:
     if request.args.get("since"):
         since = parsing.moment(request.args, "since", 0, parsing.MAX_UNIX_SECONDS)
     store = get_store()
-    store.recorder.check_reachable()
+    store.recorder.check_answers()
     found = store.reports.unknown(store.directory.current().beacons, since)
     data = [
         {

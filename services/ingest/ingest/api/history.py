@@ -113,7 +113,7 @@ def staff_detections(staff_id: str) -> Response:
     if kind not in ("json", *_DOWNLOADS):
         raise ParameterError("format", "must be json, csv or geojson")
     store = get_store()
-    store.recorder.check_reachable()
+    store.recorder.check_answers()
     directory = store.directory.current()
     version = store.latest.versions([wanted.staff_id]).get(wanted.staff_id)
     etag = answers.tag(sorted(given.items()), version and version.number, directory.tag)

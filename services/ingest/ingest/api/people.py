@@ -91,7 +91,7 @@ def now() -> Response:
 def _everyone() -> tuple[int, list[dict[str, Any]], str]:
     """Return the time, everybody's last sighting by staff id, and what changes with them."""
     store = get_store()
-    store.recorder.check_reachable()
+    store.recorder.check_answers()
     rule: levels.Rule = current_app.extensions["levels"]
     found = sorted(
         store.latest.everyone(), key=lambda one: (isinstance(one["_id"], str), one["_id"])

@@ -97,7 +97,7 @@ def system() -> Response:
 def system_database() -> Response:
     """Answer what lies where, and what came in."""
     store = get_store()
-    store.recorder.check_reachable()
+    store.recorder.check_answers()
     staff = store.client[DATABASE]["staff"]
 
     def read() -> dict[str, Any]:
