@@ -1,12 +1,18 @@
 """The directory of beacons: /beacons, /beacons/<mac>, /beacons/import."""
 
+import threading
+
 from flask import Response, request
 
 from ingest import corrections, parsing
 from ingest.api import answers, bodies, files, openapi
 from ingest.api.openapi import Body, declare
 from ingest.api.problems import Problem, invalid
+from ingest.beacons import Beacon
 from ingest.store import get_store
+
+# Holds one of the service's threads for seconds: a few at once would keep everybody waiting.
+_correcting = threading.BoundedSemaphore(1)
 
 _PLACE = {
     "level": openapi.text("Level", minLength=1, maxLength=parsing.MAX_TEXT),
@@ -71,8 +77,8 @@ def beacon(mac: str) -> Response:
     summary="Register or move a beacon",
     description="Detections from now on get this place; the other services see it after 2 s at the"
     " latest. With `correct_past=1` every stored detection of this beacon gets it as well, in"
-    " histories, in `/staff` and as `corrected` lines in `/changes`; that takes a few seconds, and"
-    " only 200 says that it is complete: on any other answer send it again.",
+    " histories, in `/staff` and as `corrected` lines in `/changes`; that takes a few seconds, one"
+    " at a time, and only 200 says that it is complete: on any other answer send it again.",
     parameters=[
         _MAC_IN_PATH,
         openapi.query("correct_past", openapi.text("`1`: also past detections", enum=["0", "1"])),
@@ -90,7 +96,13 @@ def beacon(mac: str) -> Response:
     answers=openapi.gives(
         _BEACON | {"corrected": openapi.whole("Past detections that had another place")}
     ),
-    errors=["invalid_request", "too_large", "unsupported_media_type", "store_unavailable"],
+    errors=[
+        "invalid_request",
+        "too_large",
+        "unsupported_media_type",
+        "too_many_waiting",
+        "store_unavailable",
+    ],
     curl="curl -X PUT 'HOST/api/v1/beacons/C2A628384B08?correct_past=1'"
     """ -H 'Content-Type: application/json' -d '{"level": "4", "location": "Room 4-01"}'""",
     tag="beacons",
@@ -102,12 +114,24 @@ def put_beacon(mac: str) -> Response:
     found, errors = files.beacon(body | {"mac": mac})
     if found is None:
         raise invalid(errors)
+    if not correct_past:
+        return _put(found, correct_past=False)
+    if not _correcting.acquire(blocking=False):
+        detail = "another correction is under way; nothing was changed, try again when it is done"
+        raise Problem("too_many_waiting", detail, headers={"Retry-After": "10"})
+    try:
+        return _put(found, correct_past=True)
+    finally:
+        _correcting.release()
+
+
+def _put(beacon: Beacon, *, correct_past: bool) -> Response:
     store = get_store()
     store.recorder.check_reachable()
-    store.beacons.put([found])
+    store.beacons.put([beacon])
     store.directory.reload()
-    corrected = corrections.correct(store, found) if correct_past else 0
-    return answers.as_json(found._asdict() | {"corrected": corrected})
+    corrected = corrections.correct(store, beacon) if correct_past else 0
+    return answers.as_json(beacon._asdict() | {"corrected": corrected})
 
 
 @declare(

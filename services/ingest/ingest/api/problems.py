@@ -24,7 +24,10 @@ CODES = {
     "cursor_expired": (410, "The database no longer keeps the changes since this cursor."),
     "too_large": (413, "The body, or the number of items in it, is over the limit."),
     "unsupported_media_type": (415, "The body is not of the kind, charset or encoding asked for."),
-    "too_many_waiting": (429, "Too many requests wait for changes here; try again a little later."),
+    "too_many_waiting": (
+        429,
+        "Too many requests of this long kind are under way here; try again later.",
+    ),
     "internal_error": (500, "A bug of ours. Name the request id when you report it."),
     "store_unavailable": (503, "The database does not answer: nothing was promised, try again."),
 }
