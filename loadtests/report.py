@@ -225,7 +225,9 @@ def _usage(measured: Measured) -> Section:
         "repetition."
     )
     heads = ["part", "side", "mean CPU", "stopped by its limit", "most memory, MiB", "killed"]
-    return Section("CPU and memory", text, Table(heads, rows), tuple(plots))
+    return Section(
+        "CPU and memory", text, Table(heads, rows), tuple(plot for plot in plots if plot[1])
+    )
 
 
 def _used(part: str, side: str, every: list[list[Sample]]) -> list[str]:

@@ -155,11 +155,16 @@ class Supervisor:
 
     def shutdown(self) -> None:
         """Stop every part, those that send before those that answer, and supervisord itself."""
-        supervisord = psutil.Process(self.call("getPID"))
-        for part in reversed(parts.parts(self._layout)):
-            if not part.database:  # last: the services may still have something to store
-                self._stop(part.name, wait=part.name in ("demo", "gateway"))
-        self.call("shutdown")
+        try:
+            supervisord = psutil.Process(self.pid())
+        except (FileNotFoundError, psutil.NoSuchProcess):
+            return  # it has ended meanwhile
+        # SHUTDOWN_STATE, or no answer any more: somebody else is stopping it as well.
+        with contextlib.suppress(xmlrpc.client.Fault, ConnectionError, FileNotFoundError):
+            for part in reversed(parts.parts(self._layout)):
+                if not part.database:  # last: the services may still have something to store
+                    self._stop(part.name, wait=part.name in ("demo", "gateway"))
+            self.call("shutdown")
         try:
             supervisord.wait(STOP_SECONDS)
         except psutil.TimeoutExpired:

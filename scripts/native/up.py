@@ -142,13 +142,13 @@ def _stay(supervisor: Supervisor, layout: Layout) -> None:
         while supervisor.running():
             time.sleep(1)
     except KeyboardInterrupt:
-        print("\nstopping ...", flush=True)
-        _stop(layout)
+        _stop(layout, "\nstopping ...")
 
 
-def _stop(layout: Layout) -> None:
+def _stop(layout: Layout, *said: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C would leave parts behind
+    print(*said, sep="\n", end="\n" if said else "", flush=True)
     down(layout.data)
 
 
