@@ -1,6 +1,8 @@
 """gunicorn's settings for the ingest service; `INGEST_BIND` is the only variable."""
 
+import gc
 import os
+from typing import Any
 
 wsgi_app = "ingest.asgi:create_service()"
 bind = os.environ.get("INGEST_BIND", "127.0.0.1:5001")
@@ -21,3 +23,13 @@ limit_request_field_size = 8192
 limit_request_fields = 8192
 worker_tmp_dir = "/dev/shm"  # the heartbeat file must not wait for a disk
 control_socket_disable = True
+
+
+def post_worker_init(_worker: Any) -> None:
+    """Leave what lives as long as the process to itself: looking at it cost a tenth of the CPU.
+
+    Nearly all else dies by its reference count.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)

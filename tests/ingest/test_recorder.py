@@ -15,7 +15,7 @@ from pymongo import MongoClient
 
 from ingest import create_app
 from ingest.config import Config
-from ingest.detections import Detection, IdempotencyKey
+from ingest.detections import IdempotencyKey, document
 from ingest.store import Store
 from mongo import topology
 from tests.cluster import Cluster
@@ -177,23 +177,16 @@ def test_a_document_that_mongodb_refuses_takes_no_neighbour_along(cluster: Clust
     with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
         client["ICT3102"].command("collMod", "staff", validator={"rssi": {"$lt": 0}})
     assert app.test_client().post("/newbeacondetect", json=GOOD | {"rssi": 5}).status_code == 400
-    fields: dict[str, Any] = {
-        "staff_id": 7,
-        "level": "1",
-        "location": "x",
-        "timestamp": 1,
-        "mac": "A" * 12,
-    }
-    sightings = [
-        Detection(**fields, rssi=rssi, received_at=1.0, key=IdempotencyKey(str(rssi), 1))
+    documents = [
+        document(7, ("1", "x"), 1, rssi, "A" * 12, 1.0, IdempotencyKey(str(rssi), 1))
         for rssi in (-1, 1, -2)
     ]
-    assert [how.value for how in store.recorder.record_many(sightings)] == [
+    assert [how.value for how in store.recorder.record(documents)] == [
         "stored",
         "rejected",
         "stored",
     ]
-    store.recorder._spool.append([one.document() for one in sightings])  # as after an outage
+    store.recorder._spool.append(documents)  # as after an outage
     store.recorder._work.set()
     drained(app)
     assert sorted(one["rssi"] for one in stored(cluster)) == [-2, -1]

@@ -23,6 +23,10 @@ BATCH = 2000
 # Codes with which MongoDB refuses a document for what it is: bad value, failed to parse, type
 # mismatch, invalid BSON, dollar-prefixed and empty field names, failed validation, too large.
 REFUSED = frozenset({2, 9, 14, 22, 52, 56, 121, 10334})
+NOWHERE = (None, None)
+
+Document = dict[str, Any]
+_HASH = blake2b(digest_size=8)  # its copy takes half as long as a new one
 
 
 class IdempotencyKey(NamedTuple):
@@ -32,43 +36,46 @@ class IdempotencyKey(NamedTuple):
     seconds: int | None
 
 
-class Detection(NamedTuple):
-    """One sighting with all that is stored of it; times in unix seconds, rssi in dBm."""
+def document(
+    staff_id: StaffId,
+    place: tuple[str | None, str | None],
+    timestamp: int,
+    rssi: int,
+    mac: str,
+    received_at: float,
+    key: IdempotencyKey,
+) -> Document:
+    """Return what is stored of one sighting; times in unix seconds, rssi in dBm.
 
-    staff_id: StaffId
-    level: str | None  # None while the directory cannot be read
-    location: str | None
-    timestamp: int
-    rssi: int
-    mac: str
-    received_at: float
-    key: IdempotencyKey
+    `place` is level and location, `NOWHERE` while the directory cannot be read. `received_at` is
+    stored as a date so that a TTL index can use it.
+    """
+    return {
+        "_id": _name(staff_id, mac, key),
+        "staff_id": staff_id,
+        "level": place[0],
+        "location": place[1],
+        "timestamp": timestamp,
+        "rssi": rssi,
+        "mac": mac,
+        "received_at": _date(received_at),
+    }
 
-    def document_id(self) -> ObjectId:
-        """Name the detection by what it is, so that any retry meets its first copy.
 
-        8 bytes hash the staff id (`_id` is unique per shard only), the beacon (one event may be a
-        scan that heard several) and the key; 4 bytes of time before them keep the index local,
-        where there is a time that every retry repeats.
-        """
-        name, seconds = self.key
-        text = f"{self.staff_id}\0{self.mac}\0{name}".encode()
-        if seconds is None:
-            return ObjectId(blake2b(text, digest_size=12).digest())
-        return ObjectId(seconds.to_bytes(4, "big") + blake2b(text, digest_size=8).digest())
+def _name(staff_id: StaffId, mac: str, key: IdempotencyKey) -> ObjectId:
+    """Name a detection by what it is, so that any retry meets its first copy.
 
-    def document(self) -> dict[str, Any]:
-        """Return the document to store; `received_at` is a date so that a TTL index can use it."""
-        return {
-            "_id": self.document_id(),
-            "staff_id": self.staff_id,
-            "level": self.level,
-            "location": self.location,
-            "timestamp": self.timestamp,
-            "rssi": self.rssi,
-            "mac": self.mac,
-            "received_at": _date(self.received_at),
-        }
+    8 bytes hash the staff id (`_id` is unique per shard only), the beacon (one event may be a
+    scan that heard several) and the key; 4 bytes of time before them keep the index local,
+    where there is a time that every retry repeats.
+    """
+    text, seconds = key
+    named = f"{staff_id}\0{mac}\0{text}".encode()
+    if seconds is None:
+        return ObjectId(blake2b(named, digest_size=12).digest())
+    hashed = _HASH.copy()
+    hashed.update(named)
+    return ObjectId(seconds.to_bytes(4, "big") + hashed.digest())
 
 
 @lru_cache(1)  # a batch has one
@@ -87,7 +94,7 @@ class Stored(NamedTuple):
 class Detections:
     """Owns the collection `staff`, sharded on a hash of `staff_id`."""
 
-    def __init__(self, staff: Collection[dict[str, Any]]) -> None:
+    def __init__(self, staff: Collection[Document]) -> None:
         self._staff = staff
         # What a majority has is never rolled back: what is kept of it stays true.
         self._durable = staff.with_options(read_concern=ReadConcern("majority"))
@@ -112,7 +119,7 @@ class Detections:
         with _domain_errors(), pymongo.timeout(timeout_seconds):
             self._staff.database.command("ping")
 
-    def store(self, documents: list[dict[str, Any]]) -> Stored:
+    def store(self, documents: list[Document]) -> Stored:
         """Store documents durably.
 
         StoreUnavailable: any of them may be stored or not. The same `_id` again does no harm.
@@ -126,14 +133,14 @@ class Detections:
                 (stored.refused if code in REFUSED else stored.failed)[position] = reason
         return stored
 
-    def again(self, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def again(self, documents: list[Document]) -> list[Document]:
         """Return documents as they are stored: a repeat may differ from its first copy."""
         staff_ids = list({document["staff_id"] for document in documents})
         ids = [document["_id"] for document in documents]
         with _domain_errors():
             return list(self._staff.find({"_id": {"$in": ids}, "staff_id": {"$in": staff_ids}}))
 
-    def newest(self, staff_id: StaffId, limit: int) -> list[dict[str, Any]]:
+    def newest(self, staff_id: StaffId, limit: int) -> list[Document]:
         """Return the newest detections of a staff member, newest first, as they are stored."""
         with _domain_errors():
             found = self._staff.find({"staff_id": staff_id})

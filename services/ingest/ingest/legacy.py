@@ -3,30 +3,20 @@
 import json
 from typing import Any
 
-from ingest import parsing
-from ingest.detections import Detection, IdempotencyKey
+from ingest import detections, parsing
+from ingest.detections import NOWHERE, Document, IdempotencyKey
 from ingest.directory import Place
 from ingest.errors import ParameterError
 
 
-def detection(
+def document(
     sighting: parsing.Sighting, place: Place | None, at: float, request: IdempotencyKey
-) -> Detection:
+) -> Document:
     """Return what to store of a sighting that was received at a unix time."""
-    if sighting.event_id is not None:
-        key = IdempotencyKey(f"event:{sighting.event_id}", sighting.timestamp)
-    else:
-        key = request
-    return Detection(
-        staff_id=sighting.staff_id,
-        level=place and place.level,
-        location=place and place.location,
-        timestamp=int(at) if sighting.timestamp is None else sighting.timestamp,
-        rssi=sighting.rssi,
-        mac=sighting.mac,
-        received_at=at,
-        key=key,
-    )
+    staff_id, mac, rssi, timestamp, event_id = sighting
+    key = request if event_id is None else IdempotencyKey(f"event:{event_id}", timestamp)
+    when = int(at) if timestamp is None else timestamp
+    return detections.document(staff_id, place or NOWHERE, when, rssi, mac, at, key)
 
 
 def json_object(body: bytes) -> dict[str, Any]:

@@ -14,12 +14,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from ingest import legacy, parsing, receipt, responses
+from ingest.detections import Document
 from ingest.directory import Place
 from ingest.errors import ParameterError, StoreUnavailable
 from ingest.histories import READERS
 from ingest.latest import Version
 from ingest.parsing import StaffId
-from ingest.recorder import GROUP, Document, Outcome
+from ingest.recorder import GROUP, Outcome
 from ingest.responses import Reply
 from ingest.store import Store
 
@@ -147,9 +148,9 @@ class Quick:
         if place is None:  # it is time to look at the directory: once for all who wait
             place = (await self._locate_together.ask(sighting.mac))[0]
         key = receipt.key(request.header(b"x-request-id"), stamp, received_at)
-        detection = legacy.detection(sighting, place, received_at, key)
-        outcome = await self._store_together.ask([detection.document()])
-        return ADDED.get(outcome[0])
+        document = legacy.document(sighting, place, received_at, key)
+        [outcome] = await self._store_together.ask([document])
+        return ADDED.get(outcome)
 
     async def _extract_beacon(self, request: Request) -> Reply | None:
         parameters = _parameters(request)

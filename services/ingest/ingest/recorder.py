@@ -3,17 +3,15 @@
 import enum
 import logging
 import threading
-from typing import Any
+from itertools import islice
 
-from ingest.detections import Detection, Detections
+from ingest.detections import Detections, Document
 from ingest.directory import Directory
 from ingest.errors import StoreUnavailable
 from ingest.latest import Latest
 from ingest.spool import Spool
 
 log = logging.getLogger(__name__)
-
-Document = dict[str, Any]
 
 # How many detections go to MongoDB in one command.
 GROUP = 500
@@ -27,7 +25,7 @@ READ_PROBE_SECONDS = 0.8
 DRAIN_REST_SECONDS = 0.05
 
 
-class Outcome(enum.Enum):
+class Outcome(enum.StrEnum):
     """What became of a detection; all but the last mean that it will not be lost."""
 
     STORED = "stored"
@@ -86,16 +84,11 @@ class Recorder:
         self._drain.join()
         self._spool.close()
 
-    def record(self, detection: Detection) -> Outcome:
-        """Store durably, at least in the spool. StoreUnavailable: it is not stored."""
-        return self.record_many([detection])[0]
-
-    def record_many(self, detections: list[Detection]) -> list[Outcome]:
+    def record(self, documents: list[Document]) -> list[Outcome]:
         """Store durably, together with what other requests bring; return what became of each.
 
         StoreUnavailable: nothing may be promised of any of them.
         """
-        documents = [detection.document() for detection in detections]
         with self._joining:
             group = self._open
             leads = group is None or group.size + len(documents) > GROUP
@@ -156,7 +149,7 @@ class Recorder:
             return self._queue(members)
         try:
             outcomes = iter(self._commit([document for member in members for document in member]))
-            return [[next(outcomes) for _ in member] for member in members]
+            return [list(islice(outcomes, len(member))) for member in members]
         except StoreUnavailable as error:
             self._lost(error)
             return self._queue(members)

@@ -28,8 +28,8 @@ def new_beacon_detect() -> Response:
     sighting = parsing.sighting(_parameters(), received_at)
     store = get_store()
     place = store.locate(sighting.mac)
-    detection = legacy.detection(sighting, place, received_at, receipt.request_key(received_at))
-    outcome = store.recorder.record(detection)
+    document = legacy.document(sighting, place, received_at, receipt.request_key(received_at))
+    [outcome] = store.recorder.record([document])
     if outcome is Outcome.REJECTED:
         raise ParameterError("body", "MongoDB refuses this detection")
     return _response(responses.added(outcome))

@@ -12,8 +12,7 @@ from pymongo.database import Database
 from werkzeug.test import TestResponse
 
 from ingest import parsing
-from ingest.api.detections import MAX_ITEMS
-from ingest.api.items import EARLIEST
+from ingest.api.items import EARLIEST, MAX_ITEMS
 from ingest.errors import ParameterError
 from tests.ingest.api.conftest import MAC, Api
 
@@ -146,6 +145,7 @@ def test_how_many_at_once(api: Api, count: int) -> None:
 
 
 GOOD_TEXT = json.dumps(GOOD)
+BATCH_TEXT = json.dumps({"detections": [GOOD, GOOD]})
 JSON = "application/json"
 
 
@@ -159,6 +159,14 @@ JSON = "application/json"
         (GOOD_TEXT[:-1], JSON, 400, "JSON"),
         (GOOD_TEXT[:-1] + ', "rssi": -1}', JSON, 400, "'rssi' twice"),
         (GOOD_TEXT[:-1] + ', "rs\\u0073i": -1}', JSON, 400, "'rssi' twice"),
+        (BATCH_TEXT.replace('"rssi"', '"mac" :"", "rssi"'), JSON, 400, "'mac' twice"),
+        (
+            BATCH_TEXT.replace('"rssi"', '"event_id":"a", "event_id":null, "rssi"'),
+            JSON,
+            400,
+            "twice",
+        ),
+        (BATCH_TEXT[:-1] + ',"detections":[]}', JSON, 400, "'detections' twice"),
         (GOOD_TEXT.replace("-67", "NaN"), JSON, 400, "NaN"),
         (GOOD_TEXT.replace("-67", "-Infinity"), JSON, 400, "Infinity"),
         (GOOD_TEXT.replace("-67", "1" * 5000), JSON, 400, "too long"),
@@ -223,6 +231,36 @@ def test_whatever_comes_each_item_is_stored_or_told_why(
     assert all(bool(one["errors"]) == (one["status"] == "rejected") for one in found)
     stored = [one for one in found if one["status"] == "stored"]
     assert database["staff"].count_documents({}) == len(stored)
+
+
+USUAL = st.fixed_dictionaries(
+    {
+        "staff_id": st.integers(-1, 2**70) | st.text("aZ0._- ", max_size=66),
+        "mac": st.sampled_from([MAC, MAC.lower(), "c2:a6:28:38:4b:08", "C2"]),
+        "rssi": st.integers(-129, 22),
+    },
+    optional={
+        "timestamp": st.none() | st.integers(EARLIEST - 1, EARLIEST * 2) | st.floats(0, 2e12),
+        "event_id": st.none() | st.text("a \x7fé", max_size=130),
+    },
+)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(items=st.lists(USUAL, min_size=1, max_size=4))
+def test_the_short_way_reads_what_the_long_way_reads(api: Api, items: list[Any]) -> None:
+    usual = json.dumps({"detections": items}, ensure_ascii=False)
+    odd = usual.replace('"detections"', r'"\u0064etections"')  # says the same
+    stamp = {"X-Request-ID": "r", "X-Request-Start": str(int(time.time()))}
+    answers = [
+        api.client.post(
+            "/api/v1/detections?dry_run=1", data=body, content_type=JSON, headers=stamp
+        ).json
+        for body in (usual, odd)
+    ]
+    assert answers[0] == answers[1]
 
 
 @settings(max_examples=300, deadline=None)

@@ -9,14 +9,14 @@ from ingest.api.problems import Problem
 from ingest.errors import ParameterError
 
 
-def json_value() -> Any:
-    """Return the body's JSON value."""
-    return parsing.strict_json(_body("application/json"))
+def json_bytes() -> bytes:
+    """Return a body that says it is JSON, as it came."""
+    return _body("application/json")
 
 
 def json_object() -> dict[str, Any]:
     """Return the body's JSON object."""
-    value = json_value()
+    value = parsing.strict_json(json_bytes())
     if not isinstance(value, dict):
         raise ParameterError("body", "must be a JSON object")
     return value

@@ -2,21 +2,19 @@
 
 import json
 from collections import Counter
-from typing import Any
 
 from flask import Response, request
 
 from ingest import parsing, receipt
 from ingest.api import bodies, items, openapi
+from ingest.api.items import MAX_ITEMS
 from ingest.api.openapi import Body, declare
-from ingest.api.problems import Problem, invalid
-from ingest.detections import Detection
+from ingest.api.problems import invalid
+from ingest.detections import Document
 from ingest.directory import Snapshot
-from ingest.errors import ParameterError, StoreUnavailable
+from ingest.errors import StoreUnavailable
 from ingest.recorder import Outcome
 from ingest.store import Store, get_store
-
-MAX_ITEMS = 1000
 
 _ITEM = openapi.record(
     {
@@ -38,7 +36,7 @@ _ITEM = openapi.record(
     optional=["timestamp", "event_id"],
 ) | {"additionalProperties": True}
 _EXAMPLE = {"staff_id": 0, "mac": "C2:A6:28:38:4B:08", "rssi": -67, "event_id": "8f14e45f"}
-_STATUSES = ["stored", "duplicate", "queued", "rejected"]
+_STATUSES = list(map(str, Outcome))
 _RESULT = openapi.record(
     {
         "index": openapi.whole("Its place in the request"),
@@ -114,34 +112,19 @@ _ANSWER = openapi.gives(
 def post_detections() -> Response:
     """Store one detection or many, and tell what became of each."""
     dry_run = parsing.flag(request.args, "dry_run")
-    given, single = _items(bodies.json_object())
+    given, single = items.read(bodies.json_bytes())
     received_at = receipt.received_at()
     store = get_store()
-    directory = _directory(store)
-    found = items.understand(given, received_at, directory)
+    found = items.understand(given, received_at, _directory(store))
     if single and found.wrong:
         raise invalid(found.wrong[0])
-    statuses = _outcomes(store, found.detections, dry_run=dry_run)
-    results: list[str] = [""] * len(given)
-    for index, errors in found.wrong.items():
-        results[index] = items.rejected(index, errors)
-    items.tell(results, found, statuses, given, directory)
+    statuses = _outcomes(store, found.documents, dry_run=dry_run)
+    results = items.tell(found, statuses)
     counts = dict.fromkeys(_STATUSES, 0) | Counter(statuses)
     counts["rejected"] += len(found.wrong)
     body = f'{{"results":[{",".join(results)}],"counts":{json.dumps(counts)}'
     body += f',"dry_run":{"true" if dry_run else "false"}}}\n'
     return Response(body, 202 if counts["queued"] else 200, mimetype="application/json")
-
-
-def _items(body: dict[str, Any]) -> tuple[list[Any], bool]:
-    if "detections" not in body:
-        return [body], True
-    given = body["detections"]
-    if not isinstance(given, list):
-        raise ParameterError("detections", "must be a list")
-    if len(given) > MAX_ITEMS:
-        raise Problem("too_large", f"{len(given)} detections; at most {MAX_ITEMS} at once")
-    return given, False
 
 
 def _directory(store: Store) -> Snapshot | None:
@@ -152,22 +135,19 @@ def _directory(store: Store) -> Snapshot | None:
         return None
 
 
-def _outcomes(store: Store, detections: list[Detection], *, dry_run: bool) -> list[str]:
-    if not detections:
+def _outcomes(store: Store, documents: list[Document], *, dry_run: bool) -> list[Outcome]:
+    if not documents:
         return []
     if not dry_run:
-        return [_WORDS[outcome] for outcome in store.recorder.record_many(detections)]
-    ids = [detection.document_id() for detection in detections]
+        return store.recorder.record(documents)
+    ids = [document["_id"] for document in documents]
     try:
         store.recorder.check_reachable()
         there = store.reports.existing(ids)
     except StoreUnavailable:
-        return ["queued"] * len(detections)
+        return [Outcome.QUEUED] * len(ids)
     statuses = []
     for one in ids:
-        statuses.append("duplicate" if one in there else "stored")
+        statuses.append(Outcome.DUPLICATE if one in there else Outcome.STORED)
         there.add(one)
     return statuses
-
-
-_WORDS = {outcome: outcome.value for outcome in Outcome}

@@ -1,141 +1,219 @@
-"""The items of POST /detections: from JSON to detections, and to what the phone is told of each."""
+"""The items of POST /detections: from JSON to documents, and to what the phone is told of each.
+
+At 500 items a request this is most of what a detection costs. What phones send as a rule, msgspec
+reads; `parsing` has the last word on all else, and tells what is wrong with it.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from ingest import parsing, receipt
-from ingest.detections import Detection, IdempotencyKey
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from ingest import detections, parsing, receipt
+from ingest.api.problems import Problem
+from ingest.detections import NOWHERE, Document, IdempotencyKey
 from ingest.directory import UNKNOWN, Snapshot
 from ingest.errors import ParameterError
+from ingest.recorder import Outcome
 
+MAX_ITEMS = 1000
 # 2020-01-01: what is older comes from a device that lost its clock.
 EARLIEST = 1_577_836_800
 REFUSED = [ParameterError("item", "MongoDB refuses this detection")]
-_FIELDS = frozenset({"staff_id", "mac", "rssi", "timestamp", "event_id"})
-_LOUDNESS = range(parsing.RSSI_DBM[0], parsing.RSSI_DBM[1] + 1)
+
+
+class Item(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """An item in the types that phones send; `UNSET` is what it does not have."""
+
+    staff_id: int | str
+    mac: str
+    rssi: Annotated[int, Meta(ge=parsing.RSSI_DBM[0], le=parsing.RSSI_DBM[1])]
+    timestamp: int | float | str | UnsetType | None = UNSET
+    event_id: Annotated[str, Meta(min_length=1, max_length=128)] | UnsetType | None = UNSET
+
+
+class Odd(Item):
+    """An item of other types, or with fields that mean nothing here, read by `parsing`."""
+
+    ignored: str = ""
+
+
+class Batch(msgspec.Struct, forbid_unknown_fields=True):
+    """A request of many."""
+
+    detections: list[Item]
+
+
+_BATCHES = msgspec.json.Decoder(Batch)
+_FIELDS = frozenset(Item.__struct_fields__)
 
 
 class Understood(NamedTuple):
-    """The items of a request: the good ones with their index, and what is wrong with the others."""
+    """What is to be stored, and what there is to tell of each item."""
 
-    detections: list[Detection]
-    indexes: list[int]
-    wrong: dict[int, list[ParameterError]]
-
-
-@lru_cache(maxsize=1024, typed=True)
-def _staff_id(value: object) -> parsing.StaffId:
-    return parsing.staff_id({"staff_id": value}, "staff_id")
+    documents: list[Document]
+    told: list[tuple[int, str]]  # of each document: the item's index, and most of its result
+    wrong: dict[int, list[ParameterError]]  # by the item's index
 
 
-@lru_cache(maxsize=1024, typed=True)
-def _mac(value: object) -> str:
-    return parsing.mac({"mac": value}, "mac")
+class _Beacon(NamedTuple):
+    mac: str
+    place: tuple[str | None, str | None]
+    told: str
+
+
+def read(body: bytes) -> tuple[Sequence[Any], bool]:
+    """Return the items of a body, each an `Item` or just JSON, and whether it was a single one."""
+    items: Any = _plain(body)
+    single = False
+    if items is None:
+        value = parsing.strict_json(body)
+        if not isinstance(value, dict):
+            raise ParameterError("body", "must be a JSON object")
+        single = "detections" not in value
+        items = [value] if single else value["detections"]
+    if not isinstance(items, list):
+        raise ParameterError("detections", "must be a list")
+    if len(items) > MAX_ITEMS:
+        raise Problem("too_large", f"{len(items)} detections; at most {MAX_ITEMS} at once")
+    return items, single
+
+
+def _plain(body: bytes) -> list[Item] | None:
+    """Return the items of a body in which nothing is odd and no field stands twice, else None."""
+    if not body.isascii() or b"\\" in body or b"\x7f" in body:
+        return None
+    try:
+        batch = _BATCHES.decode(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    # There are no escapes: a field that stood twice makes more quotes than there are without it.
+    again = msgspec.json.encode(batch)
+    return batch.detections if again.count(b'"') == body.count(b'"') else None
 
 
 def understand(items: Sequence[Any], received_at: float, directory: Snapshot | None) -> Understood:
-    """Parse items. A plain loop: at 500 items a request it is most of what a detection costs."""
+    """Make documents of items."""
     found = Understood([], [], {})
     arrival = int(received_at)
+    latest = arrival + parsing.MAX_FUTURE_SECONDS
     request = receipt.request_key(received_at)
-    believed = range(EARLIEST, arrival + parsing.MAX_FUTURE_SECONDS + 1)
-    places = directory.places if directory else None
-    level = location = None
+    beacons: dict[str, _Beacon] = {}
     for index, item in enumerate(items):
         try:
-            staff_id = _staff_id(item["staff_id"])
-            mac = _mac(item["mac"])
-            rssi = item["rssi"]
-            if type(rssi) is not int or rssi not in _LOUDNESS:
-                rssi = parsing.integer(item, "rssi", *parsing.RSSI_DBM)
-            timestamp = item.get("timestamp")
-            if type(timestamp) is not int or timestamp not in believed:
-                timestamp = _device_time(item, believed)
-            event_id = item.get("event_id")
-            if type(event_id) is not str or not parsing.EVENT_ID.fullmatch(event_id):
-                event_id = parsing.event_id(item)
-            if event_id is None:
-                key = IdempotencyKey(f"{request.text}:{index}", request.seconds)
-            else:
-                key = IdempotencyKey(f"event:{event_id}", timestamp)
-        except (ParameterError, KeyError, TypeError, AttributeError):
-            found.wrong[index] = _errors(item, believed)
-            if not found.wrong[index]:
-                raise
+            if type(item) is not Item or not _fits(item, latest):
+                item = _read_by_parsing(item, latest)
+            staff_id = _staff_id(item.staff_id)
+            beacon = beacons.get(item.mac)
+            if beacon is None:
+                beacon = beacons[item.mac] = _beacon(item.mac, directory)
+        except ParameterError:
+            found.wrong[index] = _errors(item, latest)
             continue
-        if places is not None:
-            level, location = places.get(mac, UNKNOWN)
+        mac, place, told = beacon
+        timestamp, event_id = item.timestamp or None, item.event_id
+        if event_id:
+            key = IdempotencyKey(f"event:{event_id}", timestamp)
+        else:
+            key = IdempotencyKey(f"{request.text}:{index}", request.seconds)
+        skew = "null" if timestamp is None else arrival - timestamp
         when = arrival if timestamp is None else timestamp
-        found.detections.append(
-            Detection(staff_id, level, location, when, rssi, mac, received_at, key)
+        found.documents.append(
+            detections.document(staff_id, place, when, item.rssi, mac, received_at, key)
         )
-        found.indexes.append(index)
+        ignored = "" if type(item) is Item else item.ignored
+        found.told.append((index, f'{told},"skew_seconds":{skew},{ignored}"errors":[]}}'))
     return found
 
 
-def _device_time(item: Mapping[str, Any], believed: range) -> int | None:
+def tell(found: Understood, statuses: Sequence[Outcome]) -> list[str]:
+    """Return the result of each item, as JSON."""
+    results = [""] * (len(found.told) + len(found.wrong))
+    for index, errors in found.wrong.items():
+        results[index] = _rejected(index, errors)
+    for (index, told), status in zip(found.told, statuses, strict=True):
+        if status is Outcome.REJECTED:
+            results[index] = _rejected(index, REFUSED)
+        else:
+            results[index] = f'{{"index":{index},"status":"{status}",{told}'
+    return results
+
+
+def _fits(item: Item, latest: int) -> bool:
+    """Tell whether the time and the event id of an item are as `parsing` would return them."""
+    timestamp, event_id = item.timestamp, item.event_id
+    if type(timestamp) is int:
+        if not EARLIEST <= timestamp <= latest:
+            return False
+    elif timestamp is not UNSET and timestamp is not None:
+        return False
+    return not event_id or " " not in event_id
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _staff_id(value: int | str) -> parsing.StaffId:
+    return parsing.staff_id({"staff_id": value}, "staff_id")
+
+
+def _beacon(text: str, directory: Snapshot | None) -> _Beacon:
+    mac = parsing.mac({"mac": text}, "mac")
+    place = directory.places.get(mac, UNKNOWN) if directory else NOWHERE
+    known = directory is not None and mac in directory.beacons
+    told = {"mac": mac, "level": place[0], "location": place[1], "known": known}
+    return _Beacon(mac, place, json.dumps(told)[1:-1])
+
+
+def _read_by_parsing(item: Any, latest: int) -> Odd:
+    """Return an item of which every value is as it is stored. Raises ParameterError."""
+    given = _given(item)
+    ignored = sorted(name[:64] for name in given.keys() - _FIELDS)[:10]
+    return Odd(
+        staff_id=parsing.staff_id(given, "staff_id"),
+        mac=parsing.mac(given, "mac"),
+        rssi=parsing.integer(given, "rssi", *parsing.RSSI_DBM),
+        timestamp=_device_time(given, latest),
+        event_id=parsing.event_id(given),
+        ignored=f'"ignored":{json.dumps(ignored)},' if ignored else "",
+    )
+
+
+def _given(item: Any) -> dict[str, Any]:
+    given = msgspec.to_builtins(item) if isinstance(item, Item) else item
+    if not isinstance(given, dict):
+        raise ParameterError("item", "must be a JSON object")
+    return given
+
+
+def _device_time(item: dict[str, Any], latest: int) -> int | None:
     if item.get("timestamp") in (None, ""):
         return None
-    return parsing.moment(item, "timestamp", believed[0], believed[-1])
+    return parsing.moment(item, "timestamp", EARLIEST, latest)
 
 
-def _errors(item: Any, believed: range) -> list[ParameterError]:
+def _errors(item: Any, latest: int) -> list[ParameterError]:
     """Return everything that is wrong with an item."""
-    if not isinstance(item, dict):
-        return [ParameterError("item", "must be a JSON object")]
+    try:
+        given = _given(item)
+    except ParameterError as error:
+        return [error]
     errors = []
-    for read in (
-        lambda: parsing.staff_id(item, "staff_id"),
-        lambda: parsing.mac(item, "mac"),
-        lambda: parsing.integer(item, "rssi", *parsing.RSSI_DBM),
-        lambda: _device_time(item, believed),
-        lambda: parsing.event_id(item),
+    for look in (
+        lambda: parsing.staff_id(given, "staff_id"),
+        lambda: parsing.mac(given, "mac"),
+        lambda: parsing.integer(given, "rssi", *parsing.RSSI_DBM),
+        lambda: _device_time(given, latest),
+        lambda: parsing.event_id(given),
     ):
         try:
-            read()
+            look()
         except ParameterError as error:
             errors.append(error)
     return errors
 
 
-def tell(
-    results: list[str],
-    found: Understood,
-    statuses: Sequence[str],
-    items: Sequence[Any],
-    directory: Snapshot | None,
-) -> None:
-    """Write the results of the good items, as JSON text: what a beacon is told is made once."""
-    known = directory.beacons if directory else {}
-    beacons: dict[str, str] = {}
-    for index, detection, status in zip(found.indexes, found.detections, statuses, strict=True):
-        item = items[index]
-        if status == "rejected":
-            results[index] = rejected(index, REFUSED)
-            continue
-        mac = detection.mac
-        beacon = beacons.get(mac)
-        if beacon is None:
-            fields = {"mac": mac, "level": detection.level, "location": detection.location}
-            beacon = json.dumps(fields | {"known": mac in known})[1:-1]
-            beacons[mac] = beacon
-        skew: object = "null"
-        if item.get("timestamp") not in (None, ""):
-            skew = int(detection.received_at) - detection.timestamp
-        ignored = "" if item.keys() <= _FIELDS else f'"ignored":{_ignored(item)},'
-        results[index] = (
-            f'{{"index":{index},"status":"{status}",{beacon},"skew_seconds":{skew},'
-            f'{ignored}"errors":[]}}'
-        )
-
-
-def _ignored(item: Mapping[str, Any]) -> str:
-    return json.dumps(sorted(name[:64] for name in item.keys() - _FIELDS)[:10])
-
-
-def rejected(index: int, errors: Sequence[ParameterError]) -> str:
-    """Write the result of a bad item."""
+def _rejected(index: int, errors: Sequence[ParameterError]) -> str:
     named = [{"field": error.parameter, "reason": error.reason} for error in errors]
     return json.dumps({"index": index, "status": "rejected", "errors": named})
