@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import requests
@@ -18,7 +19,10 @@ ROOT = Path(__file__).resolve().parents[1]
 class Service(Client):
     """An ingest service on a port and with a spool of its own."""
 
-    def __init__(self, mongodb_uri: str, folder: Path, **settings: object) -> None:
+    def __init__(
+        self, mongodb_uri: str, folder: Path, prefix: Sequence[str] = (), **settings: object
+    ) -> None:
+        self._prefix = prefix
         self.port = free_port()
         super().__init__(f"http://127.0.0.1:{self.port}")
         self._log = folder / f"service-{self.port}.log"
@@ -34,9 +38,9 @@ class Service(Client):
     def log(self) -> str:
         return self._log.read_text()
 
-    def start(self, seconds: float = 60) -> None:
-        """Start it, and wait until it reaches the database."""
-        command = [sys.executable, "-m", "gunicorn", "-c", "gunicorn.conf.py"]
+    def start(self, seconds: float = 60, awaited: str = "/readyz") -> None:
+        """Start it, and wait until it reaches the database, or only until it lives (/healthz)."""
+        command = [*self._prefix, sys.executable, "-m", "gunicorn", "-c", "gunicorn.conf.py"]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 command,
@@ -47,14 +51,14 @@ class Service(Client):
                 start_new_session=True,
             )
         until = time.monotonic() + seconds
-        while not self._ready():
+        while not self._good(awaited):
             assert time.monotonic() < until, self.log
             assert self._process.poll() is None, self.log
             time.sleep(0.05)
 
-    def _ready(self) -> bool:
+    def _good(self, awaited: str) -> bool:
         try:
-            return self.get("/readyz").status_code == 200
+            return self.get(awaited).status_code == 200
         except requests.ConnectionError:
             return False
 

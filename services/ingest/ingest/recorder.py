@@ -23,6 +23,8 @@ PROBE_SECONDS = 0.4
 READ_PROBE_SECONDS = 0.8
 # Rest between two groups of the spool, so that the backlog leaves room for what comes in.
 DRAIN_REST_SECONDS = 0.05
+# And after the spool's own file failed.
+FAULT_REST_SECONDS = 2.0
 
 
 class Outcome(enum.StrEnum):
@@ -60,7 +62,7 @@ class Recorder:
         self._away = False
         self._work = threading.Event()
         self._closed = threading.Event()
-        if len(spool):
+        if not spool.empty:
             self._work.set()
         self._drain = threading.Thread(target=self._drain_for_ever, name="spool", daemon=True)
         self._drain.start()
@@ -222,19 +224,18 @@ class Recorder:
         while not self._closed.is_set():
             self._work.wait()
             self._work.clear()
-            while (self._away or len(self._spool)) and not self._closed.is_set():
-                failed = False
+            while (self._away or not self._spool.empty) and not self._closed.is_set():
+                rest = DRAIN_REST_SECONDS
                 try:
                     self._drain_group()
                 except Exception:
                     log.exception("%d detections stay in the spool", len(self._spool))
-                    failed = True
-                wait = RETRY_SECONDS if failed or self._away else DRAIN_REST_SECONDS
-                self._closed.wait(wait)
+                    rest = FAULT_REST_SECONDS
+                self._closed.wait(RETRY_SECONDS if self._away else rest)
 
     def _drain_group(self) -> None:
         """Store the oldest detections of the spool; those that stay there do so for a reason."""
-        rows = self._spool.oldest(GROUP)
+        rows, fault = self._oldest()
         try:
             if rows:
                 outcomes = self._commit([document for _, document in rows])
@@ -250,9 +251,18 @@ class Recorder:
             log.warning("the database is back, %d detections to store", len(self._spool))
         # Before the spool: a full disk takes not even deletions, but the database is there.
         self._away = not here
+        if fault:
+            raise fault
         became = dict(zip((number for number, _ in rows), outcomes, strict=True))
         self._spool.set_aside([n for n, how in became.items() if how is Outcome.REJECTED])
         self._spool.remove([n for n, how in became.items() if how is not Outcome.QUEUED])
+
+    def _oldest(self) -> tuple[list[tuple[int, Document]], Exception | None]:
+        """Return what waits longest, or why that cannot be told; the database may be there."""
+        try:
+            return self._spool.oldest(GROUP), None
+        except Exception as error:
+            return [], error
 
     def _locate(self, document: Document) -> None:
         """Give a detection its place that came when not even the directory could be read."""
