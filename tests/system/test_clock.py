@@ -1,0 +1,218 @@
+"""Two services whose clocks step by an hour in the middle of traffic, one after the other.
+
+The services are real, and so is what they serve; libfaketime gives them the clocks.
+"""
+
+import itertools
+import json
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from pymongo import MongoClient
+
+from mongo import topology
+from tests.cluster import Cluster
+from tests.phones import Phones, Post, through
+from tests.service import Service
+from tests.system.conftest import eventually
+
+HOUR = 3600
+STEPS = (-HOUR, 0, HOUR, 0)
+READS = 3  # with each clock by each service
+WALKERS = [f"walker-{number}" for number in range(6)]
+RETRIED = [f"retried-{number}" for number in range(4)]
+# This libfaketime breaks sleeping by the monotonic clock, which it is told to leave alone.
+SLEEP = "import select, time\ntime.sleep = lambda seconds: select.select([], [], [], seconds)\n"
+
+
+class Stepped(Service):
+    """An ingest service with a clock of its own."""
+
+    def __init__(self, mongodb_uri: str, folder: Path, number: int) -> None:
+        self._clock = folder / f"clock-{number}"
+        self.step(0)
+        (folder / "sitecustomize.py").write_text(SLEEP)
+        (library,) = Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")
+        settings: dict[str, object] = {
+            "LD_PRELOAD": library,
+            "PYTHONPATH": folder,
+            "FAKETIME_TIMESTAMP_FILE": self._clock,
+            "FAKETIME_NO_CACHE": 1,
+            "FAKETIME_DONT_FAKE_MONOTONIC": 1,
+            "NO_FAKE_STAT": 1,
+        }
+        super().__init__(mongodb_uri, folder, (), **settings)
+
+    def step(self, seconds: int) -> None:
+        """Set the clock so far from the true one."""
+        fresh = self._clock.with_suffix(".new")
+        fresh.write_text(f"{seconds:+d}\n")
+        fresh.rename(self._clock)  # never half a number
+
+    def clock(self) -> int:
+        return int(self.get("/api/v1/system").json()["as_of"])
+
+
+@pytest.fixture
+def cluster(root: Path, tmp_path: Path) -> Iterator[Cluster]:
+    cluster = Cluster(topology.load(topology.EMBEDDED), tmp_path / "mongod")
+    cluster.start()
+    try:
+        cluster.bootstrap(root / "mongo" / "directory.csv")
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def services(cluster: Cluster, tmp_path: Path) -> Iterator[list[Stepped]]:
+    services = [Stepped(cluster.uri(), tmp_path, number) for number in range(2)]
+    try:
+        for service in services:
+            service.start()
+        yield services
+    finally:
+        for service in services:
+            service.kill()
+
+
+def as_the_gateway(*urls: str) -> Callable[[], Post]:
+    """Return what makes a sender that asks both services: the second time is the retry."""
+
+    def make() -> Post:
+        session = requests.Session()
+        session.trust_env = False
+
+        def post(body: dict[str, Any]) -> int:
+            # What names it is the request id, which comes with the gateway's own, true time.
+            body = dict(body)
+            headers = {"X-Request-ID": body.pop("event_id")}
+            headers["X-Request-Start"] = f"{time.time():.3f}"
+            for url in urls:
+                time.sleep(0.02)  # a step may come between them
+                answer = session.post(
+                    f"{url}/newbeacondetect", data=body, headers=headers, timeout=30
+                )
+                assert answer.status_code in (200, 202)
+            return answer.status_code
+
+        return post
+
+    return make
+
+
+class Follower(threading.Thread):
+    """Reads the change feed by its cursors, each time from another service."""
+
+    def __init__(self, services: list[Stepped]) -> None:
+        super().__init__()
+        self._services = itertools.cycle(services)
+        self._enough = threading.Event()
+        self._cursor = services[0].get("/api/v1/changes").text
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self.ids: list[str] = []
+
+    def run(self) -> None:
+        *_, last = self._cursor.splitlines()
+        cursor = json.loads(last)["next"]
+        fresh = 1
+        while fresh or not self._enough.is_set():
+            parameters: dict[str, Any] = {"after": cursor, "limit": 200}
+            url = f"{next(self._services).url}/api/v1/changes"
+            answer = self._session.get(url, params=parameters, timeout=30)
+            fresh = 1
+            if answer.status_code == 200:  # not while the database is away
+                *lines, last = map(json.loads, answer.text.splitlines())
+                self.ids += [line["id"] for line in lines]
+                cursor, fresh = last["next"], len(lines)
+            time.sleep(0.1)
+
+    def finish(self) -> list[str]:
+        self._enough.set()
+        self.join()
+        return self.ids
+
+
+class Reader:
+    """Writes one detection after the other, and believes no service that does not tell it."""
+
+    def __init__(self, cluster: Cluster, services: list[Stepped]) -> None:
+        self._cluster = cluster
+        self._services = services
+        self._count = 0
+        self._newest = 0
+        self._versions: list[int] = []
+        self._etags: set[str] = set()
+
+    def write_and_read(self, writer: Stepped) -> None:
+        answer = writer.detect("reader", event_id=f"read-{self._count}")
+        assert answer.headers["X-Detection"] == "stored"
+        self._count += 1
+        self._newest = max(self._newest, writer.clock())
+        with MongoClient[dict[str, Any]](self._cluster.uri()) as client:
+            found = client["ICT3102"]["latest"].find_one({"_id": "reader"})
+        assert found
+        assert self._versions[-1:] < [found["version"]]
+        self._versions.append(found["version"])
+        everything = {"staff_id": "reader", "start_time": 0, "end_time": 4102444800}
+        told = [service.get("/extractbeacon", **everything) for service in self._services]
+        assert [len(one.json()["location"]) for one in told] == [self._count] * 2
+        (etag,) = {one.headers["ETag"] for one in told}
+        assert etag not in self._etags
+        self._etags.add(etag)
+        for service in self._services:
+            (one,) = [
+                one
+                for one in service.get("/api/v1/staff").json()["data"]
+                if one["staff_id"] == "reader"
+            ]
+            assert 0 <= self._newest - one["timestamp"] <= 2
+
+
+@pytest.mark.parametrize("which", [(0,), (0, 1)], ids=["one clock", "both clocks"])
+def test_clocks_that_step_lose_and_double_nothing(
+    cluster: Cluster, services: list[Stepped], which: tuple[int, ...]
+) -> None:
+    urls = [service.url for service in services]
+    follower, reader = Follower(services), Reader(cluster, services)
+    walkers = Phones(through(*urls), WALKERS)
+    retried = Phones(as_the_gateway(*urls), RETRIED)
+    follower.start()
+    with walkers, retried:
+        for seconds in STEPS:
+            for number in which:
+                services[number].step(seconds)
+                assert abs(services[number].clock() - time.time() - seconds) < 5
+            for _ in range(READS):
+                for service in services:
+                    reader.write_and_read(service)
+        cluster.send_signal("mongod", signal.SIGSTOP)  # a step while detections go to the spool
+        eventually(lambda: walkers.answers[202] > 20 and retried.answers[202] > 5, 30)
+        for number in which:
+            services[number].step(-HOUR)
+        time.sleep(0.5)
+        cluster.send_signal("mongod", signal.SIGCONT)
+        for service in services:
+            eventually(lambda one=service: one.get("/readyz").status_code == 200, 30)  # type: ignore[misc]
+        for service in services:
+            reader.write_and_read(service)
+    for service in services:
+        eventually(lambda one=service: one.get("/readyz").json()["queued"] == 0, 30)  # type: ignore[misc]
+    assert set(walkers.answers + retried.answers) <= {200, 202}
+    wanted = walkers.acknowledged + retried.acknowledged
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        stored = list(client["ICT3102"]["staff"].find())
+    counts = Counter(one["staff_id"] for one in stored)
+    assert counts.pop("reader") == len(services) * (READS * len(STEPS) + 1)
+    assert counts == wanted
+    for service in services:
+        assert {who: len(service.history(who)) for who in wanted} == wanted
+    assert Counter(follower.finish()) == Counter(str(one["_id"]) for one in stored)
