@@ -135,10 +135,13 @@ class Follower(threading.Thread):
                 cursor, fresh = last["next"], len(lines)
             time.sleep(0.1)
 
-    def finish(self) -> list[str]:
+    def __enter__(self) -> "Follower":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._enough.set()
         self.join()
-        return self.ids
 
 
 class Reader:
@@ -185,27 +188,27 @@ def test_clocks_that_step_lose_and_double_nothing(
     follower, reader = Follower(services), Reader(cluster, services)
     walkers = Phones(through(*urls), WALKERS)
     retried = Phones(as_the_gateway(*urls), RETRIED)
-    follower.start()
-    with walkers, retried:
-        for seconds in STEPS:
+    with follower:
+        with walkers, retried:
+            for seconds in STEPS:
+                for number in which:
+                    services[number].step(seconds)
+                    assert abs(services[number].clock() - time.time() - seconds) < 5
+                for _ in range(READS):
+                    for service in services:
+                        reader.write_and_read(service)
+            cluster.send_signal("mongod", signal.SIGSTOP)  # a step while detections go to the spool
+            eventually(lambda: walkers.answers[202] > 20 and retried.answers[202] > 5, 30)
             for number in which:
-                services[number].step(seconds)
-                assert abs(services[number].clock() - time.time() - seconds) < 5
-            for _ in range(READS):
-                for service in services:
-                    reader.write_and_read(service)
-        cluster.send_signal("mongod", signal.SIGSTOP)  # a step while detections go to the spool
-        eventually(lambda: walkers.answers[202] > 20 and retried.answers[202] > 5, 30)
-        for number in which:
-            services[number].step(-HOUR)
-        time.sleep(0.5)
-        cluster.send_signal("mongod", signal.SIGCONT)
+                services[number].step(-HOUR)
+            time.sleep(0.5)
+            cluster.send_signal("mongod", signal.SIGCONT)
+            for service in services:
+                eventually(lambda one=service: one.get("/readyz").status_code == 200, 30)  # type: ignore[misc]
+            for service in services:
+                reader.write_and_read(service)
         for service in services:
-            eventually(lambda one=service: one.get("/readyz").status_code == 200, 30)  # type: ignore[misc]
-        for service in services:
-            reader.write_and_read(service)
-    for service in services:
-        eventually(lambda one=service: one.get("/readyz").json()["queued"] == 0, 30)  # type: ignore[misc]
+            eventually(lambda one=service: one.get("/readyz").json()["queued"] == 0, 30)  # type: ignore[misc]
     assert set(walkers.answers + retried.answers) <= {200, 202}
     wanted = walkers.acknowledged + retried.acknowledged
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
@@ -215,4 +218,4 @@ def test_clocks_that_step_lose_and_double_nothing(
     assert counts == wanted
     for service in services:
         assert {who: len(service.history(who)) for who in wanted} == wanted
-    assert Counter(follower.finish()) == Counter(str(one["_id"]) for one in stored)
+    assert Counter(follower.ids) == Counter(str(one["_id"]) for one in stored)

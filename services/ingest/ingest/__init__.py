@@ -16,7 +16,9 @@ def create_app(config: Config | None = None) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = config.max_body_bytes
     app.config["MAX_FORM_MEMORY_SIZE"] = config.max_body_bytes
     store = Store.connect(config)
-    store.ready()  # makes the indexes; when MongoDB is away, the next /readyz makes them
+    store.ready(
+        store.insert_seconds
+    )  # makes the indexes; when MongoDB is away, the next /readyz makes them
     app.extensions["store"] = store
     CORS(app, send_wildcard=True, expose_headers=EXPOSED)
     errors.init_app(app)

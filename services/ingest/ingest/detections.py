@@ -115,9 +115,12 @@ class Detections:
         return self._staff.database.client.topology_description.has_writable_server()
 
     def ping(self, timeout_seconds: float) -> None:
-        """Return when the database answers; StoreUnavailable when not in time."""
+        """Return when every shard answers; StoreUnavailable when one does not in time.
+
+        A router answers a `ping` alone, and what comes first by `_id` only with all shards.
+        """
         with _domain_errors(), pymongo.timeout(timeout_seconds):
-            self._staff.database.command("ping")
+            self._staff.find_one({}, {"_id": 1}, sort=[("_id", 1)])
 
     def store(self, documents: list[Document]) -> Stored:
         """Store documents durably.

@@ -121,7 +121,7 @@ class Recorder:
                 raise
 
     def check_answers(self) -> None:
-        """Raise StoreUnavailable, in under a second, also when the database has just frozen.
+        """Raise StoreUnavailable, in under a second, also when a shard has just frozen.
 
         For what may itself take longer; until the driver sees the freeze it would take all of that.
         """

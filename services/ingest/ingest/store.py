@@ -16,7 +16,7 @@ from ingest.errors import StoreUnavailable
 from ingest.feed import Feed
 from ingest.histories import Histories
 from ingest.latest import Latest
-from ingest.recorder import Recorder
+from ingest.recorder import READ_PROBE_SECONDS, Recorder
 from ingest.reports import Reports
 from ingest.spool import Spool
 
@@ -101,12 +101,14 @@ class Store(NamedTuple):
             raise StoreUnavailable("the directory was never read")
         return snapshot
 
-    def ready(self) -> bool:
-        """Tell whether MongoDB answers, and make sure of the indexes while it does."""
+    def ready(self, timeout_seconds: float = READ_PROBE_SECONDS) -> bool:
+        """Tell whether MongoDB answers, all of it and in time, and make sure of the indexes."""
+        if self.recorder.away:
+            return False
         try:
-            self.client.admin.command("ping")
+            self.detections.ping(timeout_seconds)
             self.detections.ensure_indexes()
-        except PyMongoError as error:
+        except (StoreUnavailable, PyMongoError) as error:
             log.warning("MongoDB is not ready: %s", error)
             return False
         return True

@@ -142,7 +142,7 @@ def _outcomes(store: Store, documents: list[Document], *, dry_run: bool) -> list
         return store.recorder.record(documents)
     ids = [document["_id"] for document in documents]
     try:
-        store.recorder.check_reachable()
+        store.recorder.check_answers()
         there = store.reports.existing(ids)
     except StoreUnavailable:
         return [Outcome.QUEUED] * len(ids)
