@@ -24,6 +24,7 @@ from mongo import clients, topology
 from mongo.topology import ReplicaSet, Topology
 from tests.cluster import Cluster
 from tests.phones import Phones, inside
+from tests.reads import EXTRACT, read_while_frozen
 from tests.system.conftest import eventually
 
 NAMED = topology.load(topology.SHARDED)
@@ -212,6 +213,24 @@ def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) 
             told = app.test_client().get("/extractbeacon", query_string=query).get_json()
             assert len(told["location"]) == confirmed[staff_id]
         app.extensions["store"].close()
+
+
+def test_reads_of_a_shard_that_just_froze_are_a_503_soon(cluster: Cluster, staff: Any) -> None:
+    """Its router lives, and answers a ping; the service would wait 10 s."""
+    app = create_app(cluster.service())
+    client = app.test_client()
+    everybody = [*range(14)]
+    for staff_id in everybody:
+        body = {"user_address": staff_id, "beacon_address": MAC, "rssi": -20}
+        assert client.post("/newbeacondetect", json=body).status_code == 200
+    with clients.as_system(cluster.local.shards[1].members[0], cluster.secrets) as shard2:
+        there = shard2["ICT3102"]["staff"].distinct("staff_id")
+    eventually(lambda: client.get("/readyz").status_code == 200, 60)
+    assert read_while_frozen(client, cluster, "shard2", there[0]) == {}
+    eventually(lambda: client.get("/readyz").status_code == 200, 60)
+    for staff_id in everybody:
+        assert len(client.get(f"{EXTRACT}{staff_id}").get_json()["location"]) == 1
+    app.extensions["store"].close()
 
 
 @pytest.mark.parametrize(
