@@ -18,26 +18,30 @@ READS = (
     "/api/v1/beacons/unknown",
     "/api/v1/system/database",
 )
-# What the service gives itself is 0.8 s.
-LONGEST_SECONDS = 1.0
+# What the service gives itself is 0.8 s. The quickest of three must keep that, and a busy machine
+# may not delay one by much more.
+LONGEST_SECONDS, EVER_SECONDS = 1.0, 2.5
 
 
 def read_while_frozen(
     client: FlaskClient, cluster: Cluster, server: str, staff_id: object
-) -> dict[str, tuple[int, float]]:
-    """Return what was not a 503 in time, with its status and its seconds; at best of three."""
+) -> dict[str, list[tuple[float, int]]]:
+    """Return what was not a 503 in time, with the seconds and the status of each try."""
     paths = [*READS, f"/api/v1/staff/{staff_id}/detections", f"{EXTRACT}{staff_id}"]
     for path in paths:
         assert client.get(path).status_code in (200, 404), path
     cluster.send_signal(server, signal.SIGSTOP)
+    time.sleep(0.1)  # it goes on until one of its threads gets to run
     try:
-        told = {path: min(_timed(client, path) for _ in range(3)) for path in paths}
+        told = {path: sorted(_timed(client, path) for _ in range(3)) for path in paths}
     finally:
         cluster.send_signal(server, signal.SIGCONT)
     return {
-        path: (status, seconds)
-        for path, (seconds, status) in told.items()
-        if status != 503 or seconds >= LONGEST_SECONDS
+        path: tries
+        for path, tries in told.items()
+        if {status for _, status in tries} != {503}
+        or tries[0][0] >= LONGEST_SECONDS
+        or tries[-1][0] >= EVER_SECONDS
     }
 
 

@@ -1,12 +1,17 @@
 """The ingest service: takes detections in and gives histories out."""
 
+import logging
+
 from flask import Flask
 from flask_cors import CORS
 
 from ingest import api, errors, health, routes
 from ingest.config import Config
+from ingest.errors import StoreUnavailable
 from ingest.responses import EXPOSED
 from ingest.store import Store
+
+log = logging.getLogger(__name__)
 
 
 def create_app(config: Config | None = None) -> Flask:
@@ -16,9 +21,10 @@ def create_app(config: Config | None = None) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = config.max_body_bytes
     app.config["MAX_FORM_MEMORY_SIZE"] = config.max_body_bytes
     store = Store.connect(config)
-    store.ready(
-        store.insert_seconds
-    )  # makes the indexes; when MongoDB is away, the next /readyz makes them
+    try:
+        store.prepare(store.insert_seconds)
+    except StoreUnavailable as error:  # the next /readyz tries again
+        log.warning("started without MongoDB: %s", error)
     app.extensions["store"] = store
     CORS(app, send_wildcard=True, expose_headers=EXPOSED)
     errors.init_app(app)

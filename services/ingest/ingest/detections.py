@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pymongo
 from bson import ObjectId
-from pymongo import DESCENDING
+from pymongo import DESCENDING, IndexModel
 from pymongo.collection import Collection
 from pymongo.errors import PyMongoError
 from pymongo.read_concern import ReadConcern
@@ -27,6 +27,16 @@ NOWHERE = (None, None)
 
 Document = dict[str, Any]
 _HASH = blake2b(digest_size=8)  # its copy takes half as long as a new one
+
+INDEXES = [
+    # A history, the last 15 minutes.
+    IndexModel([("staff_id", 1), ("timestamp", DESCENDING), ("level", 1), ("location", 1)]),
+    IndexModel([("timestamp", DESCENDING)]),
+    # Covers who was where last, the unknown beacons, and what a correction has to change.
+    IndexModel(
+        [("mac", 1), ("level", 1), ("location", 1), ("timestamp", DESCENDING), ("staff_id", 1)]
+    ),
+]
 
 
 class IdempotencyKey(NamedTuple):
@@ -99,16 +109,16 @@ class Detections:
         # What a majority has is never rolled back: what is kept of it stays true.
         self._durable = staff.with_options(read_concern=ReadConcern("majority"))
 
-    def ensure_indexes(self) -> None:
-        """Create what is missing: an index for a history, the last 15 minutes, one beacon."""
-        self._staff.create_index(
-            [("staff_id", 1), ("timestamp", DESCENDING), ("level", 1), ("location", 1)]
-        )
-        self._staff.create_index([("timestamp", DESCENDING)])
-        # Covers who was where last, the unknown beacons, and what a correction has to change.
-        self._staff.create_index(
-            [("mac", 1), ("level", 1), ("location", 1), ("timestamp", DESCENDING), ("staff_id", 1)]
-        )
+    def missing_indexes(self) -> list[IndexModel]:
+        """Return which indexes are still to be made."""
+        with _domain_errors():
+            there = self._staff.index_information()
+        return [index for index in INDEXES if index.document["name"] not in there]
+
+    def create(self, indexes: list[IndexModel]) -> None:
+        """Create indexes, which may take a while."""
+        with _domain_errors():
+            self._staff.create_indexes(indexes)
 
     def server_known(self) -> bool:
         """Tell, without asking it, whether the driver knows a server that takes writes."""

@@ -1,9 +1,14 @@
 """Health: is the process alive, and can it do its work?"""
 
+import logging
+
 from flask import Blueprint, Response, jsonify
 
+from ingest.errors import StoreUnavailable
+from ingest.recorder import READ_PROBE_SECONDS
 from ingest.store import get_store
 
+log = logging.getLogger(__name__)
 bp = Blueprint("health", __name__)
 
 
@@ -15,9 +20,13 @@ def healthz() -> Response:
 
 @bp.get("/readyz")
 def readyz() -> tuple[Response, int]:
-    """Answer 200 only when MongoDB can be reached."""
+    """Answer 200 only when all of MongoDB answers; in about a second when it does not."""
     store = get_store()
     queued = store.recorder.queued
-    if store.ready():
-        return jsonify(status="ok", mongodb="ok", queued=queued), 200
-    return jsonify(status="unavailable", mongodb="does not answer", queued=queued), 503
+    try:
+        store.recorder.check_reachable()
+        store.prepare(READ_PROBE_SECONDS)
+    except StoreUnavailable as error:
+        log.warning("MongoDB is not ready: %s", error)
+        return jsonify(status="unavailable", mongodb="does not answer", queued=queued), 503
+    return jsonify(status="ok", mongodb="ok", queued=queued), 200

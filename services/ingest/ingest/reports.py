@@ -13,7 +13,7 @@ from ingest.errors import store_errors
 from ingest.parsing import StaffId, TimeRange
 
 Document = dict[str, Any]
-# The index that covers what is asked by beacon (`Detections.ensure_indexes` makes it).
+# The index that covers what is asked by beacon (`Detections.create` makes it).
 BY_BEACON = "mac_1_level_1_location_1_timestamp_-1_staff_id_1"
 # Reading everything about every unknown beacon may take a moment.
 SCAN_TIMEOUT_SECONDS = 5

@@ -1,12 +1,11 @@
 """The connection to MongoDB and the collections behind it."""
 
-import logging
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import pymongo
 from flask import current_app
 from pymongo import MongoClient
-from pymongo.errors import PyMongoError
 
 from ingest.beacons import Beacons
 from ingest.config import Config
@@ -16,11 +15,9 @@ from ingest.errors import StoreUnavailable
 from ingest.feed import Feed
 from ingest.histories import Histories
 from ingest.latest import Latest
-from ingest.recorder import READ_PROBE_SECONDS, Recorder
+from ingest.recorder import Recorder
 from ingest.reports import Reports
 from ingest.spool import Spool
-
-log = logging.getLogger(__name__)
 
 DATABASE = "ICT3102"
 HEARTBEAT_MS = 500
@@ -101,17 +98,13 @@ class Store(NamedTuple):
             raise StoreUnavailable("the directory was never read")
         return snapshot
 
-    def ready(self, timeout_seconds: float = READ_PROBE_SECONDS) -> bool:
-        """Tell whether MongoDB answers, all of it and in time, and make sure of the indexes."""
-        if self.recorder.away:
-            return False
-        try:
+    def prepare(self, timeout_seconds: float) -> None:
+        """Make the indexes that are missing; StoreUnavailable: not all of MongoDB answers."""
+        with pymongo.timeout(timeout_seconds):
             self.detections.ping(timeout_seconds)
-            self.detections.ensure_indexes()
-        except (StoreUnavailable, PyMongoError) as error:
-            log.warning("MongoDB is not ready: %s", error)
-            return False
-        return True
+            missing = self.detections.missing_indexes()
+        if missing:
+            self.detections.create(missing)
 
 
 def _credentials(config: Config) -> dict[str, Any]:
