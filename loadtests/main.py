@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from loadtests import capacity, check, comparison, generator, report, targets
+from loadtests import capacity, check, comparison, generator, report, sides, targets
 from loadtests.limits import LimitsUnavailable
 from loadtests.plans import PLANS
-from loadtests.stacks import New, NotStarted, Old, Stack
+from loadtests.stacks import New, NotStarted, Stack
 from mongo.binaries import NoMongod
 
 FAILURES = (LimitsUnavailable, NotStarted, NoMongod, targets.ForeignTarget, OSError)
@@ -49,6 +49,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_run)
     parser.add_argument("plan", choices=sorted(PLANS))
     add_target(parser)
+    sides.add_options(parser)
     parser.add_argument("--ramp", type=float, help="seconds of each step, at the same rate (60)")
     parser.add_argument("--pages", type=int, help="open monitoring pages, instead of the plan's")
     parser.add_argument("--hacs", help="staff ids that the mock HACS polls, as 0,2")
@@ -73,9 +74,9 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what gets the load."""
+    parser.set_defaults(old=False, unoptimised=False, durable=False, tls=False)
     parser.add_argument("--target", help="a running stack's address; without it one is started")
     parser.add_argument("--i-own-this-host", action="store_true", help="it may be another machine")
-    parser.add_argument("--old", action="store_true", help="start the old architecture instead")
     parser.add_argument("--services", type=int, default=2, help="how many services (2)")
     parser.add_argument("--no-limits", action="store_true", help="start it without limits")
 
@@ -86,8 +87,13 @@ def target(options: argparse.Namespace) -> Iterator[tuple[str, Stack | None]]:
     if options.target:
         yield targets.check(options.target, i_own_this_host=options.i_own_this_host), None
         return
+    side = sides.chosen(options)
     how = {"services": options.services, "limited": not options.no_limits}
-    with Old(**how) if options.old else New(tls=getattr(options, "tls", False), **how) as stack:
+    if options.tls:
+        how["tls"] = True
+    with sides.SIDES[side](**how) as stack:
+        limits = "without limits" if options.no_limits else "0.3 CPU and 64 MiB each"
+        print(f"{side}, services: {options.services}, {limits}", flush=True)
         yield stack.url, stack
 
 

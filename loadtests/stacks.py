@@ -62,6 +62,7 @@ class Stack:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._ports = _free_ports(services + 3)
         self.url = f"http://127.0.0.1:{self._ports[0]}"
+        self.mongod_port = self._ports[1]
 
     def __enter__(self) -> "Stack":
         """Start everything; NotStarted when that fails, LimitsUnavailable when not allowed."""
@@ -203,19 +204,29 @@ class New(Stack):
 
 
 class Old(Stack):
-    """The architecture before: see loadtests/baseline."""
+    """The architecture before: see loadtests/baseline.
+
+    `unoptimised` is the original's first query; `durable` answers an insert only when it is on the
+    disk, as the new side does and the source did not.
+    """
 
     name = "old"
 
     def __init__(
-        self, *, unoptimised: bool = False, services: int = 2, limited: bool = True
+        self,
+        *,
+        unoptimised: bool = False,
+        durable: bool = False,
+        services: int = 2,
+        limited: bool = True,
     ) -> None:
         super().__init__(services=services, limited=limited)
         self._unoptimised = unoptimised
+        self._query = "?journal=true" if durable else ""
 
     def _start(self) -> None:
         front, mongod, _, *applications = self._ports
-        uri = f"mongodb://127.0.0.1:{mongod}/"
+        uri = f"mongodb://127.0.0.1:{mongod}/{self._query}"
         self._run([self._mongod(mongod)])
         with MongoClient[Beacon](uri) as client:
             client[DATABASE]["beacons"].insert_many(
