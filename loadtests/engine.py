@@ -24,6 +24,7 @@ from loadtests.plans import (
     search,
     until_it_breaks,
 )
+from loadtests.tries import KEPT, Try, decide, judge
 from mongo.directory import parse
 
 TRIES = 2
@@ -54,6 +55,7 @@ class Engine:
         self._plan = plan
         self._options = options
         self._say = say
+        self.tries: list[Try] = []  # of a search
         self._histories: dict[int, History] = defaultdict(History)
         beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
         most = sum(count for step in plan.steps for _, count in step.fill)
@@ -102,19 +104,19 @@ class Engine:
         threads = next(searching)
         with contextlib.suppress(StopIteration):
             while True:
-                threads = searching.send(self._keeps(step._replace(threads=threads)))
+                rate = step._replace(name=str(threads), threads=threads)
+                limit = self._options.p99_limit_ms
+                threads = searching.send(decide(partial(self._try, rate), limit))
 
-    def _keeps(self, step: Step) -> bool:
-        """Tell whether a rate is served within the limit, at the second try if not at the first."""
-        first = len(self._api.rows)
-        for _ in range(2):
-            del self._api.rows[first:]  # of the first try
-            figures = self._step(step._replace(name=str(step.threads)))
-            kept = figures.p99 <= self._options.p99_limit_ms and not self._broke(figures)
-            self._say(line(str(step.threads), figures) + ("" if kept else "  too much"))
-            if kept:
-                return True
-        return False
+    def _try(self, step: Step) -> Try:
+        cpu, began = time.process_time(), time.monotonic()
+        figures = self._step(step)
+        cpu = (time.process_time() - cpu) / (time.monotonic() - began)
+        one = judge(step.threads, figures, self._options.p99_limit_ms, cpu)
+        self.tries.append(one)
+        said = "" if one.verdict == KEPT else f"  too much for the {one.verdict}"
+        self._say(line(step.name, figures) + f"  generator {cpu:.2f} cores{said}")
+        return one
 
     def _measured(self, step: Step) -> Summary:
         """Run a step, again when the generator was late: others use this machine too."""

@@ -20,7 +20,7 @@ PASSED_ON = ("ramp", "pages", "hacs", "only", "rows", "shift")
 
 def main() -> None:
     """Run a command; what goes wrong ends it with one line and status 2."""
-    options = _parser().parse_args()
+    options = parser().parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # leaves nothing behind, as Ctrl-C
     try:
         sys.exit(options.command(options))
@@ -31,9 +31,10 @@ def main() -> None:
         sys.exit("load: interrupted")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="./scripts/load", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+def parser() -> argparse.ArgumentParser:
+    """Return the command line's parser."""
+    whole = argparse.ArgumentParser(prog="./scripts/load", description=__doc__)
+    commands = whole.add_subparsers(required=True, metavar="COMMAND")
     _add_run(commands.add_parser("run", help="one plan, against a stack of its own or a target"))
     comparison.add_options(commands.add_parser("compare", help="old against new: a report"))
     check.add_options(commands.add_parser("check", help="the figures beside a second tool's"))
@@ -42,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     again = commands.add_parser("report", help="write the report again from its CSV files")
     again.add_argument("folder", type=Path)
     again.set_defaults(command=lambda options: report.write(options.folder))
-    return parser
+    return whole
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:

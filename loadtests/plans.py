@@ -15,6 +15,7 @@ GROWTH = 1.2  # "+20 % until it breaks"
 SWEEP_GROWTH = 1.6
 FIVE = (0, 1, 2, 3, 4)
 OTHER_FIVE = (0, 11, 12, 30, 40)  # the source's second choice, which its shards liked better
+FIFTY = tuple(range(50))
 MOCK_HACS = (0, 2)
 ALL_STAFF = tuple(range(14))
 
@@ -80,13 +81,13 @@ _SWEEPS = (
 )
 
 _CAPACITY = (
-    Plan("CAP-INSERT", "inserts", 1000, (Step("start", "insert", 6000),)),
+    Plan("CAP-INSERT", "inserts", 1000, (Step("start", "insert", 6000, FIFTY),)),
     *(
         Plan(
             f"CAP-BATCH-{size}",
             f"batches of {size}",
             1000,
-            (Step("start", "batch", 600, batch=size),),
+            (Step("start", "batch", 600, FIFTY, batch=size),),
         )
         for size in (50, 500)
     ),

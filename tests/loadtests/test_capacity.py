@@ -1,0 +1,83 @@
+"""The search for the highest rate: what a try proves, and one real search."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from loadtests import capacity, main, tries
+from loadtests.figures import Summary
+from loadtests.tries import GENERATOR, KEPT, MACHINE, STACK, Try, decide, found, judge
+
+LIMIT = 500.0
+
+
+def summary(p99: float, errors: int = 0, late: float = 0.0) -> Summary:
+    return Summary(100, 50, 1, p99, 5, 5, p99, errors, 0, late)
+
+
+def attempt(verdict: str, p99: float = 400, threads: int = 60) -> Try:
+    return Try(threads, threads / 60, 5, p99, 0, 0, 0, 0.1, verdict)
+
+
+@pytest.mark.parametrize(
+    ("figures", "cpu", "verdict"),
+    [
+        (summary(499), 0.2, KEPT),
+        (summary(499), 0.95, KEPT),  # a busy generator makes answers later, never earlier
+        (summary(501), 0.2, STACK),
+        (summary(20, errors=1), 0.2, STACK),
+        (summary(501), 0.95, GENERATOR),
+        (summary(20, late=101), 0.95, GENERATOR),
+        (summary(20, late=101), 0.3, MACHINE),
+    ],
+)
+def test_what_a_try_proves(figures: Summary, cpu: float, verdict: str) -> None:
+    assert judge(60, figures, LIMIT, cpu).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "kept", "asked"),
+    [
+        ([attempt(KEPT, 250)], True, 1),
+        ([attempt(KEPT), attempt(KEPT)], True, 2),
+        ([attempt(STACK), attempt(STACK)], False, 2),
+        ([attempt(STACK), attempt(KEPT), attempt(KEPT)], True, 3),
+        ([attempt(KEPT), attempt(STACK), attempt(STACK)], False, 3),
+    ],
+)
+def test_noise_does_not_decide(verdicts: list[Try], *, kept: bool, asked: int) -> None:
+    left = list(verdicts)
+    assert decide(lambda: left.pop(0), LIMIT) == kept
+    assert len(verdicts) - len(left) == asked
+
+
+def test_the_end_of_a_search() -> None:
+    every = [attempt(KEPT, 10, 60), attempt(STACK, 900, 240), attempt(STACK, 900, 240)]
+    every += [attempt(GENERATOR, 700, 120), attempt(STACK, 700, 120), attempt(GENERATOR, 700, 120)]
+    assert found(every, LIMIT) == (1, 10, GENERATOR)
+    assert found(every[1:], LIMIT).rate == 0
+    assert found([], LIMIT) == (0, 0, "")
+
+
+def test_tries_survive_their_file(tmp_path: Path) -> None:
+    every = [attempt(KEPT), attempt(STACK, 501.5)]
+    tries.write(tmp_path / "tries.csv", every)
+    assert tries.read(tmp_path / "tries.csv") == every
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="limits need root")
+@pytest.mark.parametrize("what", ["BATCH-50", "EXTRACT-600"])
+def test_a_search_of_one_service(
+    what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["capacity", "--only", what, "--services", "1", "--ramp", "0.3"]
+    options = main.parser().parse_args([*arguments, "--output", str(tmp_path)])
+    assert options.command(options) == 0
+    assert "| p99 <= 500 ms | new, 1 service |" in capfd.readouterr().out
+    tried = tries.read(tmp_path / f"capacity-new-1-CAP-{what}.csv")
+    end = tries.found(tried, options.p99)
+    assert 0 < end.rate < max(one.rate for one in tried)
+    assert end.limit
+    assert f"{end.rate:,.0f}/s" in (tmp_path / "capacity.md").read_text()
+    assert (tmp_path / "capacity.csv").read_text().startswith(",".join(capacity.Result._fields))
