@@ -79,7 +79,8 @@ def _search(options: argparse.Namespace, name: str, side: str, services: int) ->
     arguments = ["--ramp", str(options.ramp), "--p99", str(options.p99), "--tries", str(file)]
     tries.write(file, [])
     with SIDES[side](services=services) as stack:
-        status = generate(stack.url, name, arguments)
+        gateway = ["--gateway", str(stack.pid("gateway"))]
+        status = generate(stack.url, name, [*arguments, *gateway])
     step = PLANS[name].steps[0]
     each = step.batch if step.kind == "batch" else sum(count for _, count in step.fill) or 1
     end: Found = tries.found(tries.read(file), options.p99)

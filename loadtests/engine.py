@@ -1,6 +1,8 @@
 """Runs a plan against a server: fills, sends at the plan's times, verifies, counts."""
 
 import contextlib
+import os
+import signal
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -28,6 +30,7 @@ from loadtests.tries import KEPT, Try, decide, judge
 from mongo.directory import parse
 
 TRIES = 2
+RELOAD_SECONDS = 0.5
 SETTLE_SECONDS = 30.0  # for a service's spool to drain after the last write
 
 
@@ -40,6 +43,7 @@ class Options(NamedTuple):
     until_it_breaks: bool = False
     steps: tuple[str, ...] = ()  # measure only these; all when empty
     p99_limit_ms: float = 0.0  # search the rate that just keeps it, beginning with the first step
+    gateway: int = 0  # its process, which forgets its circuits between a search's tries; 0: none
     shift: int = 0  # added to every staff id, for a stack that has seen the plan's own
 
 
@@ -109,6 +113,10 @@ class Engine:
                 threads = searching.send(decide(partial(self._try, rate), limit))
 
     def _try(self, step: Step) -> Try:
+        if self._options.gateway and self.tries and self.tries[-1].verdict != KEPT:
+            # Its circuit may be open for 20 s, and would be what the next try measures.
+            os.kill(self._options.gateway, signal.SIGHUP)
+            gevent.sleep(RELOAD_SECONDS)
         cpu, began = time.process_time(), time.monotonic()
         figures = self._step(step)
         cpu = (time.process_time() - cpu) / (time.monotonic() - began)

@@ -40,6 +40,7 @@ def _options(parser: LocustArgumentParser) -> None:
     parser.add_argument("--speed", type=float, default=1, help="of a workload's clocks")
     parser.add_argument("--size", type=int, default=1000, help="devices of the fleet")
     parser.add_argument("--mongod", type=int, default=0, include_in_web_ui=False)
+    parser.add_argument("--gateway", type=int, default=0, include_in_web_ui=False)
     parser.add_argument("--pending", default="", include_in_web_ui=False)
     parser.add_argument("--rows", default="", help="CSV file for every request")
     parser.add_argument("--tries", default="", help="CSV file for every try of a search")
@@ -77,6 +78,7 @@ def _run(environment: Environment, given: Namespace) -> int:
         pages=given.pages if given.pages >= 0 else None,
         until_it_breaks=given.until_it_breaks,
         p99_limit_ms=given.p99,
+        gateway=given.gateway,
         shift=given.shift,
         steps=tuple(filter(None, given.only.split(","))),
     )
