@@ -17,12 +17,14 @@ from loadtests import figures, report
 from loadtests.generator import generate
 from loadtests.limits import Usage
 from loadtests.plans import PLANS, RAMP_SECONDS, Plan
-from loadtests.stacks import New, Old, Stack
+from loadtests.sides import DURABLE, SIDES, UNOPTIMISED
+from loadtests.stacks import NotStarted, Stack
 from scripts.native.layout import ROOT
 
 DEFAULT_OUTPUT = ROOT / "load-report"
 SAMPLE_SECONDS = 0.5
-START_SECONDS = 5.0  # a stack and the generator; only for the estimate
+START_SECONDS = 5.5  # a stack and the generator; only for the estimate
+FILL_SECONDS = 0.5  # 600 documents, on either side; only for the estimate
 SWEEP_STEPS = 9  # until it breaks; only for the estimate
 SWEEP_RAMP_SECONDS = 15.0  # at most: a sweep has many steps, and the last ones many requests
 QUICK_RAMP_SECONDS = 1.5
@@ -32,7 +34,23 @@ QUICK = {
     "SWEEP-INSERT": "",
     "SWEEP-EXTRACT": "",
 }
-USAGE = ("repetition", "side", "plan", "seconds", "part", *Usage._fields)
+# Forms of the old side that are run as well: the source's first query, and inserts that wait for
+# the disk as the new side's do.
+OTHERS = {"PERF-TP-1": DURABLE, "SWEEP-INSERT": DURABLE, "SWEEP-EXTRACT": UNOPTIMISED}
+USAGE = ("seconds", "part", *Usage._fields)
+
+
+class Run(NamedTuple):
+    """One plan on one side."""
+
+    repetition: int
+    side: str
+    plan: str
+
+    @property
+    def name(self) -> str:
+        """Return the name of its files."""
+        return "-".join(map(str, self))
 
 
 class Playbook(NamedTuple):
@@ -41,20 +59,36 @@ class Playbook(NamedTuple):
     plans: dict[str, str]
     ramp_seconds: float
     repetitions: int
+    others: tuple[str, ...] = tuple(OTHERS)  # plans that are also run on another old side
 
-    def seconds(self) -> float:
-        """Estimate how long it takes."""
-        return 2 * self.repetitions * sum(START_SECONDS + self._seconds(n) for n in self.plans)
+    def runs(self) -> list[Run]:
+        """Return everything in order: the sides take turns, and the one that begins changes."""
+        found = []
+        for repetition in range(1, self.repetitions + 1):
+            for plan in self.plans:
+                sides = ["old", "new", *([OTHERS[plan]] if plan in self.others else [])]
+                turns = sides if repetition % 2 else sides[::-1]
+                found += [Run(repetition, side, plan) for side in turns]
+        return found
 
-    def _seconds(self, name: str) -> float:
-        if is_sweep(PLANS[name]):
-            return SWEEP_STEPS * self.ramp(PLANS[name])
-        steps = self.plans[name].split(",") if self.plans[name] else PLANS[name].steps
-        return len(steps) * self.ramp_seconds
+    def seconds(self, runs: list[Run]) -> float:
+        """Estimate how long runs take."""
+        return sum(START_SECONDS + self._seconds(PLANS[run.plan]) for run in runs)
+
+    def _seconds(self, plan: Plan) -> float:
+        fill = FILL_SECONDS * sum(n for step in plan.steps for _, n in step.fill) / 600
+        if is_sweep(plan):
+            return fill + SWEEP_STEPS * self.ramp(plan)
+        steps = self.plans[plan.name].split(",") if self.plans[plan.name] else plan.steps
+        return fill + len(steps) * self.ramp_seconds
 
     def ramp(self, plan: Plan) -> float:
         """Return how long each step of a plan is, in seconds."""
         return min(self.ramp_seconds, SWEEP_RAMP_SECONDS) if is_sweep(plan) else self.ramp_seconds
+
+
+class OtherPlaybook(OSError):
+    """The folder holds another comparison than the one that is to be resumed."""
 
 
 def is_sweep(plan: Plan) -> bool:
@@ -69,6 +103,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ramp", type=float, help="seconds of each step (60; quick: 1.5)")
     parser.add_argument("--repetitions", type=int, help="how often each side runs (3; quick: 2)")
     parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, help="folder (load-report)")
+    parser.add_argument("--resume", action="store_true", help="go on where it was interrupted")
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -78,56 +113,93 @@ def compare(options: argparse.Namespace) -> int:
         QUICK if options.quick else every,
         options.ramp or (QUICK_RAMP_SECONDS if options.quick else RAMP_SECONDS),
         options.repetitions or (2 if options.quick else 3),
+        ("PERF-TP-1",) if options.quick else tuple(OTHERS),
     )
-    print(f"This takes about {book.seconds() / 60:.0f} minutes.", flush=True)
-    wrong = run(book, options.output)
+    wrong = run(book, options.output, resume=options.resume)
     print(f"\n{options.output / 'report.html'}\n{options.output / 'report.md'}")
     return wrong
 
 
-def run(book: Playbook, folder: Path) -> int:
-    """Run a playbook into a folder; return 1 when answers of the new side were wrong."""
-    (folder / "rows").mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("rows/*.csv"):
-        old.unlink()
-    began, load_before = time.time(), os.getloadavg()
-    usage = list(_all(book, folder))
-    figures.write_csv(folder / "usage.csv", usage, USAGE)
-    facts = machine() | {
-        "began": datetime.fromtimestamp(began, UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "minutes": round((time.time() - began) / 60, 1),
-        "load average before and after": [round(load_before[0], 1), round(os.getloadavg()[0], 1)],
-        "ramp_seconds": book.ramp_seconds,
-        "repetitions": book.repetitions,
-    }
-    (folder / "run.json").write_text(json.dumps(facts, indent=1))
+def run(book: Playbook, folder: Path, *, resume: bool = False) -> int:
+    """Run a playbook into a folder; return 1 when answers of the new side were wrong.
+
+    Interrupted, it still writes the report of what was measured; `resume` goes on from there.
+    """
+    facts = _facts(book, folder, resume=resume)
+    try:
+        _all(book, folder, facts)
+    except KeyboardInterrupt:
+        if any(folder.glob("rows/*.csv")):
+            report.write(folder)
+            print(f"\nInterrupted: {folder / 'report.html'} has what was measured so far.")
+            print("The same command with --resume goes on.", flush=True)
+        raise
     return report.write(folder)
 
 
-def _all(book: Playbook, folder: Path) -> Iterator[tuple[object, ...]]:
-    """Run everything; the sides take turns, and the one that begins changes."""
-    began, done, runs = time.monotonic(), 0, 2 * book.repetitions * len(book.plans)
-    for repetition in range(1, book.repetitions + 1):
-        sides: list[type[Stack]] = [Old, New] if repetition % 2 else [New, Old]
-        for name in book.plans:
-            for side in sides:
-                minutes = (time.monotonic() - began) / 60
-                print(f"[{done}/{runs}, {minutes:.1f} min] {side.name}, {name}", flush=True)
-                for row in _one(book, PLANS[name], side, folder / "rows", repetition):
-                    yield (repetition, side.name, name, *row)
-                done += 1
+def _facts(book: Playbook, folder: Path, *, resume: bool) -> dict[str, Any]:
+    """Make the folder, or look whether what it holds is a part of this playbook."""
+    file = folder / "run.json"
+    asked = json.loads(json.dumps(book))
+    if resume and file.exists():
+        found: dict[str, Any] = json.loads(file.read_text())
+        if found["playbook"] != asked:
+            raise OtherPlaybook(f"{folder} holds another playbook: resume it with its own options")
+        return found
+    for kind in ("rows", "usage"):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        for old in (folder / kind).iterdir():
+            old.unlink()
+    return machine() | {
+        "playbook": asked,
+        "began": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "minutes": 0.0,
+        "load_average": [round(os.getloadavg()[0], 1)],
+        "failed": [],
+        "ramp_seconds": book.ramp_seconds,
+        "repetitions": book.repetitions,
+    }
 
 
-def _one(
-    book: Playbook, plan: Plan, side: type[Stack], folder: Path, repetition: int
-) -> list[tuple[object, ...]]:
+def _all(book: Playbook, folder: Path, facts: dict[str, Any]) -> None:
+    """Run what is not there yet, and note after each run how far it is."""
+    every = book.runs()
+    left = [one for one in every if not (folder / "rows" / f"{one.name}.csv").exists()]
+    before, began = facts["minutes"], time.monotonic()
+    print(f"This takes about {book.seconds(left) / 60:.0f} minutes.", flush=True)
+    while True:
+        facts["minutes"] = round(before + (time.monotonic() - began) / 60, 1)
+        facts["runs"] = [len(every) - len(left), len(every)]
+        (folder / "run.json").write_text(json.dumps(facts, indent=1))
+        if not left:
+            return
+        done, minutes = facts["runs"][0], book.seconds(left) / 60
+        one = left.pop(0)
+        print(f"[{done}/{len(every)}, {minutes:.0f} min left] {one.side}, {one.plan}", flush=True)
+        if not _one(book, one, folder):
+            facts["failed"].append(one.name)
+            print(f"  {one.name} broke off: the report lacks it", flush=True)
+        facts["load_average"].append(round(os.getloadavg()[0], 1))
+
+
+def _one(book: Playbook, one: Run, folder: Path) -> bool:
+    """Run a plan; its files get their names when it is through. False when it broke off."""
+    plan = PLANS[one.plan]
     arguments = ["--ramp", str(book.ramp(plan)), "--only", book.plans[plan.name]]
     if is_sweep(plan):
         arguments.append("--until-it-breaks")
-    with side() as stack, sampled(stack) as samples:
-        rows = folder / f"{repetition}-{side.name}-{plan.name}.csv"
-        generate(stack.url, plan.name, arguments, rows=rows)
-    return samples
+    rows = folder / "rows" / f"{one.name}.part"
+    try:
+        with SIDES[one.side]() as stack, sampled(stack) as samples:
+            status = generate(stack.url, plan.name, arguments, rows=rows)
+    except NotStarted as error:
+        print(f"  {error}", flush=True)
+        return False
+    if status not in (0, 1):  # 1: some answers were wrong, which the report tells
+        return False
+    figures.write_csv(folder / "usage" / f"{one.name}.csv", samples, USAGE)
+    rows.rename(rows.with_suffix(".csv"))
+    return True
 
 
 @contextmanager

@@ -9,13 +9,13 @@ from pathlib import Path
 from scripts.native.layout import ROOT
 
 LOCUSTFILE = ROOT / "loadtests" / "locustfile.py"
-UI = ("--web-host", "127.0.0.1", "--web-port", "8089")
 
 
-def command(target: str, plan: str, arguments: Sequence[str], *, ui: bool = False) -> list[str]:
-    """Return the command line that runs a plan against a target."""
+def command(target: str, plan: str, arguments: Sequence[str], *, port: int = 0) -> list[str]:
+    """Return the command line that runs a plan against a target; with Locust's page on a port."""
     users = ["--users", "1", "--spawn-rate", "1"]  # one Locust user is the whole load
-    how = UI if ui else ("--headless", "--only-summary", "--skip-log", *users)
+    page = ("--web-host", "127.0.0.1", "--web-port", str(port))
+    how = page if port else ("--headless", "--only-summary", "--skip-log", *users)
     locust = [sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE), *how]
     return [*locust, "--host", target, "--plan", plan, *arguments]
 

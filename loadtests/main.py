@@ -60,7 +60,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--until-it-breaks", action="store_true", help="go on, 20 %% more each time"
     )
-    parser.add_argument("--ui", action="store_true", help="Locust's page on 127.0.0.1:8089")
+    parser.add_argument(
+        "--ui", type=int, nargs="?", const=8089, metavar="PORT", help="Locust's page (8089)"
+    )
 
 
 def _add_workload(parser: argparse.ArgumentParser) -> None:
@@ -108,8 +110,9 @@ def _run(options: argparse.Namespace) -> int:
     with target(options) as (url, _):
         if not options.ui:
             return generator.generate(url, options.plan, arguments)
-        print(f"Locust's page: http://127.0.0.1:8089, the target: {url}", flush=True)
-        locust = generator.command(url, options.plan, arguments, ui=True)
+        print(f"Locust's page: http://127.0.0.1:{options.ui}, the target: {url}", flush=True)
+        print("Each start is one run of the plan; Shift makes a next one on other staff.")
+        locust = generator.command(url, options.plan, arguments, port=options.ui)
         return subprocess.run(locust, env=generator.environment(), check=False).returncode
 
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from loadtests.figures import Row, Spread, Summary, ratios, read_rows, spread, summary
 from loadtests.plans import PLANS, RAMP_SECONDS
+from loadtests.sides import SIDES
 
-SIDES = ("old", "new")
-FILE = re.compile(r"(\d+)-(old|new)-(.+)")
+FILE = re.compile(rf"(\d+)-({'|'.join(SIDES)})-([A-Z].+)")
 PUBLISHED = Path(__file__).with_name("published.csv")
 
 Figure = Callable[[Summary], float]
@@ -41,7 +41,11 @@ class Measured:
         for file in sorted((folder / "rows").glob("*.csv")):
             if named := FILE.fullmatch(file.stem):
                 self._read(read_rows(file), int(named[1]), named[2])
-        self.usage = _usage(folder / "usage.csv")
+        self.usage = {  # by repetition, side and plan, then by part
+            (int(named[1]), named[2], named[3]): _usage(file)
+            for file in sorted((folder / "usage").glob("*.csv"))
+            if (named := FILE.fullmatch(file.stem))
+        }
 
     def _read(self, rows: list[Row], repetition: int, side: str) -> None:
         steps: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -58,6 +62,10 @@ class Measured:
         """Return the plans that were run, in their order."""
         return [name for name in PLANS if any(plan == name for plan, _ in self.steps)]
 
+    def sides(self, plan: str) -> list[str]:
+        """Return the sides that a plan was run on."""
+        return [side for side in SIDES if any(self.steps[plan, one][side] for one in self.of(plan))]
+
     def of(self, plan: str) -> list[str]:
         """Return a plan's steps, the smallest first."""
         return sorted((step for name, step in self.steps if name == plan), key=int)
@@ -66,9 +74,9 @@ class Measured:
         """Return the median and range of a figure over the repetitions."""
         return spread([figure(one) for one in self.steps[plan, step][side].values()])
 
-    def ratio(self, plan: str, step: str, figure: Figure) -> Spread:
-        """Return old/new of a figure over the repetitions that have both."""
-        old, new = (self.steps[plan, step][side] for side in SIDES)
+    def ratio(self, plan: str, step: str, side: str, figure: Figure) -> Spread:
+        """Return a side's figure by the new one's, over the repetitions that have both."""
+        old, new = (self.steps[plan, step][one] for one in (side, "new"))
         both = sorted(set(old) & set(new))
         return ratios([figure(old[n]) for n in both], [figure(new[n]) for n in both])
 
@@ -94,11 +102,9 @@ class Measured:
         return [(x, y) for x, y in found if not math.isnan(y)]
 
 
-def _usage(file: Path) -> dict[tuple[int, str, str], dict[str, list[Sample]]]:
-    """Return the samples by repetition, side and plan, then by part."""
-    found: dict[tuple[int, str, str], dict[str, list[Sample]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+def _usage(file: Path) -> dict[str, list[Sample]]:
+    """Return the samples of one run by part."""
+    found: dict[str, list[Sample]] = defaultdict(list)
     with file.open(newline="") as lines:
         for one in csv.DictReader(lines):
             sample = Sample(
@@ -109,7 +115,7 @@ def _usage(file: Path) -> dict[tuple[int, str, str], dict[str, list[Sample]]]:
                 int(one["peak_bytes"]) / 2**20,
                 int(one["killed"]),
             )
-            found[int(one["repetition"]), one["side"], one["plan"]][one["part"]].append(sample)
+            found[one["part"]].append(sample)
     return found
 
 

@@ -60,7 +60,7 @@ class Stack:
         self.work = self.folder  # where the parts run
         self.groups: dict[str, Group] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._ports = _free_ports(services + 3)
+        self._ports = free_ports(services + 3)
         self.url = f"http://127.0.0.1:{self._ports[0]}"
         self.mongod_port = self._ports[1]
 
@@ -155,7 +155,7 @@ class New(Stack):
         super().__init__(services=services, limited=limited)
         self._tls = tls
         if tls:
-            internal, encrypted = _free_ports(2)
+            internal, encrypted = free_ports(2)
             self.url = f"https://127.0.0.1:{encrypted}"
             self._tls_ports = internal, encrypted
 
@@ -286,7 +286,7 @@ def _http(port: int) -> Callable[[], str | None]:
     return probe
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Return free ports; held together until all are found, so that they differ."""
     with contextlib.ExitStack() as held:
         found: Iterator[int] = (

@@ -1,12 +1,10 @@
 """Each plan runs for seconds against one real stack, and lies of a server are noticed."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from loadtests import comparison, report
 from loadtests.figures import HTTP, VERIFICATION, Row, read_rows
 from loadtests.generator import generate
 from loadtests.plans import PLANS
@@ -92,17 +90,3 @@ def test_a_stack_with_documents_of_the_plan_is_refused(
     assert generate(stack.url, "PERF-RT-1", arguments) == 0
     assert generate(stack.url, "PERF-RT-1", arguments) == 2
     assert "documents there already" in capfd.readouterr().err
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="limits need root")
-def test_a_comparison_gives_a_report(tmp_path: Path) -> None:
-    book = comparison.Playbook({"PERF-TP-1": "2100", "SWEEP-EXTRACT": "860"}, 0.3, 1)
-    comparison.run(book, tmp_path)
-    text = (tmp_path / "report.md").read_text()
-    assert "| 2100 | old |" in text
-    assert "| 2100 | new |" in text
-    assert "| mongod | new |" in text
-    page = (tmp_path / "report.html").read_text()
-    assert page.count("<svg") == text.count(".svg)")
-    report.write(tmp_path)  # again, from its files alone
-    assert (tmp_path / "report.html").read_text() == page

@@ -1,0 +1,95 @@
+"""Locust's own page starts a plan, and counts its requests and what is wrong with them."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from loadtests.stacks import free_ports
+from scripts.native.layout import ROOT
+from tests.loadtests.liar import Liar
+
+FORM = {"user_count": 1, "spawn_rate": 1, "plan": "PERF-TP-1", "ramp": 1, "only": "2100"}
+PAGE_KEEPS_SECONDS = 2.1  # what it told of the run before
+
+
+@contextmanager
+def page(*arguments: str) -> Iterator[str]:
+    """Run a plan with --ui; yield the page's address."""
+    url = f"http://127.0.0.1:{(port := free_ports(1)[0])}"
+    command = [f"{ROOT}/scripts/load", "run", "PERF-TP-1", "--ui", str(port), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
+        try:
+            eventually(lambda: "<title>Locust" in get(url))
+            yield url
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+
+
+def get(url: str, form: dict[str, Any] | None = None) -> str:
+    body = urlencode(form).encode() if form else None
+    try:
+        with urllib.request.urlopen(url, body, timeout=5) as answer:
+            return str(answer.read().decode())
+    except urllib.error.URLError:
+        return ""
+
+
+def eventually(holds: Any, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def run(url: str, **form: object) -> dict[str, dict[str, Any]]:
+    """Start the plan by the page's form; return the statistics of each kind of request."""
+    assert json.loads(get(f"{url}/swarm", FORM | form))["success"]
+    time.sleep(PAGE_KEEPS_SECONDS)
+    found: dict[str, Any] = {}
+
+    def stopped() -> bool:
+        found.update(json.loads(get(f"{url}/stats/requests")))
+        return bool(found["state"] == "stopped")
+
+    eventually(stopped)
+    return {one["name"]: one for one in found["stats"]} | {"errors": found["errors"]}
+
+
+def test_the_page_runs_plans_against_a_stack_of_its_own() -> None:
+    with page("--no-limits") as url:
+        assert re.search(r"PERF-RT-2-1", get(url))  # its form offers the plans
+        for shift in (0, 100):
+            found = run(url, shift=shift)
+            assert found["insert"]["num_requests"] == 35
+            assert found["Aggregated"]["num_failures"] == 0
+        assert run(url, plan="PERF-RT-2", only="600", shift=200)["extract"]["num_requests"] == 14
+
+
+@pytest.mark.parametrize(
+    ("lie", "plan", "said"),
+    [
+        ("loses", "PERF-TP-1", "documents instead of"),
+        ("drops", "PERF-TP-2", "verification: "),
+        ("fails", "PERF-TP-1", "http: 500"),
+    ],
+)
+def test_the_page_tells_what_is_wrong(lie: str, plan: str, said: str) -> None:
+    liar = Liar(lie)
+    try:
+        with page("--target", liar.url) as url:
+            found = run(url, plan=plan, only="", ramp=0.5, pages=0)
+    finally:
+        liar.close()
+    assert found["Aggregated"]["num_failures"] > 0
+    assert any(said in one["error"] for one in found["errors"])  # type: ignore[index]
