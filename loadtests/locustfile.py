@@ -43,6 +43,7 @@ def _options(parser: LocustArgumentParser) -> None:
     parser.add_argument("--gateway", type=int, default=0, include_in_web_ui=False)
     parser.add_argument("--pending", default="", include_in_web_ui=False)
     parser.add_argument("--rows", default="", help="CSV file for every request")
+    parser.add_argument("--csv-waiting", default="", help="CSV file of the archive")
     parser.add_argument("--tries", default="", help="CSV file for every try of a search")
     parser.add_argument("--i-own-this-host", action="store_true", include_in_web_ui=False)
 
@@ -101,8 +102,11 @@ def _run(environment: Environment, given: Namespace) -> int:
 def _work(api: Api, given: Namespace) -> int:
     """Run a workload; its last line is its verdict."""
     pending = tuple(filter(None, given.pending.split(",")))
-    setting = Setting(given.seconds, given.speed, given.size, given.mongod, pending)
+    setting = Setting(
+        given.seconds, given.speed, given.size, given.mongod, pending, given.csv_waiting
+    )
     said = ""
+    print(f"{given.workload}: {(WORKLOADS[given.workload].__doc__ or '').splitlines()[0]}")
     api.begin(given.workload, "")
     for said in WORKLOADS[given.workload](api, setting):
         print(f"  {said}", flush=True)

@@ -1,6 +1,8 @@
 """The workloads of the other systems, seconds of each."""
 
+import csv
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -17,16 +19,26 @@ def load(*arguments: str) -> subprocess.CompletedProcess[str]:
     "arguments",
     [
         ("sync",),
-        ("retail", "--seconds", "4", "--speed", "30"),
-        ("archive", "--speed", "15"),
+        ("retail", "--seconds", "6", "--speed", "60"),
+        ("fleet", "--seconds", "2", "--speed", "4"),
         ("fleet", "--seconds", "2", "--speed", "4", "--tls"),
     ],
-    ids=lambda arguments: arguments[0],
+    ids=lambda arguments: arguments[0] + arguments[-1],
 )
 def test_a_workload_passes(arguments: tuple[str, ...]) -> None:
     done = load("workload", *arguments, "--no-limits")
     assert "PASS" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
+
+
+def test_the_archive_tells_how_many_waited(tmp_path: Path) -> None:
+    file = tmp_path / "waiting.csv"
+    done = load("workload", "archive", "--no-limits", "--speed", "10", "--csv", str(file))
+    assert "PASS" in done.stdout, done.stdout + done.stderr
+    with file.open(newline="") as lines:
+        waiting = [int(row["waiting"]) for row in csv.DictReader(lines)]
+    assert waiting[0] == waiting[-1] == 0
+    assert max(waiting) > 100  # of the 600 that came while the database was frozen
 
 
 def test_a_workload_fails_on_a_server_that_loses() -> None:
