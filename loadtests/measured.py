@@ -14,6 +14,7 @@ from loadtests.plans import PLANS, RAMP_SECONDS
 from loadtests.sides import SIDES
 
 FILE = re.compile(rf"(\d+)-({'|'.join(SIDES)})-([A-Z].+)")
+KEPT_UP = 0.9  # of the arrival rate: the rest is the tail after the last request
 PUBLISHED = Path(__file__).with_name("published.csv")
 
 Figure = Callable[[Summary], float]
@@ -28,6 +29,11 @@ class Sample(NamedTuple):
     memory_mib: float
     peak_mib: float
     killed: int
+
+
+def behind(step: str, one: Summary) -> bool:
+    """Tell whether answers came so much slower than requests that a longer run would break."""
+    return one.rate < KEPT_UP * int(step) / RAMP_SECONDS
 
 
 class Measured:
@@ -86,7 +92,7 @@ class Measured:
         broken: set[int] = set()
         for step in self.of(plan):
             for repetition, one in self.steps[plan, step][side].items():
-                if one.broke(PLANS[plan].mean_limit_ms):
+                if one.broke(PLANS[plan].mean_limit_ms) or behind(step, one):
                     broken.add(repetition)
                 elif repetition not in broken:
                     best[repetition] = int(step) / RAMP_SECONDS

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from loadtests.charts import Axis, chart
 from loadtests.figures import LATE_MS, Spread, Summary, spread
-from loadtests.measured import Measured, Sample, published
+from loadtests.measured import Measured, Sample, behind, published
 from loadtests.plans import PLANS, RAMP_SECONDS
 from loadtests.sides import DURABLE, UNOPTIMISED
 
@@ -84,7 +84,8 @@ def write(folder: Path) -> int:
     """Write the reports; return 1 when the new side gave wrong or no answers in a plan."""
     measured = Measured(folder)
     sections = [
-        _overview(measured),
+        _summary(measured),
+        _sweeps(measured),
         Section("What the figures mean", MEANING),
         *(_plan(measured, name) for name in measured.plans()),
         _usage(measured),
@@ -110,19 +111,37 @@ def _wrong(measured: Measured) -> bool:
     return beside or any(one.errors or one.verification_errors for one in plans)
 
 
-def _overview(measured: Measured) -> Section:
+def _sweeps(measured: Measured) -> Section:
     rows = [row for plan in measured.plans() for row in _ends(measured, plan)]
     text = (
-        "The highest arrival rate of a sweep (requests/s) whose mean response stayed under 1 s "
-        "without an error, what the next one met, and how many times as much the new side took:"
-        if rows
-        else "Response times and the source's published ones:"
+        "The highest arrival rate of a sweep (requests/s) that was answered as fast as it came, "
+        "with a mean under 1 s and no error; what the next one met; and the new side's rate "
+        "divided by this one's. Beyond its rate the old side queues without end, and the new one "
+        "answers a part of the requests with 503, which a phone sends again."
     )
     plots = [_sweep(measured, plan) for plan in measured.plans() if plan.startswith("SWEEP")]
     plots += [_documents(measured, plan) for plan in ("PERF-RT-2", "PERF-RT-2-1")]
-    heads = ["what", "side", "highest rate", "ended by", "new by this"]
+    heads = ["what", "side", "highest rate", "ended by", "new/this"]
     table = Table(heads, rows) if rows else None
-    return Section("Old against new", text, table, tuple(plot for plot in plots if plot[1]))
+    known = tuple(plot for plot in plots if plot[1])
+    return Section("Where each side ends", text if rows else "", table, known)
+
+
+def _summary(measured: Measured) -> Section:
+    """Return the last step of each plan: the figures that most people look for."""
+    rows = []
+    for plan in measured.plans():
+        step = measured.of(plan)[-1]
+        means = [measured.spread(plan, step, side, lambda one: one.mean) for side in PAIR]
+        theirs = published().get((plan, step))
+        if not plan.startswith("SWEEP"):
+            ratio = _range(measured.ratio(plan, step, "old", lambda one: one.mean), 1)
+            shown = [_range(mean, 1) for mean in means]
+            beside = [_theirs(theirs, PUBLISHED[side]) for side in PAIR]
+            rows.append([plan, step, *shown, ratio, *beside])
+    heads = ["plan", "last step", "old", "new", "old/new", "published before", "published after"]
+    text = "Mean response in ms at the last step of each plan, median (lowest to highest):"
+    return Section("At the source's rates", text, Table(heads, rows))
 
 
 def _ends(measured: Measured, plan: str) -> Iterator[list[str]]:
@@ -138,16 +157,17 @@ def _ends(measured: Measured, plan: str) -> Iterator[list[str]]:
 
 def _end(measured: Measured, plan: str, side: str) -> str:
     """Return what ended the sweeps of one side."""
-    limit = PLANS[plan].mean_limit_ms
-    ends = set()
+    ends, shares = set(), []
     for step in measured.of(plan):
         for one in measured.steps[plan, step][side].values():
             if one.late_p99_ms > LATE_MS:  # it then sends in bursts, and breaks what it measures
                 ends.add("generator late")
-            elif share := (one.errors + one.verification_errors) / one.requests:
-                ends.add(f"errors ({share:.1%})" if share < 0.1 else f"errors ({share:.0%})")
-            elif one.broke(limit):
+            elif wrong := one.errors + one.verification_errors:
+                shares.append(100 * wrong / one.requests)
+            elif one.broke(PLANS[plan].mean_limit_ms) or behind(step, one):
                 ends.add("too slow")
+    if shares:
+        ends.add(f"errors, {_range(spread(shares), 1)} %")
     return ", ".join(sorted(ends))
 
 
@@ -281,7 +301,8 @@ def _ms(value: float) -> str:
 def _range(of: Spread, digits: int = 0) -> str:
     if math.isnan(of.median):
         return "-"
-    return f"{of.median:.{digits}f} ({of.low:.{digits}f} to {of.high:.{digits}f})"
+    middle, low, high = (f"{value:,.{digits}f}" for value in of)
+    return middle if low == high else f"{middle} ({low} to {high})"
 
 
 def _facts(measured: Measured) -> str:
@@ -299,7 +320,7 @@ def _facts(measured: Measured) -> str:
 
 
 def _paragraphs(section: Section) -> tuple[str, ...]:
-    return (section.text,) if isinstance(section.text, str) else section.text
+    return (section.text,) * bool(section.text) if isinstance(section.text, str) else section.text
 
 
 def _markdown(measured: Measured, sections: list[Section]) -> str:
@@ -316,7 +337,7 @@ def _html(measured: Measured, sections: list[Section]) -> str:
     parts = [
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Load report</title>',
         '<meta name="viewport" content="width=device-width">',
-        f"<style>{CSS.read_text()}</style><h1>Old against new</h1>",
+        f"<style>{CSS.read_text()}</style><h1>Load report: old against new</h1>",
         f'<p class="soft">{escape(_facts(measured))}</p>',
     ]
     for section in sections:
