@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 HTTP = "http"
 VERIFICATION = "verification"
+KEPT_UP = 0.9  # answers by arrivals: the rest is the tail after the last request
 LATE_MS = 100.0  # from here on the generator itself is the limit, and the figures are void
 
 

@@ -9,12 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from loadtests.figures import Row, Spread, Summary, ratios, read_rows, spread, summary
+from loadtests.figures import KEPT_UP, Row, Spread, Summary, ratios, read_rows, spread, summary
 from loadtests.plans import PLANS, RAMP_SECONDS
 from loadtests.sides import SIDES
 
 FILE = re.compile(rf"(\d+)-({'|'.join(SIDES)})-([A-Z].+)")
-KEPT_UP = 0.9  # of the arrival rate: the rest is the tail after the last request
 PUBLISHED = Path(__file__).with_name("published.csv")
 
 Figure = Callable[[Summary], float]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from loadtests.figures import LATE_MS, Summary, write_csv
+from loadtests.figures import KEPT_UP, LATE_MS, Summary, write_csv
 from loadtests.plans import RAMP_SECONDS
 
 BUSY = 0.85  # of one core: from here on the generator, which has no second one, is the limit
@@ -17,7 +17,8 @@ class Try(NamedTuple):
     """One rate, tried once."""
 
     threads: int
-    rate: float  # arrivals/s that were wanted
+    rate: float  # arrivals/s
+    answered: float  # answers/s
     p50: float
     p99: float
     errors: int
@@ -28,14 +29,17 @@ class Try(NamedTuple):
 
 
 def judge(threads: int, figures: Summary, limit_ms: float, generator_cpu: float) -> Try:
-    """Return what a try proves.
+    """Return what a try proves: it was kept when it was answered as fast as it came, too.
 
+    A queue that grows all the time needs more than a short try to get past the limit.
     A generator that is late or busy sends in bursts and reads answers late: what then fails says
     nothing about the stack. It is late without being busy when the machine has no core left for it.
     """
     wrong = figures.errors + figures.verification_errors
     late = figures.late_p99_ms > LATE_MS
-    if not wrong and not late and figures.p99 <= limit_ms:
+    rate = threads / RAMP_SECONDS
+    kept_up = figures.rate >= KEPT_UP * rate
+    if not wrong and not late and kept_up and figures.p99 <= limit_ms:
         verdict = KEPT
     elif generator_cpu >= BUSY:
         verdict = GENERATOR
@@ -43,7 +47,7 @@ def judge(threads: int, figures: Summary, limit_ms: float, generator_cpu: float)
         verdict = MACHINE if late else STACK
     shown = (figures.p50, figures.p99, figures.errors, figures.verification_errors)
     late_cpu = (figures.late_p99_ms, generator_cpu)
-    return Try(threads, threads / RAMP_SECONDS, *shown, *late_cpu, verdict)
+    return Try(threads, rate, figures.rate, *shown, *late_cpu, verdict)
 
 
 def decide(attempt: Callable[[], Try], limit_ms: float) -> bool:

@@ -12,12 +12,12 @@ from loadtests.tries import GENERATOR, KEPT, MACHINE, STACK, Try, decide, found,
 LIMIT = 500.0
 
 
-def summary(p99: float, errors: int = 0, late: float = 0.0) -> Summary:
-    return Summary(100, 50, 1, p99, 5, 5, p99, errors, 0, late)
+def summary(p99: float, errors: int = 0, late: float = 0.0, rate: float = 0.95) -> Summary:
+    return Summary(100, rate, 1, p99, 5, 5, p99, errors, 0, late)
 
 
 def attempt(verdict: str, p99: float = 400, threads: int = 60) -> Try:
-    return Try(threads, threads / 60, 5, p99, 0, 0, 0, 0.1, verdict)
+    return Try(threads, threads / 60, threads / 60, 5, p99, 0, 0, 0, 0.1, verdict)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,7 @@ def attempt(verdict: str, p99: float = 400, threads: int = 60) -> Try:
         (summary(499), 0.2, KEPT),
         (summary(499), 0.95, KEPT),  # a busy generator makes answers later, never earlier
         (summary(501), 0.2, STACK),
+        (summary(20, rate=0.85), 0.2, STACK),  # of one a second
         (summary(20, errors=1), 0.2, STACK),
         (summary(501), 0.95, GENERATOR),
         (summary(20, late=101), 0.95, GENERATOR),
