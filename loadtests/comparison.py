@@ -26,7 +26,7 @@ SAMPLE_SECONDS = 0.5
 START_SECONDS = 5.5  # a stack and the generator; only for the estimate
 FILL_SECONDS = 0.5  # 600 documents, on either side; only for the estimate
 SWEEP_STEPS = 9  # until it breaks; only for the estimate
-SWEEP_RAMP_SECONDS = 15.0  # at most: a sweep has many steps, and the last ones many requests
+SWEEP_RAMP_SECONDS = 10.0  # at most: a sweep has many steps, and the last ones many requests
 QUICK_RAMP_SECONDS = 1.5
 QUICK = {
     "PERF-TP-1": "2100",
@@ -143,7 +143,7 @@ def _facts(book: Playbook, folder: Path, *, resume: bool) -> dict[str, Any]:
     asked = json.loads(json.dumps(book))
     if resume and file.exists():
         found: dict[str, Any] = json.loads(file.read_text())
-        if found["playbook"] != asked:
+        if found.get("playbook") != asked:
             raise OtherPlaybook(f"{folder} holds another playbook: resume it with its own options")
         return found
     for kind in ("rows", "usage"):

@@ -11,6 +11,7 @@ import os
 import random
 import signal
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -139,8 +140,8 @@ def archive(api: Api, setting: Setting) -> Iterator[str]:
             f"frozen; frozen for {phase:.0f} s {most} at most; drained in {drained:.1f} s, "
             f"{most / drained:,.0f}/s beside the {rate}/s that came"
         )
-        steps = waited[:: max(1, len(waited) // 12)]
-        yield "  waiting: " + "  ".join(f"{at:.0f} s {count}" for at, count in steps)
+        at_times = [waited[bisect_left(waited[:-1], (phase * n / 4,))] for n in range(12)]
+        yield "  waiting: " + "  ".join(f"{at:.0f} s {count:,}" for at, count in at_times)
         if sustained > rate:
             problems.append(f"{sustained} waited at {rate}/s although nothing was frozen")
         if setting.mongod and not most and phase > LEAST_FREEZE_SECONDS:
@@ -222,7 +223,7 @@ def _pending(addresses: tuple[str, ...]) -> int:
 
 
 def _queued(address: str) -> int:
-    answer = HTTPClient.from_url(address, network_timeout=5.0).get("/readyz")
+    answer = HTTPClient.from_url(address, network_timeout=5.0).get("/api/v1/system")
     return int(json.loads(bytes(answer.read()))["queued"])
 
 
