@@ -25,6 +25,15 @@ worker_tmp_dir = "/dev/shm"  # the heartbeat file must not wait for a disk
 control_socket_disable = True
 
 
+def pre_fork(_server: Any, _worker: Any) -> None:
+    """Keep the collector from what the master has read: a page that it marks is shared no more.
+
+    That is 2 MiB of the 64.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 def post_worker_init(_worker: Any) -> None:
     """Leave what lives as long as the process to itself: looking at it cost a tenth of the CPU.
 
