@@ -113,7 +113,7 @@ def _line(points: Points, xs: Scale, ys: Scale, colour: str) -> list[str]:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
     line = f'<polyline style="stroke:{colour}" points="{path}"/>'
     dots = [f'<circle r="3" cx="{x:.1f}" cy="{y:.1f}" style="fill:{colour}"/>' for x, y in at]
-    return [line, *(dots if len(at) <= 30 else [])]
+    return [line, *(dots if len(at) <= 20 else [])]
 
 
 def _legend(x: int, name: str, colour: str) -> str:

@@ -132,16 +132,24 @@ def _summary(measured: Measured) -> Section:
     rows = []
     for plan in measured.plans():
         step = measured.of(plan)[-1]
-        means = [measured.spread(plan, step, side, lambda one: one.mean) for side in PAIR]
         theirs = published().get((plan, step))
-        if not plan.startswith("SWEEP"):
-            ratio = _range(measured.ratio(plan, step, "old", lambda one: one.mean), 1)
-            shown = [_range(mean, 1) for mean in means]
-            beside = [_theirs(theirs, PUBLISHED[side]) for side in PAIR]
-            rows.append([plan, step, *shown, ratio, *beside])
-    heads = ["plan", "last step", "old", "new", "old/new", "published before", "published after"]
+        new = measured.spread(plan, step, "new", _mean)
+        for side in measured.sides(plan):
+            if plan.startswith("SWEEP") or side == "new":
+                continue
+            means = measured.spread(plan, step, side, _mean), new
+            ratio = measured.ratio(plan, step, side, _mean)
+            beside = [_theirs(theirs, PUBLISHED[one]) for one in PAIR if side == "old"]
+            shown = [_range(one, 1) for one in (*means, ratio)]
+            rows.append([plan, step, side, *shown, *(beside or ("", ""))])
+    heads = ["plan", "last step", "old side", "its mean", "new", "ratio"]
+    heads += ["published before", "published after"]
     text = "Mean response in ms at the last step of each plan, median (lowest to highest):"
     return Section("At the source's rates", text, Table(heads, rows))
+
+
+def _mean(one: Summary) -> float:
+    return one.mean
 
 
 def _ends(measured: Measured, plan: str) -> Iterator[list[str]]:
@@ -218,7 +226,7 @@ def _step(measured: Measured, plan: str, step: str) -> list[list[str]]:
         row += [f"{count}!" if count else "0" for count in worst]
         late = middle("late_p99_ms")
         row.append(_ms(late) + ("!" if late > LATE_MS else ""))
-        ratio = measured.ratio(plan, step, side, lambda one: one.mean)
+        ratio = measured.ratio(plan, step, side, _mean)
         row.append("" if side == "new" else _range(ratio, 1))
         row.append(_theirs(theirs, PUBLISHED.get(side)))
         rows.append(row)
@@ -240,7 +248,7 @@ def _theirs(one: dict[str, str] | None, name: str | None) -> str:
 def _usage(measured: Measured) -> Section:
     rows, plots = [], []
     plans = [name for name in measured.plans() if name.startswith("SWEEP")] or measured.plans()
-    for side in dict.fromkeys(side for _, side, _ in sorted(measured.usage)):
+    for side in PAIR:
         for part in PARTS:
             every = [
                 samples[part]

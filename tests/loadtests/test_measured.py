@@ -60,6 +60,17 @@ def test_ratios_are_by_the_new_side(folder: Path) -> None:
         assert found.median == pytest.approx(ratio)
 
 
+def test_the_summary_has_a_line_for_each_old_side(folder: Path) -> None:
+    for side, ms in (("old", 10), ("new", 20), (DURABLE, 5)):
+        found = [row._replace(plan="PERF-TP-1", step="2100") for row in rows(2100, 1, ms)]
+        write_csv(folder / "rows" / f"1-{side}-PERF-TP-1.csv", found, Row._fields)
+    report.write(folder)
+    text = (folder / "report.md").read_text()
+    theirs = "17.3 (max 95.0) | 21.3 (max 109)"
+    assert f"| PERF-TP-1 | 2100 | old | 10.0 | 20.0 | 0.5 | {theirs} |" in text
+    assert f"| PERF-TP-1 | 2100 | {DURABLE} | 5.0 | 20.0 | 0.2 |  |  |" in text
+
+
 def test_the_report_says_so(folder: Path) -> None:
     assert report.write(folder) == 0
     text = (folder / "report.md").read_text()
