@@ -1,5 +1,6 @@
 """A real sharded cluster: where queries go, where staff lie, how it grows, who gets in."""
 
+import dataclasses
 import json
 import signal
 import subprocess
@@ -9,20 +10,27 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bson import MinKey
+from flask import Flask
 from flask.testing import FlaskClient
 from pymongo import MongoClient, monitoring
 from pymongo.errors import OperationFailure
 from pymongo.monitoring import CommandListener, CommandStartedEvent
 
-from ingest import create_app
+from ingest import create_app, detections
+from ingest.detections import Document, IdempotencyKey
+from ingest.errors import StoreUnavailable
+from ingest.recorder import Outcome, PartlyUnavailable
+from ingest.store import Store
 from mongo import clients, topology
 from mongo.topology import ReplicaSet, Topology
 from tests.cluster import Cluster
+from tests.ingest.api import contract
 from tests.phones import Phones, inside
 from tests.reads import EXTRACT, read_while_frozen
 from tests.system.conftest import eventually
@@ -213,6 +221,81 @@ def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) 
             told = app.test_client().get("/extractbeacon", query_string=query).get_json()
             assert len(told["location"]) == confirmed[staff_id]
         app.extensions["store"].close()
+
+
+@pytest.fixture
+def full(cluster: Cluster, staff: Any) -> Iterator[Flask]:
+    """Return a service whose spool takes nothing, and that knows the directory."""
+    config = cluster.service(timeout_ms=40_000)  # longer than the router looks for a dead shard
+    app = create_app(dataclasses.replace(config, spool_max_detections=0))
+    eventually(lambda: app.test_client().get("/readyz").status_code == 200, 60)
+    assert app.test_client().get("/api/v1/beacons").status_code == 200
+    yield app
+    app.extensions["store"].close()
+
+
+def of_shard2(cluster: Cluster, staff: Any) -> set[int]:
+    """Return who of the staff members 0 to 13 lies on the second shard."""
+    staff.insert_many({"staff_id": n} for n in range(14))
+    with clients.as_system(cluster.local.shards[1].members[0], cluster.secrets) as shard2:
+        there = set(shard2["ICT3102"]["staff"].distinct("staff_id"))
+    staff.delete_many({})
+    return there
+
+
+@contextmanager
+def dead(cluster: Cluster, name: str) -> Iterator[None]:
+    """Keep a server dead for a while."""
+    cluster.kill(name)
+    try:
+        yield
+    finally:
+        cluster.start(name)
+
+
+def test_half_a_batch_is_told_item_by_item(cluster: Cluster, staff: Any, full: Flask) -> None:
+    """One shard is dead and the spool is full: no item is lost, and none is stored twice."""
+    client, recorder = full.test_client(), full.extensions["store"].recorder
+    there = of_shard2(cluster, staff)
+    items = [{"staff_id": n, "mac": MAC, "rssi": -20} for n in range(14)]  # without event_id
+    with dead(cluster, "shard2"):
+        answer = client.post("/api/v1/detections", json={"detections": items})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+    told = answer.get_json()
+    contract.check("POST", "/api/v1/detections", 503, answer.mimetype or "", answer.data)
+    statuses = [one["status"] for one in told["results"]]
+    assert statuses == ["unavailable" if n in there else "stored" for n in range(14)]
+    eventually(lambda: not recorder.away, 60)
+    again = [item for item, how in zip(items, statuses, strict=True) if how == "unavailable"]
+    assert client.post("/api/v1/detections", json={"detections": again}).status_code == 200
+    assert Counter(one["staff_id"] for one in staff.find()) == Counter(range(14))
+
+
+def test_neighbours_in_a_group_learn_each_of_their_own(
+    cluster: Cluster, staff: Any, full: Flask
+) -> None:
+    store: Store = full.extensions["store"]
+    there = of_shard2(cluster, staff)
+    gone, here = min(there), min(set(range(14)) - there)
+
+    def heard(staff_id: int, event: str) -> Document:
+        key = IdempotencyKey(event, 1)
+        return detections.document(staff_id, ("1", "x"), 1, -20, MAC, 1.0, key)
+
+    group = [[heard(here, "a")], [heard(gone, "a")], [heard(here, "b"), heard(gone, "b")]]
+    with dead(cluster, "shard2"):
+        alone, lost, half = store.recorder.store(group)
+    assert alone == [Outcome.STORED]
+    assert type(lost) is StoreUnavailable
+    assert isinstance(half, PartlyUnavailable)
+    assert half.outcomes == [Outcome.STORED, Outcome.UNAVAILABLE]
+    eventually(lambda: not store.recorder.away, 60)
+    assert store.latest.versions([here])[here].changes == [1]
+    assert store.recorder.store(group) == [
+        [Outcome.DUPLICATE],
+        [Outcome.STORED],
+        [Outcome.DUPLICATE, Outcome.STORED],
+    ]
 
 
 def test_reads_of_a_shard_that_just_froze_are_a_503_soon(cluster: Cluster, staff: Any) -> None:

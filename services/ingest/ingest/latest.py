@@ -49,15 +49,16 @@ class Latest:
         # What a majority has is never rolled back: a version never stands for two histories.
         self._latest = latest.with_options(read_concern=ReadConcern("majority"))
 
-    def bump(self, detections: Iterable[Mapping[str, Any]]) -> None:
+    def bump(self, detections: Iterable[Mapping[str, Any]]) -> dict[StaffId, str]:
         """Note documents of `staff` that were just stored, before anybody is told so.
 
-        StoreUnavailable: the versions may have grown or not. Once more does no harm.
+        Returns of whom their shard took no note, and why. StoreUnavailable: the versions may have
+        grown or not. Once more does no harm.
         """
         groups: defaultdict[StaffId, list[Mapping[str, Any]]] = defaultdict(list)
         for detection in detections:
             groups[detection["staff_id"]].append(detection)
-        self._write([_change(staff_id, group) for staff_id, group in groups.items()])
+        return self._write([_change(staff_id, group) for staff_id, group in groups.items()])
 
     def rewrite(self, changed: Mapping[StaffId, Iterable[Mapping[str, Any]]]) -> None:
         """Make every reader read these staff members' histories again, after an edit in place.
@@ -66,7 +67,11 @@ class Latest:
         one's newest detections (`Detections.newest`): they replace what is shown of them.
         StoreUnavailable: call it again.
         """
-        self._write([_change(staff_id, list(shown), 0) for staff_id, shown in changed.items()])
+        failed = self._write(
+            [_change(staff_id, list(shown), 0) for staff_id, shown in changed.items()]
+        )
+        if failed:
+            raise StoreUnavailable(str(failed))
 
     def versions(self, staff_ids: list[StaffId]) -> dict[StaffId, Version]:
         """Return where each staff member's history stands; those without detections are left out.
@@ -86,22 +91,24 @@ class Latest:
         except PyMongoError as error:
             raise StoreUnavailable(str(error)) from error
 
-    def _write(self, changes: list[Change]) -> None:
+    def _write(self, changes: list[Change]) -> dict[StaffId, str]:
         """Apply changes with one command; those that lost a race of two services once more."""
+        wrong: dict[StaffId, str] = {}
         for _ in range(2):
             if not changes:
-                return
+                break
             updates = [
                 {"q": {"_id": staff_id}, "u": _BUMP, "c": constants, "upsert": True}
                 for staff_id, constants in changes
             ]
             failed = write_errors(self._latest, "update", {"updates": updates})
-            if any(code != DUPLICATE_KEY for code, _ in failed.values()):
-                raise StoreUnavailable(str(failed))
             # Two services met somebody new at once: now the document is there.
-            changes = [changes[position] for position in failed]
-        if changes:
-            raise StoreUnavailable("could not be noted in two tries")
+            again = [changes[n] for n, (code, _) in failed.items() if code == DUPLICATE_KEY]
+            wrong |= {
+                changes[n][0]: why for n, (code, why) in failed.items() if code != DUPLICATE_KEY
+            }
+            changes = again
+        return wrong | {staff_id: "not noted in two tries" for staff_id, _ in changes}
 
 
 def _change(

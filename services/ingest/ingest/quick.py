@@ -32,7 +32,7 @@ MANY, GATHER_SECONDS = 8, 0.002
 ADDED: dict[Outcome, Reply] = {
     outcome: responses.added(outcome).for_any_origin()
     for outcome in Outcome
-    if outcome is not Outcome.REJECTED
+    if outcome not in (Outcome.REJECTED, Outcome.UNAVAILABLE)
 }
 
 Asked = TypeVar("Asked")

@@ -28,12 +28,21 @@ FAULT_REST_SECONDS = 2.0
 
 
 class Outcome(enum.StrEnum):
-    """What became of a detection; all but the last mean that it will not be lost."""
+    """What became of a detection; the first three mean that it will not be lost."""
 
     STORED = "stored"
     DUPLICATE = "duplicate"
     QUEUED = "queued"
     REJECTED = "rejected"  # MongoDB refuses this document, and would refuse it again
+    UNAVAILABLE = "unavailable"  # nothing is promised of it
+
+
+class PartlyUnavailable(StoreUnavailable):
+    """A shard did not take some of a request's detections, nor did the spool."""
+
+    def __init__(self, outcomes: list[Outcome]) -> None:
+        super().__init__("a shard is away and the spool is full")
+        self.outcomes = outcomes
 
 
 class _Group:
@@ -150,8 +159,12 @@ class Recorder:
         except StoreUnavailable:
             return self._queue(members)
         try:
-            outcomes = iter(self._commit([document for member in members for document in member]))
-            return [list(islice(outcomes, len(member))) for member in members]
+            outcomes = self._commit([document for member in members for document in member])
+            each = iter(outcomes)
+            results = [list(islice(each, len(member))) for member in members]
+            if Outcome.UNAVAILABLE in outcomes:
+                return self._rest_queued(members, results)
+            return list(results)
         except StoreUnavailable as error:
             self._lost(error)
             return self._queue(members)
@@ -183,8 +196,29 @@ class Recorder:
             self._work.set()
         return results
 
+    def _rest_queued(
+        self, members: list[list[Document]], results: list[list[Outcome]]
+    ) -> list[list[Outcome] | Exception]:
+        """Put what a shard did not take into the spool; what does not fit there fails alone."""
+        rests = [
+            [one for one, how in zip(member, outcomes, strict=True) if how is Outcome.UNAVAILABLE]
+            for member, outcomes in zip(members, results, strict=True)
+        ]
+        queued = iter(self._queue([rest for rest in rests if rest]))
+        told: list[list[Outcome] | Exception] = []
+        for outcomes, rest in zip(results, rests, strict=True):
+            if not rest:
+                told.append(outcomes)
+            elif not isinstance(failure := next(queued), Exception):
+                waits = {Outcome.UNAVAILABLE: Outcome.QUEUED}
+                told.append([waits.get(how, how) for how in outcomes])
+            else:
+                some = len(rest) < len(outcomes)
+                told.append(PartlyUnavailable(outcomes) if some else failure)
+        return told
+
     def _commit(self, documents: list[Document]) -> list[Outcome]:
-        """Store documents and note them in `latest`. What one shard did not take is queued.
+        """Store documents and note them in `latest`; what one shard did not take is UNAVAILABLE.
 
         StoreUnavailable: any of them may be stored or not. Once more does no harm.
         """
@@ -194,25 +228,37 @@ class Recorder:
         stored = self._detections.store(documents)
         outcomes = [Outcome.STORED] * len(documents)
         if not any(stored):
-            self._latest.bump(documents)
-            return outcomes
+            return self._noted(documents, documents, outcomes)
         for position in stored.repeated:
             outcomes[position] = Outcome.DUPLICATE
         for position, reason in stored.refused.items():
             outcomes[position] = Outcome.REJECTED
             log.error("MongoDB refuses detection %s: %s", documents[position]["_id"], reason)
         for position in stored.failed:
-            outcomes[position] = Outcome.QUEUED
+            outcomes[position] = Outcome.UNAVAILABLE
         there = [one for one, how in zip(documents, outcomes, strict=True) if how is Outcome.STORED]
         if stored.repeated:
             # The first try may have ended before it noted them, and a repeat may bring another
             # time than the one that is stored.
             there += self._detections.again([documents[position] for position in stored.repeated])
-        self._latest.bump(there)
         if stored.failed:
-            self._spool.append([documents[position] for position in stored.failed])
             self._lost(StoreUnavailable(next(iter(stored.failed.values()))))
-        return outcomes
+        return self._noted(there, documents, outcomes)
+
+    def _noted(
+        self, there: list[Document], documents: list[Document], outcomes: list[Outcome]
+    ) -> list[Outcome]:
+        """Note what is stored; nobody is told of a detection whose shard does not take the note."""
+        failed = self._latest.bump(there)
+        if not failed:
+            return outcomes
+        self._lost(StoreUnavailable(next(iter(failed.values()))))
+        return [
+            Outcome.UNAVAILABLE
+            if one["staff_id"] in failed and how is not Outcome.REJECTED
+            else how
+            for one, how in zip(documents, outcomes, strict=True)
+        ]
 
     def _lost(self, error: StoreUnavailable) -> None:
         if not self._away:
@@ -246,7 +292,7 @@ class Recorder:
             self._away = True
             log.warning("%d detections wait for the database: %s", len(self._spool), error)
             return
-        here = Outcome.QUEUED not in outcomes
+        here = Outcome.UNAVAILABLE not in outcomes
         if here and self._away:
             log.warning("the database is back, %d detections to store", len(self._spool))
         # Before the spool: a full disk takes not even deletions, but the database is there.
@@ -255,7 +301,7 @@ class Recorder:
             raise fault
         became = dict(zip((number for number, _ in rows), outcomes, strict=True))
         self._spool.set_aside([n for n, how in became.items() if how is Outcome.REJECTED])
-        self._spool.remove([n for n, how in became.items() if how is not Outcome.QUEUED])
+        self._spool.remove([n for n, how in became.items() if how is not Outcome.UNAVAILABLE])
 
     def _oldest(self) -> tuple[list[tuple[int, Document]], Exception | None]:
         """Return what waits longest, or why that cannot be told; the database may be there."""

@@ -9,11 +9,11 @@ from ingest import parsing, receipt
 from ingest.api import bodies, items, openapi
 from ingest.api.items import MAX_ITEMS
 from ingest.api.openapi import Body, declare
-from ingest.api.problems import invalid
+from ingest.api.problems import invalid, unavailable
 from ingest.detections import Document
 from ingest.directory import Snapshot
 from ingest.errors import StoreUnavailable
-from ingest.recorder import Outcome
+from ingest.recorder import Outcome, PartlyUnavailable
 from ingest.store import Store, get_store
 
 _ITEM = openapi.record(
@@ -36,7 +36,8 @@ _ITEM = openapi.record(
     optional=["timestamp", "event_id"],
 ) | {"additionalProperties": True}
 _EXAMPLE = {"staff_id": 0, "mac": "C2:A6:28:38:4B:08", "rssi": -67, "event_id": "8f14e45f"}
-_STATUSES = list(map(str, Outcome))
+# A request with items that are `unavailable` is a 503.
+_STATUSES = [str(outcome) for outcome in Outcome if outcome is not Outcome.UNAVAILABLE]
 _RESULT = openapi.record(
     {
         "index": openapi.whole("Its place in the request"),
@@ -76,7 +77,8 @@ _ANSWER = openapi.gives(
     " each is stored by a majority of the database's servers, in their journals, or its result says"
     " `rejected`. 202: some are queued; nothing more is to be done about them. A single object that"
     " is bad is a 400. On 429 and 503 nothing is promised: send all of it again, with the same"
-    " `event_id`s and timestamps. Without `event_id`s, the gateway's own retry is harmless too: it"
+    " `event_id`s and timestamps; a 503 with `results` tells which items are stored all the same."
+    " Without `event_id`s, the gateway's own retry is harmless too: it"
     " repeats its request id, which with the item's index then names the detection.",
     parameters=[
         openapi.query(
@@ -118,7 +120,11 @@ def post_detections() -> Response:
     found = items.understand(given, received_at, _directory(store))
     if single and found.wrong:
         raise invalid(found.wrong[0])
-    statuses = _outcomes(store, found.documents, dry_run=dry_run)
+    try:
+        statuses = _outcomes(store, found.documents, dry_run=dry_run)
+    except PartlyUnavailable as error:
+        told = [json.loads(one) for one in items.tell(found, error.outcomes)]
+        raise unavailable("some items were not stored; `results` tells which", told) from error
     results = items.tell(found, statuses)
     counts = dict.fromkeys(_STATUSES, 0) | Counter(statuses)
     counts["rejected"] += len(found.wrong)

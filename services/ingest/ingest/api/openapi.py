@@ -157,7 +157,14 @@ PROBLEM = record(
                 optional=["line"],
             )
         ),
-    }
+        "results": several(
+            {"type": "object"},
+            "Of detections that were stored in part, what became of each, as in a 200. Those that are"
+            " `unavailable` neither the database nor our disk took: send them again, or all of it if"
+            " they have `event_id`s",
+        ),
+    },
+    optional=["results"],
 )
 
 

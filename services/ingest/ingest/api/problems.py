@@ -43,12 +43,14 @@ class Problem(Exception):
         detail: str,
         errors: Sequence[Mapping[str, Any]] = (),
         headers: Mapping[str, str] | None = None,
+        results: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail
         self.errors = errors
         self.headers = headers or {}
+        self.results = results
 
 
 def invalid(errors: Sequence[ParameterError]) -> Problem:
@@ -69,8 +71,16 @@ def answer(problem: Problem) -> Response:
         "request_id": request.headers.get("X-Request-ID", "-"),
         "errors": list(problem.errors),
     }
+    if problem.results is not None:
+        body["results"] = problem.results
     text = json.dumps(body) + "\n"
     return Response(text, status, problem.headers, mimetype="application/problem+json")
+
+
+def unavailable(detail: str, results: Sequence[Mapping[str, Any]] | None = None) -> Problem:
+    """Return the problem of a database that did not take, or tell, everything."""
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    return Problem("store_unavailable", detail, headers=headers, results=results)
 
 
 def of(error: Exception) -> Problem:
@@ -81,9 +91,7 @@ def of(error: Exception) -> Problem:
         return invalid([error])
     if isinstance(error, StoreUnavailable):
         log.error("request %s: %s", request.headers.get("X-Request-ID", "-"), error)
-        detail = "the database does not answer; send the request again"
-        headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-        return Problem("store_unavailable", detail, headers=headers)
+        return unavailable("the database does not answer; send the request again")
     if isinstance(error, HTTPException):
         return _of_http(error)
     log.error("request %s", request.headers.get("X-Request-ID", "-"), exc_info=error)
