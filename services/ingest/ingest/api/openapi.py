@@ -160,8 +160,8 @@ PROBLEM = record(
         "results": several(
             {"type": "object"},
             "Of detections that were stored in part, what became of each, as in a 200. Neither the"
-            " database nor our disk took those that are `unavailable`: send them again, or all of it"
-            " if they have `event_id`s",
+            " database nor our disk took those that are `unavailable`: send them again, or all of"
+            " it if they have `event_id`s",
         ),
     },
     optional=["results"],
