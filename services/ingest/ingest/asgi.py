@@ -40,8 +40,8 @@ class Service:
 
     def __init__(self, flask: Flask) -> None:
         self._flask = flask
-        self._store: Store = flask.extensions["store"]
-        self._quick = Quick(self._store)
+        self.store: Store = flask.extensions["store"]
+        self._quick = Quick(self.store)
         self._threads = ThreadPoolExecutor(THREADS, "flask")
         self._large = asyncio.Semaphore(LARGE_BODIES)
         self._max_body_bytes: int = flask.config["MAX_CONTENT_LENGTH"]
@@ -64,7 +64,7 @@ class Service:
         """End the threads, and close what they used."""
         self._threads.shutdown()
         self._quick.close()
-        self._store.close()
+        self.store.close()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -140,7 +140,9 @@ class Service:
 
 def create_service(config: Config | None = None) -> Service:
     """Assemble the service for gunicorn."""
-    return Service(create_app(config))
+    service = Service(create_app(config))
+    service.store.backfill.start()
+    return service
 
 
 def _declared(headers: dict[bytes, bytes]) -> int:

@@ -24,6 +24,8 @@ BATCH = 2000
 # mismatch, invalid BSON, dollar-prefixed and empty field names, failed validation, too large.
 REFUSED = frozenset({2, 9, 14, 22, 52, 56, 121, 10334})
 NOWHERE = (None, None)
+# One step in an index for each staff member.
+SCAN_TIMEOUT_SECONDS = 30
 
 Document = dict[str, Any]
 _HASH = blake2b(digest_size=8)  # its copy takes half as long as a new one
@@ -152,6 +154,11 @@ class Detections:
         ids = [document["_id"] for document in documents]
         with _domain_errors():
             return list(self._staff.find({"_id": {"$in": ids}, "staff_id": {"$in": staff_ids}}))
+
+    def staff_ids(self) -> list[StaffId]:
+        """Return everybody of whom anything is stored."""
+        with _domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
+            return list(self._staff.distinct("staff_id"))
 
     def newest(self, staff_id: StaffId, limit: int) -> list[Document]:
         """Return the newest detections of a staff member, newest first, as they are stored."""

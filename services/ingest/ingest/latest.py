@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import bson
+from bson import ObjectId
 from bson.raw_bson import RawBSONDocument
 from pymongo.collection import Collection
 from pymongo.errors import PyMongoError
@@ -23,7 +24,8 @@ from ingest.parsing import StaffId
 RECENT = 8
 # How many commits a reader may be behind before it has to read everything again.
 CHANGES = 32
-_SHOWN = ("timestamp", "received_at", "mac", "rssi", "level", "location")
+# What of each.
+SHOWN = ("timestamp", "received_at", "mac", "rssi", "level", "location")
 
 Change = tuple[StaffId, dict[str, Any]]  # whose, and the constants of the update
 
@@ -81,6 +83,11 @@ class Latest:
         found = self._read({"_id": {"$in": staff_ids}}, {"version": 1, "changes": 1})
         return {one["_id"]: Version(one["version"], one["changes"]) for one in found}
 
+    def shown(self, staff_ids: list[StaffId]) -> dict[StaffId, set[ObjectId]]:
+        """Return which detections are shown of each staff member."""
+        found = self._read({"_id": {"$in": staff_ids}}, {"recent.id": 1})
+        return {one["_id"]: {shown["id"] for shown in one["recent"]} for one in found}
+
     def everyone(self) -> Iterator[dict[str, Any]]:
         """Yield `_id`, `version` and `recent` (newest first, at most 8) of every staff member."""
         yield from self._read({}, {"changes": 0})
@@ -120,7 +127,7 @@ def _change(
         newest = sorted(detections, key=itemgetter("timestamp"), reverse=True)
         by_id = {one["_id"]: one for one in newest[: 2 * RECENT]}  # a repeat may stand among them
         detections = list(by_id.values())[:RECENT]
-    shown = [{"id": one["_id"]} | {name: one[name] for name in _SHOWN} for one in detections]
+    shown = [{"id": one["_id"]} | {name: one[name] for name in SHOWN} for one in detections]
     return staff_id, {"since": since, "shown": shown}
 
 

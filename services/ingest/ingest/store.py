@@ -7,6 +7,7 @@ import pymongo
 from flask import current_app
 from pymongo import MongoClient
 
+from ingest.backfill import Backfill
 from ingest.beacons import Beacons
 from ingest.config import Config
 from ingest.detections import Detections
@@ -35,6 +36,7 @@ class Store(NamedTuple):
     beacons: Beacons
     directory: Directory
     recorder: Recorder
+    backfill: Backfill
     insert_seconds: float  # how long storing a detection may take
 
     @classmethod
@@ -69,11 +71,13 @@ class Store(NamedTuple):
             beacons=beacons,
             directory=directory,
             recorder=recorder,
+            backfill=Backfill(detections, latest),
             insert_seconds=config.mongodb_timeout_ms / 1000,
         )
 
     def close(self) -> None:
-        """Stop the recorder's thread, then close the spool and the connection."""
+        """Stop the threads, then close the spool and the connection."""
+        self.backfill.close()
         self.recorder.close()
         self.client.close()
 
