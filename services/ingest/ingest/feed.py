@@ -17,7 +17,9 @@ from ingest.errors import ParameterError, store_errors
 EXPIRED = frozenset({260, 280, 286})
 # Not worth a second question; a sharded cluster's idle shards speak once a second.
 GLANCE_MS = 50
-AWAIT_MS = 1000
+AWAIT_MS = 250
+# After the first change, those right behind it are taken along, but nobody waits for the next ones.
+FOLLOWING_SECONDS = 0.5
 # What the database may take beyond the time that the reader wants to wait.
 TIMEOUT_SECONDS = 4
 BATCH = 500
@@ -71,11 +73,12 @@ class Feed:
         ):
             while len(found) < limit and stream.alive:
                 change = stream.try_next()
-                if change is None:
-                    if found or time.monotonic() >= until:
-                        break
-                elif change["fullDocument"]:  # else deleted since it was corrected
+                if change and change["fullDocument"]:  # else deleted since it was corrected
+                    if not found:
+                        until = time.monotonic() + FOLLOWING_SECONDS
                     found.append((change["operationType"], change["fullDocument"]))
+                if (found and not change) or time.monotonic() >= until:
+                    break
             token = stream.resume_token
         if token is None:
             raise CursorExpired("the collection is gone")

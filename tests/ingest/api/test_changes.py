@@ -299,3 +299,32 @@ def test_a_cursor_that_the_database_no_longer_reaches(
             assert time.monotonic() < until
     assert (answer.status_code, answer.json()["code"]) == (410, "cursor_expired")
     assert "without `after`" in answer.json()["detail"]
+
+
+def test_waiting_ends_where_changes_never_do(api: Api) -> None:
+    _, cursor = read(api)
+    ended = threading.Event()
+    count = 0
+
+    def walk() -> None:
+        nonlocal count
+        while not ended.wait(0.1):
+            api.hear(1)
+            count += 1
+
+    seen: Lines = []
+    with ThreadPoolExecutor() as threads:
+        walking = threads.submit(walk)
+        try:
+            for _ in range(3):
+                began = time.monotonic()
+                lines, cursor = read(api, after=cursor, wait=3)
+                assert lines
+                assert time.monotonic() - began < 3
+                seen += lines
+        finally:
+            ended.set()
+        walking.result()
+    lines, _ = read(api, after=cursor)
+    assert len({one["id"] for one in seen + lines}) == len(seen + lines) == count
+
