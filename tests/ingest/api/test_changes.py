@@ -327,4 +327,3 @@ def test_waiting_ends_where_changes_never_do(api: Api) -> None:
         walking.result()
     lines, _ = read(api, after=cursor)
     assert len({one["id"] for one in seen + lines}) == len(seen + lines) == count
-
