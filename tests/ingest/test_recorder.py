@@ -15,7 +15,7 @@ from pymongo import MongoClient
 
 from ingest import create_app
 from ingest.config import Config
-from ingest.detections import IdempotencyKey, document
+from ingest.detections import document
 from ingest.store import Store
 from mongo import topology
 from tests.cluster import Cluster
@@ -163,8 +163,7 @@ def test_a_document_that_mongodb_refuses_takes_no_neighbour_along(cluster: Clust
         client["ICT3102"].command("collMod", "staff", validator={"rssi": {"$lt": 0}})
     assert app.test_client().post("/newbeacondetect", json=GOOD | {"rssi": 5}).status_code == 400
     documents = [
-        document(7, ("1", "x"), 1, rssi, "A" * 12, 1.0, IdempotencyKey(str(rssi), 1))
-        for rssi in (-1, 1, -2)
+        document(7, ("1", "x"), 1, rssi, "A" * 12, 1.0, (str(rssi), 1)) for rssi in (-1, 1, -2)
     ]
     assert [how.value for how in store.recorder.record(documents)] == [
         "stored",

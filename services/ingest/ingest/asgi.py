@@ -21,7 +21,7 @@ from ingest.store import Store
 THREADS = 8
 # Bodies larger than this are taken a few at a time: 64 connections with 1 MiB each are too much.
 LARGE_BODY_BYTES = 32 * 1024
-LARGE_BODIES = 4
+LARGE_BODIES = 2  # one is read while the other is stored; more only wait for each other
 # The whole of a body has to come in this time. The gateway sends one only when it has all of it.
 BODY_SECONDS = 20
 # A shorter answer leaves in one piece, a longer one in pieces of this size.
@@ -78,7 +78,7 @@ class Service:
     async def _serve(
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send
     ) -> None:
-        body = await self._body(headers, receive)
+        body = await self._body(headers, receive) if _declared(headers) else b""
         request = Request(
             scope["method"], scope["path"], scope["query_string"], headers, body or b""
         )
@@ -95,7 +95,7 @@ class Service:
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
         """Return the body, as far as Flask will take it; None when it does not come in time."""
-        if CHUNKED not in headers and not 0 < _declared(headers) <= self._max_body_bytes:
+        if CHUNKED not in headers and _declared(headers) > self._max_body_bytes:
             return b""
         body = b""
         try:

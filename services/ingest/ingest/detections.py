@@ -41,11 +41,9 @@ INDEXES = [
 ]
 
 
-class IdempotencyKey(NamedTuple):
-    """What a retry repeats: a text, and unix seconds (None when a retry may bring others)."""
-
-    text: str
-    seconds: int | None
+# What a retry repeats: a text, and unix seconds (None when a retry may bring others). A plain tuple,
+# since a class takes longer to make than all that is done with it.
+IdempotencyKey = tuple[str, int | None]
 
 
 def document(

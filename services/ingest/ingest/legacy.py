@@ -14,7 +14,7 @@ def document(
 ) -> Document:
     """Return what to store of a sighting that was received at a unix time."""
     staff_id, mac, rssi, timestamp, event_id = sighting
-    key = request if event_id is None else IdempotencyKey(f"event:{event_id}", timestamp)
+    key = request if event_id is None else (f"event:{event_id}", timestamp)
     when = int(at) if timestamp is None else timestamp
     return detections.document(staff_id, place or NOWHERE, when, rssi, mac, at, key)
 

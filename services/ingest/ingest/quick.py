@@ -26,7 +26,7 @@ from ingest.store import Store
 
 log = logging.getLogger(__name__)
 
-# After so many have asked together, a moment more makes one group of the next ones, not two.
+# When so many ask about together, a moment more makes one group of them, not two.
 MANY, GATHER_SECONDS = 8, 0.002
 # A detection that MongoDB refuses is Flask's to explain.
 ADDED: dict[Outcome, Reply] = {
@@ -80,8 +80,8 @@ class Together(Generic[Asked, Told]):
         """Keep the thread busy as long as anybody waits."""
         loop = asyncio.get_running_loop()
         while self._waiting:
-            if self._last >= MANY and len(self._waiting) < self._last:
-                await asyncio.sleep(GATHER_SECONDS)  # the others are about to ask again
+            if self._last + len(self._waiting) >= MANY:
+                await asyncio.sleep(GATHER_SECONDS)  # who was just told is about to ask again
             self._last = min(len(self._waiting), self._limit)
             group, self._waiting = self._waiting[: self._limit], self._waiting[self._limit :]
             results: list[Told | Exception]

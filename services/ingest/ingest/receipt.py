@@ -40,9 +40,9 @@ def key(request_id: str | None, stamp: str | None, at: float) -> IdempotencyKey:
     Without a gateway, by what no other request has, in this process or another.
     """
     if not request_id:
-        return IdempotencyKey(f"request:{_PROCESS}-{next(_REQUESTS)}", int(at))
+        return f"request:{_PROCESS}-{next(_REQUESTS)}", int(at)
     try:
         seconds = int(float(stamp or ""))
     except (ValueError, OverflowError):
-        return IdempotencyKey(f"request:{request_id}", None)
-    return IdempotencyKey(f"request:{request_id}", seconds if 0 <= seconds < 2**32 else None)
+        return f"request:{request_id}", None
+    return f"request:{request_id}", seconds if 0 <= seconds < 2**32 else None

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ingest import detections, parsing, receipt
 from ingest.api.problems import Problem
-from ingest.detections import NOWHERE, Document, IdempotencyKey
+from ingest.detections import NOWHERE, Document
 from ingest.directory import UNKNOWN, Snapshot
 from ingest.errors import ParameterError
 from ingest.recorder import Outcome
@@ -100,7 +100,7 @@ def understand(items: Sequence[Any], received_at: float, directory: Snapshot | N
     found = Understood([], [], {})
     arrival = int(received_at)
     latest = arrival + parsing.MAX_FUTURE_SECONDS
-    request = receipt.request_key(received_at)
+    name, second = receipt.request_key(received_at)
     beacons: dict[str, _Beacon] = {}
     for index, item in enumerate(items):
         try:
@@ -115,10 +115,7 @@ def understand(items: Sequence[Any], received_at: float, directory: Snapshot | N
             continue
         mac, place, told = beacon
         timestamp, event_id = item.timestamp or None, item.event_id
-        if event_id:
-            key = IdempotencyKey(f"event:{event_id}", timestamp)
-        else:
-            key = IdempotencyKey(f"{request.text}:{index}", request.seconds)
+        key = (f"event:{event_id}", timestamp) if event_id else (f"{name}:{index}", second)
         skew = "null" if timestamp is None else arrival - timestamp
         when = arrival if timestamp is None else timestamp
         found.documents.append(
