@@ -41,8 +41,8 @@ INDEXES = [
 ]
 
 
-# What a retry repeats: a text, and unix seconds (None when a retry may bring others). A tuple: a class
-# of its own takes longer to make than all that is done with it.
+# What a retry repeats: a text, and unix seconds (None when a retry may bring others).
+# A tuple: a class of its own takes longer to make than all that is done with it.
 IdempotencyKey = tuple[str, int | None]
 
 
