@@ -23,7 +23,7 @@ from pymongo.errors import OperationFailure
 from pymongo.monitoring import CommandListener, CommandStartedEvent
 
 from ingest import create_app, detections
-from ingest.detections import Document, IdempotencyKey
+from ingest.detections import Document
 from ingest.errors import StoreUnavailable
 from ingest.recorder import Outcome, PartlyUnavailable
 from ingest.store import Store
@@ -279,7 +279,7 @@ def test_neighbours_in_a_group_learn_each_of_their_own(
     gone, here = min(there), min(set(range(14)) - there)
 
     def heard(staff_id: int, event: str) -> Document:
-        key = IdempotencyKey(event, 1)
+        key = (event, 1)
         return detections.document(staff_id, ("1", "x"), 1, -20, MAC, 1.0, key)
 
     group = [[heard(here, "a")], [heard(gone, "a")], [heard(here, "b"), heard(gone, "b")]]
