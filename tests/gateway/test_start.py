@@ -110,7 +110,7 @@ def test_a_killed_nginx_ends_us(gateway: Gateway) -> None:
     assert gateway.process.wait(15) == 128 + signal.SIGKILL
     assert worker.is_running()  # in a container it would end with process 1
     gateway.close()
-    assert gateway.left() == []
+    eventually(lambda: not gateway.left())  # killed processes are there for a moment
 
 
 def test_as_process_1_it_takes_everything_along(gateway: Gateway) -> None:
