@@ -9,6 +9,8 @@ bind = os.environ.get("INGEST_BIND", "127.0.0.1:5001")
 
 workers = 1  # one interpreter fits 64 MiB; two services give the second core
 worker_class = "asgi"
+asgi_loop = "uvloop"  # a tenth less CPU than asyncio's for single inserts
+http_parser = "python"  # the C one refuses requests with many headers
 # Longer than the gateway keeps an idle connection (30 s): it, not we, must close first, or a
 # request can meet a closing connection and count as a failure.
 keepalive = 75

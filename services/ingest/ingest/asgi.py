@@ -90,6 +90,9 @@ class Service:
         await send(
             {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
         )
+        if isinstance(answer.body, list) and len(answer.body) == 1:
+            await send({"type": "http.response.body", "body": answer.body[0], "more_body": False})
+            return
         for piece, more in _pieces(answer.body):
             await send({"type": "http.response.body", "body": piece, "more_body": more})
 
@@ -116,8 +119,12 @@ class Service:
     ) -> None:
         """Answer with the Flask application, in a thread; an answer may come in pieces."""
 
-        def say(message: dict[str, Any]) -> None:
-            asyncio.run_coroutine_threadsafe(send(message), loop).result()
+        async def send_all(*messages: dict[str, Any]) -> None:
+            for message in messages:
+                await send(message)
+
+        def say(*messages: dict[str, Any]) -> None:
+            asyncio.run_coroutine_threadsafe(send_all(*messages), loop).result()
 
         start: dict[str, Any] = {}
 
@@ -128,8 +135,10 @@ class Service:
         try:
             pieces = _pieces(chunks)
             first, more = next(pieces)  # Flask calls start_response before its first chunk
-            say({"type": "http.response.start"} | start)
-            say({"type": "http.response.body", "body": first, "more_body": more})
+            say(
+                {"type": "http.response.start"} | start,
+                {"type": "http.response.body", "body": first, "more_body": more},
+            )
             for piece, more in pieces:
                 say({"type": "http.response.body", "body": piece, "more_body": more})
         finally:

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 from ingest.errors import ParameterError
@@ -23,12 +24,12 @@ MAX_UNIX_SECONDS = 253_402_300_799
 FIRST_MILLISECONDS = 100_000_000_000
 MAX_STAFF_NUMBER = 2**63 - 1  # the largest integer BSON can hold
 
-_STAFF_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_STAFF_TEXT = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CANONICAL_DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}(\.0+)?")
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?")
 EVENT_ID = re.compile(r"[!-~]{1,128}")
-_MAC = re.compile(r"[0-9A-F]{12}")
+_MAC_DIGITS = re.compile(r"[0-9A-F]{12}")
 _ISO_TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)", re.ASCII
 )
@@ -36,6 +37,8 @@ _FLAGS = {"1": True, "true": True, "0": False, "false": False}
 MAX_TEXT = 64
 # Values that are kept in memory are at most so long.
 MAX_RAW = 256
+# How many texts keep their value: the same people, beacons and loudnesses come all the time.
+KEPT = 1024
 MAX_METRES = 1e6
 
 
@@ -96,9 +99,16 @@ def between(parameters: Parameters) -> TimeRange:
 
 def staff_id(parameters: Parameters, name: str) -> StaffId:
     """Return a canonical decimal as int, any other id as str: 7 and "7" hash to other shards."""
-    text = _text(parameters, name)
-    if not _STAFF_ID.fullmatch(text):
+    found = _staff_id(_text(parameters, name))
+    if found is None:
         raise ParameterError(name, "must be 1 to 64 letters, digits, dots, hyphens or underscores")
+    return found
+
+
+@lru_cache(KEPT)
+def _staff_id(text: str) -> StaffId | None:
+    if not _STAFF_TEXT.fullmatch(text):
+        return None
     if _CANONICAL_DECIMAL.fullmatch(text) and int(text) <= MAX_STAFF_NUMBER:
         return int(text)
     return text
@@ -106,22 +116,32 @@ def staff_id(parameters: Parameters, name: str) -> StaffId:
 
 def mac(parameters: Parameters, name: str) -> str:
     """Return the MAC as 12 upper-case hexadecimal digits."""
-    digits = _text(parameters, name).replace(":", "").replace("-", "").upper()
-    if not _MAC.fullmatch(digits):
+    digits = _mac(_text(parameters, name))
+    if digits is None:
         raise ParameterError(name, "must be a MAC address of 12 hexadecimal digits")
     return digits
 
 
+@lru_cache(KEPT)
+def _mac(text: str) -> str | None:
+    digits = text.replace(":", "").replace("-", "").upper()
+    return digits if _MAC_DIGITS.fullmatch(digits) else None
+
+
 def integer(parameters: Parameters, name: str, low: int, high: int) -> int:
     """Return a whole number in low..high, given as a number or as decimal text."""
-    text = _text(parameters, name)
-    if not _INTEGER.fullmatch(text):
+    number = _integer(_text(parameters, name))
+    if number is None:
         raise ParameterError(name, "must be a whole number")
-    number = int(text.partition(".")[0])
     if not low <= number <= high:
         hint = "; send seconds, not milliseconds" if number > MAX_UNIX_SECONDS else ""
         raise ParameterError(name, f"must be from {low} to {high}{hint}")
     return number
+
+
+@lru_cache(KEPT)
+def _integer(text: str) -> int | None:
+    return int(text.partition(".")[0]) if _INTEGER.fullmatch(text) else None
 
 
 def moment(parameters: Parameters, name: str, low: int, high: int) -> int:
