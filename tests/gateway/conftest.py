@@ -99,11 +99,18 @@ class Gateway:
         return [line for line in lines if line["client"] != "unix:"]
 
     def worker(self) -> psutil.Process:
-        """Return nginx's worker process."""
-        for process in psutil.Process(self.process.pid).children(recursive=True):
-            if "worker process" in " ".join(process.cmdline()):
-                return process
-        raise AssertionError("nginx has no worker")
+        """Return nginx's worker process; it may be there a moment after its port is."""
+        found: list[psutil.Process] = []
+
+        def look() -> bool:
+            for process in psutil.Process(self.process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if "worker process" in " ".join(process.cmdline()):
+                        found.append(process)
+            return bool(found)
+
+        eventually(look)
+        return found[0]
 
     def answer_open(self) -> None:
         """Make the monitoring upstream answer as the real one does."""
