@@ -3,8 +3,10 @@
 import shutil
 import subprocess
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 
 from pymongo import MongoClient
@@ -80,6 +82,16 @@ class Cluster:
         spool = str(self.folder / f"{uuid.uuid4().hex}.db")
         uri = self.uri(router)
         return Config(mongodb_uri=uri, mongodb_timeout_ms=timeout_ms, spool_file=spool)
+
+    @contextmanager
+    def running(self, beacons: Path | None = None) -> Iterator[Self]:
+        """Start and bootstrap it; it ends with the context."""
+        self.start()
+        try:
+            self.bootstrap(beacons)
+            yield self
+        finally:
+            self.stop()
 
     def stop(self) -> None:
         for name in list(self._running):

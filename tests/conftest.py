@@ -71,12 +71,8 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def mongod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run a real mongod as a replica set of one; return the services' connection string."""
     cluster = Cluster(topology.load(topology.EMBEDDED), tmp_path_factory.mktemp("mongod"))
-    cluster.start()
-    try:
-        cluster.bootstrap()
+    with cluster.running():
         yield cluster.uri()
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture(scope="session")

@@ -29,12 +29,8 @@ SENDERS = 8
 @pytest.fixture
 def cluster(tmp_path: Path, root: Path) -> Iterator[Cluster]:
     cluster = Cluster(topology.load(topology.EMBEDDED), tmp_path / "mongod")
-    cluster.start()
-    try:
-        cluster.bootstrap(root / "mongo" / "directory.csv")
+    with cluster.running(root / "mongo" / "directory.csv"):
         yield cluster
-    finally:
-        cluster.stop()
 
 
 def service(cluster: Cluster, **more: Any) -> Flask:

@@ -43,12 +43,8 @@ ADDED = "New Beacon Detection Added"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Cluster]:
     cluster = Cluster(NAMED, tmp_path_factory.mktemp("sharded"))
-    cluster.start()
-    try:
-        cluster.bootstrap(root / "mongo" / "directory.csv")
+    with cluster.running(root / "mongo" / "directory.csv"):
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture

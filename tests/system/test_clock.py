@@ -63,12 +63,8 @@ class Stepped(Service):
 @pytest.fixture
 def cluster(root: Path, tmp_path: Path) -> Iterator[Cluster]:
     cluster = Cluster(topology.load(topology.EMBEDDED), tmp_path / "mongod")
-    cluster.start()
-    try:
-        cluster.bootstrap(root / "mongo" / "directory.csv")
+    with cluster.running(root / "mongo" / "directory.csv"):
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture

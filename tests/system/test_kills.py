@@ -26,12 +26,8 @@ STAFF = [f"walker-{number % 6}" for number in range(24)]  # 24 phones: groups ar
 @pytest.fixture(scope="module")
 def cluster(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster = Cluster(topology.load(topology.EMBEDDED), tmp_path_factory.mktemp("kills") / "m")
-    cluster.start()
-    try:
-        cluster.bootstrap(root / "mongo" / "directory.csv")
+    with cluster.running(root / "mongo" / "directory.csv"):
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture(scope="module")

@@ -78,7 +78,7 @@ class Service:
     async def _serve(
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send
     ) -> None:
-        body = await self._body(headers, receive) if _declared(headers) else b""
+        body = await self._body(headers, receive)
         request = Request(
             scope["method"], scope["path"], scope["query_string"], headers, body or b""
         )
@@ -90,15 +90,12 @@ class Service:
         await send(
             {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
         )
-        if isinstance(answer.body, list) and len(answer.body) == 1:
-            await send({"type": "http.response.body", "body": answer.body[0], "more_body": False})
-            return
         for piece, more in _pieces(answer.body):
             await send({"type": "http.response.body", "body": piece, "more_body": more})
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
         """Return the body, as far as Flask will take it; None when it does not come in time."""
-        if CHUNKED not in headers and _declared(headers) > self._max_body_bytes:
+        if CHUNKED not in headers and not 0 < _declared(headers) <= self._max_body_bytes:
             return b""
         body = b""
         try:

@@ -214,6 +214,14 @@ def strict_json(body: bytes) -> Any:
         raise ParameterError("body", "holds a number that is too long") from None
 
 
+def strict_object(body: bytes) -> dict[str, Any]:
+    """Return the object of a JSON text in UTF-8."""
+    value = strict_json(body)
+    if not isinstance(value, dict):
+        raise ParameterError("body", "must be a JSON object")
+    return value
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):

@@ -159,12 +159,8 @@ class Forgetful(Cluster):
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster = Forgetful(topology.load(topology.EMBEDDED), tmp_path_factory.mktemp("feed"))
-    cluster.start()
-    try:
-        cluster.bootstrap()
+    with cluster.running():
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,7 @@ def json_bytes() -> bytes:
 
 def json_object() -> dict[str, Any]:
     """Return the body's JSON object."""
-    value = parsing.strict_json(json_bytes())
-    if not isinstance(value, dict):
-        raise ParameterError("body", "must be a JSON object")
-    return value
+    return parsing.strict_object(json_bytes())
 
 
 def text(kind: str) -> str:

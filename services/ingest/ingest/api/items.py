@@ -70,9 +70,7 @@ def read(body: bytes) -> tuple[Sequence[Any], bool]:
     items: Any = _plain(body)
     single = False
     if items is None:
-        value = parsing.strict_json(body)
-        if not isinstance(value, dict):
-            raise ParameterError("body", "must be a JSON object")
+        value = parsing.strict_object(body)
         single = "detections" not in value
         items = [value] if single else value["detections"]
     if not isinstance(items, list):
