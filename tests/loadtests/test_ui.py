@@ -30,19 +30,23 @@ def page(*arguments: str) -> Iterator[str]:
     command = [f"{ROOT}/scripts/load", "run", "PERF-TP-1", "--ui", str(port), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
         try:
-            eventually(lambda: "<title>Locust" in get(url))
+            eventually(lambda: is_up(url))
             yield url
         finally:
             os.killpg(process.pid, signal.SIGTERM)
 
 
-def get(url: str, form: dict[str, Any] | None = None) -> str:
-    body = urlencode(form).encode() if form else None
+def is_up(url: str) -> bool:
     try:
-        with urllib.request.urlopen(url, body, timeout=5) as answer:
-            return str(answer.read().decode())
+        return "<title>Locust" in ask(url)
     except urllib.error.URLError:
-        return ""
+        return False
+
+
+def ask(url: str, form: dict[str, Any] | None = None) -> str:
+    body = None if form is None else urlencode(form).encode()
+    with urllib.request.urlopen(url, body, timeout=5) as answer:
+        return str(answer.read().decode())
 
 
 def eventually(holds: Any, seconds: float = 30) -> None:
@@ -54,13 +58,13 @@ def eventually(holds: Any, seconds: float = 30) -> None:
 
 def run(url: str, **form: object) -> dict[str, dict[str, Any]]:
     """Start the plan by the page's form; return the statistics of each kind of request."""
-    get(f"{url}/stats/reset")  # Locust forgets the last run only when that has quite ended
-    assert json.loads(get(f"{url}/swarm", FORM | form))["success"]
+    ask(f"{url}/stats/reset", {})  # Locust forgets the last run only when that has quite ended
+    assert json.loads(ask(f"{url}/swarm", FORM | form))["success"]
     time.sleep(PAGE_KEEPS_SECONDS)
     found: dict[str, Any] = {}
 
     def stopped() -> bool:
-        found.update(json.loads(get(f"{url}/stats/requests")))
+        found.update(json.loads(ask(f"{url}/stats/requests")))
         return bool(found["state"] == "stopped")
 
     eventually(stopped)
@@ -69,7 +73,7 @@ def run(url: str, **form: object) -> dict[str, dict[str, Any]]:
 
 def test_the_page_runs_plans_against_a_stack_of_its_own() -> None:
     with page("--no-limits") as url:
-        assert re.search(r"PERF-RT-2-1", get(url))  # its form offers the plans
+        assert re.search(r"PERF-RT-2-1", ask(url))  # its form offers the plans
         for shift in (0, 100):
             found = run(url, shift=shift)
             assert found["insert"]["num_requests"] == 35

@@ -81,6 +81,7 @@ def opened(browser: Browser, office: Office) -> Iterator[Opener]:
 
     def open_(path: str = "", size: tuple[int, int] = LAPTOP, **more: Any) -> Page:
         prepare = more.pop("prepare", None)
+        wait = more.pop("wait", "load")
         viewport = {"width": size[0], "height": size[1]}
         context = browser.new_context(
             viewport=viewport,  # type: ignore[arg-type]
@@ -93,7 +94,7 @@ def opened(browser: Browser, office: Office) -> Iterator[Opener]:
         page.on("pageerror", lambda error: errors.append(f"{path}: {error}"))
         if prepare:
             prepare(page)
-        page.goto(f"{office.url}/monitoring{path}")
+        page.goto(f"{office.url}/monitoring{path}", wait_until=wait)
         return page
 
     yield open_

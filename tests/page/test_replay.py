@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
-from tests.page.conftest import Office, Opener
+from tests.page.conftest import Office, Opener, loaded
 
 # Minutes ago, and the beacon: ten minutes in a lobby, a silence, then two levels higher.
 WALK = [
@@ -125,6 +125,25 @@ def test_a_person_and_a_range_are_chosen(opened: Opener, office: Office, noon: i
     expect(page.locator("#state")).to_contain_text("nothing was ever heard of staff member")
     page.go_back()
     expect(page.locator("#person")).to_have_value("patrol")
+
+
+@pytest.mark.parametrize("screen", ["", "/replay", "/directory"])
+def test_what_is_typed_before_the_scripts_ran_is_kept(opened: Opener, screen: str) -> None:
+    scripts: list[Route] = []
+
+    def hold(page: Page) -> None:
+        page.route("**/dom*.js", lambda route: scripts.append(route))
+
+    page = opened(screen, prepare=hold, wait="commit")
+    field = page.locator("[data-search]")
+    field.fill("3")
+    while not scripts:
+        page.wait_for_timeout(50)  # ms
+    for script in scripts:
+        script.continue_()
+    loaded(page)
+    expect(field).to_have_value("3")
+    expect(page).to_have_url(re.compile("[?&](person|q)=3"))
 
 
 def test_a_history_that_cannot_be_read_is_asked_for_again(opened: Opener, noon: int) -> None:

@@ -1,5 +1,5 @@
 // Directory: which beacons are there? The list, the inbox of unknown ones, the import, the silent ones.
-import { $, el, go, keyed, parameter, setAttribute, setText } from "./dom.js";
+import { $, adopt, el, go, keyed, parameter, setAttribute, setText } from "./dom.js";
 import { openEditor, openImport } from "./editor.js";
 import { API, behindGateway, tell } from "./shell.js";
 import { silent } from "./silent.js";
@@ -182,7 +182,7 @@ function drawList() {
   );
 }
 
-$("search").value = parameter("q");
+adopt($("search"), "q");
 $("search").addEventListener("input", (event) => {
   go({ q: event.target.value }, { replace: true });
   draw();

@@ -73,3 +73,9 @@ export function go(changes, { replace = false } = {}) {
   if (replace) history.replaceState(null, "", to);
   else history.pushState(null, "", to);
 }
+
+// At the start: what somebody typed before the scripts ran goes on, else what the address says.
+export function adopt(field, name) {
+  if (field.value) go({ [name]: field.value }, { replace: true });
+  field.value = parameter(name);
+}

@@ -1,5 +1,5 @@
 // Live: where is everyone? The plan of a level, or the building from the side, and the list beside it.
-import { $, address, el, go, keyed, parameter, setAttribute, setText } from "./dom.js";
+import { $, address, adopt, el, go, keyed, parameter, setAttribute, setText } from "./dom.js";
 import { drawn, everyone, spots } from "./everyone.js";
 import { SORTS, drawList } from "./list.js";
 import { Person } from "./person.js";
@@ -138,7 +138,7 @@ function drawSummary(all, present) {
   }
 }
 
-$("search").value = parameter("q");
+adopt($("search"), "q");
 $("search").addEventListener("input", (event) => {
   go({ q: event.target.value }, { replace: true });
   draw();

@@ -1,5 +1,5 @@
 // Replay: where was somebody? A trail, a scrubber, and the time spent in each spot.
-import { $, el, go, keyed, parameter, setAttribute, setText, svg } from "./dom.js";
+import { $, adopt, el, go, keyed, parameter, setAttribute, setText, svg } from "./dom.js";
 import { Plan } from "./plan.js";
 import { API, DOWNLOADS, tell } from "./shell.js";
 import { Source, ask } from "./source.js";
@@ -307,4 +307,5 @@ $("scrubber").addEventListener("change", () => playing || go({ at }, { replace: 
 window.addEventListener("popstate", fromAddress);
 staff.start();
 beacons.start();
+adopt($("person"), "person");
 fromAddress();
