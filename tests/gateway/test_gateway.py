@@ -30,6 +30,15 @@ def test_the_numbers_of_the_breaker() -> None:
     assert "user " not in render(Config(user=""), TEMPLATE.read_text()).split("worker_processes")[0]
 
 
+def test_a_detection_brings_only_the_headers_that_are_read(gateway: Gateway) -> None:
+    phone = {"User-Agent": "phone", "Cookie": "a=b", "X-Forwarded-Proto": "https"}
+    gateway.request("POST", "/newbeacondetect", headers=phone, data={"a": "1"})
+    [(_, _, headers)] = [request[:3] for service in gateway.ingest for request in service.requests]
+    read = {"host", "x-request-id", "x-request-start", "content-type", "content-length"}
+    assert set(headers) == read
+    assert headers["content-type"] == "application/x-www-form-urlencoded"
+
+
 def test_requests_carry_what_makes_a_retry_harmless(gateway: Gateway) -> None:
     gateway.ingest[0].answer(503, b"")
     gateway.ingest[1].answer(503, b"")
