@@ -601,20 +601,17 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="waymark-bench-"))
     cluster = Cluster(topology.load(topology.EMBEDDED), folder)
     try:
-        cluster.start()
-        cluster.bootstrap(ROOT / "mongo" / "directory.csv")
-        bench = Bench(cluster, options.seconds)
-        bench.prepare()
-        print("| case | old | new | ratio: median (spread) | target |\n|---|---|---|---|---|")
-        measurement = Measurement(bench, cluster, options.rounds, options.cases)
-        reached = measurement.run()
-        for row in measurement.rows:
-            if not row.new:
-                show(row)
+        with cluster.running(ROOT / "mongo" / "directory.csv"):
+            bench = Bench(cluster, options.seconds)
+            bench.prepare()
+            print("| case | old | new | ratio: median (spread) | target |\n|---|---|---|---|---|")
+            measurement = Measurement(bench, cluster, options.rounds, options.cases)
+            reached = measurement.run()
+            for row in measurement.rows:
+                if not row.new:
+                    show(row)
     except LimitsUnavailable as error:
         sys.exit(str(error))
-    finally:
-        cluster.stop()
     sys.exit(0 if reached else 1)
 
 

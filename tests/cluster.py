@@ -86,8 +86,8 @@ class Cluster:
     @contextmanager
     def running(self, beacons: Path | None = None) -> Iterator[Self]:
         """Start and bootstrap it; it ends with the context."""
-        self.start()
         try:
+            self.start()
             self.bootstrap(beacons)
             yield self
         finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from tests.page.conftest import Office, Opener, loaded
 
@@ -129,18 +129,15 @@ def test_a_person_and_a_range_are_chosen(opened: Opener, office: Office, noon: i
 
 @pytest.mark.parametrize("screen", ["", "/replay", "/directory"])
 def test_what_is_typed_before_the_scripts_ran_is_kept(opened: Opener, screen: str) -> None:
-    scripts: list[Route] = []
+    scripts = "**/dom*.js"
 
     def hold(page: Page) -> None:
-        page.route("**/dom*.js", lambda route: scripts.append(route))
+        page.route(scripts, lambda _: None)
 
     page = opened(screen, prepare=hold, wait="commit")
     field = page.locator("[data-search]")
     field.fill("3")
-    while not scripts:
-        page.wait_for_timeout(50)  # ms
-    for script in scripts:
-        script.continue_()
+    page.unroute(scripts)  # lets go what is held, too
     loaded(page)
     expect(field).to_have_value("3")
     expect(page).to_have_url(re.compile("[?&](person|q)=3"))

@@ -26,7 +26,6 @@ RECENT = 8
 CHANGES = 32
 # What of each.
 SHOWN = ("timestamp", "received_at", "mac", "rssi", "level", "location")
-_NAMES, _values = ("id", *SHOWN), itemgetter("_id", *SHOWN)
 
 Change = tuple[StaffId, dict[str, Any]]  # whose, and the constants of the update
 
@@ -128,7 +127,7 @@ def _change(
         newest = sorted(detections, key=itemgetter("timestamp"), reverse=True)
         by_id = {one["_id"]: one for one in newest[: 2 * RECENT]}  # a repeat may stand among them
         detections = list(by_id.values())[:RECENT]
-    shown = [dict(zip(_NAMES, _values(one), strict=True)) for one in detections]
+    shown = [{"id": one["_id"]} | {name: one[name] for name in SHOWN} for one in detections]
     return staff_id, {"since": since, "shown": shown}
 
 
