@@ -106,6 +106,15 @@ def test_a_number_and_its_text_are_the_same_person(client: FlaskClient) -> None:
     assert len(history(client, "7")) == 2
 
 
+@pytest.mark.parametrize("path", ["/api/v1/staff", "/api/v1/beacons", "/docs", "/healthz"])
+def test_pages_of_other_origins_may_call_the_legacy_endpoints_alone(
+    client: FlaskClient, path: str
+) -> None:
+    answer = client.get(path, headers={"Origin": "http://x.example"})
+    assert answer.status_code == 200
+    assert not [name for name, _ in answer.headers if name.startswith("Access-Control")]
+
+
 @pytest.mark.parametrize("name", ["user_address", "beacon_address", "rssi"])
 @pytest.mark.parametrize("dress", ["query_string", "data", "json"])
 def test_a_missing_parameter_is_named(client: FlaskClient, name: str, dress: str) -> None:

@@ -26,7 +26,7 @@ def create_app(config: Config | None = None) -> Flask:
     except StoreUnavailable as error:  # the next /readyz tries again
         log.warning("started without MongoDB: %s", error)
     app.extensions["store"] = store
-    CORS(app, send_wildcard=True, expose_headers=EXPOSED)
+    CORS(app, resources=list(routes.PATHS), send_wildcard=True, expose_headers=EXPOSED)
     errors.init_app(app)
     app.register_blueprint(routes.bp)
     app.register_blueprint(health.bp)

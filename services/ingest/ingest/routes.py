@@ -16,6 +16,9 @@ from ingest.store import get_store
 
 bp = Blueprint("legacy", __name__)
 
+# What pages of any origin may call; the rest of the service is for its own.
+PATHS = ("/newbeacondetect", "/extractbeacon", "/retrieveformonitoring")
+
 MONITORING_WINDOW_SECONDS = 15 * 60
 
 

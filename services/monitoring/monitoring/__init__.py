@@ -22,7 +22,12 @@ def create_app(config: Config | None = None) -> Flask:
     app.extensions["observer"] = Observer(
         gateway.get, config.observe_seconds
     )  # gunicorn.conf.py starts it
-    CORS(app, send_wildcard=True, expose_headers=["X-Circuit-State", "X-Taken-At", "Retry-After"])
+    CORS(
+        app,
+        resources=list(fallback.LEGACY),
+        send_wildcard=True,
+        expose_headers=["X-Circuit-State", "Retry-After"],
+    )
     assets.init_app(app)
     app.register_error_handler(HTTPException, _http_error)
     app.register_blueprint(data.bp)

@@ -4,6 +4,8 @@ from flask import Blueprint, Response
 
 bp = Blueprint("fallback", __name__)
 
+# What pages of any origin may call, also while the circuit is open.
+LEGACY = ("/newbeacondetect", "/extractbeacon", "/retrieveformonitoring")
 CIRCUIT_OPEN = '{"data": "Flask servers circuit breaker open."}'
 # The gateway tries a failed service again after 20 s; a client that waits 5 s is never far off.
 RETRY_AFTER_SECONDS = 5
