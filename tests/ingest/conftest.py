@@ -11,7 +11,7 @@ from pymongo.database import Database
 
 from ingest import create_app
 from ingest.config import Config
-from ingest.store import Store
+from ingest.context import Store
 
 BEACON = {"_id": "C2A628384B08", "mac": "C2A628384B08", "level": "4", "location": "Lobby B"}
 

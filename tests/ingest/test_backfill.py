@@ -11,8 +11,8 @@ from flask import Flask
 from pymongo import MongoClient
 from pymongo.database import Database
 
-from ingest.latest import RECENT
-from ingest.store import Store
+from ingest.context import Store
+from ingest.storage.latest import RECENT
 from tests.phones import BEACON, Phones, through
 from tests.service import Service
 from tests.system.conftest import eventually

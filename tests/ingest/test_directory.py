@@ -8,9 +8,9 @@ from unittest.mock import Mock
 import pytest
 from pymongo.database import Database
 
-from ingest.beacons import Beacon, Beacons
-from ingest.directory import CHECK_SECONDS, UNKNOWN, Directory, Place
 from ingest.errors import StoreUnavailable
+from ingest.storage.beacons import Beacon, Beacons
+from ingest.storage.directory import CHECK_SECONDS, UNKNOWN, Directory, Place
 from mongo.directory import load, parse
 
 

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pymongo.database import Database
 
-from ingest import histories
-from ingest.histories import Answer, Histories
-from ingest.parsing import TimeRange
-from ingest.store import Store
+from ingest.context import Store
+from ingest.histories import cache as histories
+from ingest.histories.cache import Answer, Histories
+from ingest.rules.parameters import TimeRange
 
 NOW = 1_700_000_000
 LATER = 4_102_444_800

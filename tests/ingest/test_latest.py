@@ -10,8 +10,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 from pymongo.database import Database
 
-from ingest.latest import CHANGES, RECENT, Latest, Version
-from ingest.store import Store
+from ingest.context import Store
+from ingest.storage.latest import CHANGES, RECENT, Latest, Version
 
 GOOD = {"user_address": "7", "beacon_address": "C2A628384B08", "rssi": -20}
 

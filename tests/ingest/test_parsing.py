@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingest import parsing
 from ingest.errors import ParameterError
+from ingest.rules import parameters as parsing
 
 NOW = 1_700_000_000
 

@@ -15,9 +15,9 @@ from pymongo.database import Database
 
 from ingest import asgi
 from ingest.asgi import PIECE_BYTES, Service
-from ingest.quick import Together
-from ingest.recorder import Recorder
-from ingest.spool import Spool
+from ingest.http.quick import Together
+from ingest.recording.recorder import Recorder
+from ingest.recording.spool import Spool
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 JSON = {"Content-Type": "application/json"}

@@ -15,8 +15,8 @@ from pymongo import MongoClient
 
 from ingest import create_app
 from ingest.config import Config
-from ingest.detections import document
-from ingest.store import Store
+from ingest.context import Store
+from ingest.storage.detections import document
 from mongo import topology
 from tests.cluster import Cluster
 from tests.phones import Phones, inside

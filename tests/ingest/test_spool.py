@@ -12,7 +12,7 @@ import pytest
 from bson import ObjectId
 
 from ingest.errors import StoreUnavailable
-from ingest.spool import Spool
+from ingest.recording.spool import Spool
 
 
 def documents(count: int) -> list[dict[str, Any]]:

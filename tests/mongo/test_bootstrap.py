@@ -10,7 +10,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
-from ingest.detections import Detections
+from ingest.storage.detections import Detections
 from mongo import secrets, topology
 from mongo.bootstrap import INDEXES
 from mongo.progress import NotInTimeError

@@ -22,11 +22,12 @@ from pymongo import MongoClient, monitoring
 from pymongo.errors import OperationFailure
 from pymongo.monitoring import CommandListener, CommandStartedEvent
 
-from ingest import create_app, detections
-from ingest.detections import Document
+from ingest import create_app
+from ingest.context import Store
 from ingest.errors import StoreUnavailable
-from ingest.recorder import Outcome, PartlyUnavailable
-from ingest.store import Store
+from ingest.recording.recorder import Outcome, PartlyUnavailable
+from ingest.storage import detections
+from ingest.storage.detections import Document
 from mongo import clients, topology
 from mongo.topology import ReplicaSet, Topology
 from tests.cluster import Cluster

@@ -5,11 +5,13 @@ import logging
 from flask import Flask
 from flask_cors import CORS
 
-from ingest import api, errors, health, routes
+from ingest import api, errors
 from ingest.config import Config
+from ingest.context import Store
 from ingest.errors import StoreUnavailable
-from ingest.responses import EXPOSED
-from ingest.store import Store
+from ingest.http import health
+from ingest.http.responses import EXPOSED
+from ingest.legacy import routes
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,11 @@ from typing import Any
 
 from flask import Flask
 
-from ingest import create_app, responses
+from ingest import create_app
 from ingest.config import Config
-from ingest.quick import Quick, Request
-from ingest.store import Store
+from ingest.context import Store
+from ingest.http import responses
+from ingest.http.quick import Quick, Request
 
 THREADS = 8
 # Bodies larger than this are taken a few at a time: 64 connections with 1 MiB each are too much.

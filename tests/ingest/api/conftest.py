@@ -8,7 +8,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from ingest.store import Store
+from ingest.context import Store
 from tests.ingest.api import contract
 
 MAC = "C2A628384B08"  # at Lobby B on level 4

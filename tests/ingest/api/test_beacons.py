@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 from pymongo.database import Database
 
-from ingest.beacons import Beacon, Beacons
-from ingest.directory import Directory
-from ingest.reports import Reports
+from ingest.storage.beacons import Beacon, Beacons
+from ingest.storage.directory import Directory
+from ingest.storage.visits import Reports
 from tests.ingest.api.conftest import MAC, Api
 
 HEADER = "mac,level,location,x,y\n"

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ingest.api import history
+from ingest.api import staff_detections as history
 from tests.ingest.api.conftest import MAC, Api
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest import status
+from ingest.storage import status
 from tests.ingest.api.conftest import Api
 
 LIMIT = 64 * 1024 * 1024

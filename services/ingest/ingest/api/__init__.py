@@ -4,22 +4,23 @@ from flask import Flask, Response, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
 
-from ingest import errors, status
+from ingest import errors
 from ingest.api import (
     beacons,
     changes,
     coverage,
     detections,
     docs,
-    history,
     openapi,
-    outside,
     people,
     problems,
     system,
 )
-from ingest.api.levels import Rule
+from ingest.api import staff_detections as history
 from ingest.config import Config
+from ingest.legacy import schema as outside
+from ingest.rules.levels import Rule
+from ingest.storage import status
 
 # In the order of the document.
 VIEWS = (detections, people, history, changes, coverage, beacons, system, docs, outside)

@@ -4,12 +4,15 @@ import threading
 
 from flask import Response, request
 
-from ingest import corrections, parsing
-from ingest.api import answers, bodies, files, openapi
+from ingest.api import beacon_input as files
+from ingest.api import bodies, openapi
+from ingest.api import responses as answers
 from ingest.api.openapi import Body, declare
 from ingest.api.problems import Problem, invalid
-from ingest.beacons import Beacon
-from ingest.store import get_store
+from ingest.context import get_store
+from ingest.recording import corrections
+from ingest.rules import parameters as parsing
+from ingest.storage.beacons import Beacon
 
 # Holds one of the service's threads for seconds: a few at once would keep everybody waiting.
 _correcting = threading.BoundedSemaphore(1)

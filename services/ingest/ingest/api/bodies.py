@@ -4,9 +4,9 @@ from typing import Any
 
 from flask import request
 
-from ingest import parsing
 from ingest.api.problems import Problem
 from ingest.errors import ParameterError
+from ingest.rules import parameters as parsing
 
 
 def json_bytes() -> bytes:

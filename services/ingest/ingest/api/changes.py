@@ -9,12 +9,14 @@ from typing import Any
 
 from flask import Response, request
 
-from ingest import feed, parsing
-from ingest.api import answers, openapi
+from ingest.api import openapi
+from ingest.api import responses as answers
 from ingest.api.openapi import Body, declare
 from ingest.api.problems import Problem
+from ingest.context import get_store
 from ingest.errors import ParameterError
-from ingest.store import get_store
+from ingest.rules import parameters as parsing
+from ingest.storage import change_stream as feed
 
 DEFAULT_LIMIT = 500
 MAX_LIMIT = 1000

@@ -7,12 +7,13 @@ from typing import Any
 
 from flask import Response, request
 
-from ingest import parsing
-from ingest.api import answers, openapi
+from ingest.api import openapi
+from ingest.api import responses as answers
 from ingest.api.openapi import declare
-from ingest.directory import Snapshot
-from ingest.reports import MAX_UNKNOWN
-from ingest.store import Store, get_store
+from ingest.context import Store, get_store
+from ingest.rules import parameters as parsing
+from ingest.storage.directory import Snapshot
+from ingest.storage.visits import MAX_UNKNOWN
 
 # How long one look at the database serves everybody.
 SHARED_SECONDS = 5.0

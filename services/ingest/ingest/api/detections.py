@@ -5,16 +5,18 @@ from collections import Counter
 
 from flask import Response, request
 
-from ingest import parsing, receipt
-from ingest.api import bodies, items, openapi
-from ingest.api.items import MAX_ITEMS
+from ingest.api import bodies, openapi
+from ingest.api import detection_items as items
+from ingest.api.detection_items import MAX_ITEMS
 from ingest.api.openapi import Body, declare
 from ingest.api.problems import invalid, unavailable
-from ingest.detections import Document
-from ingest.directory import Snapshot
+from ingest.context import Store, get_store
 from ingest.errors import StoreUnavailable
-from ingest.recorder import Outcome, PartlyUnavailable
-from ingest.store import Store, get_store
+from ingest.http import request_identity as receipt
+from ingest.recording.recorder import Outcome, PartlyUnavailable
+from ingest.rules import parameters as parsing
+from ingest.storage.detections import Document
+from ingest.storage.directory import Snapshot
 
 _ITEM = openapi.record(
     {

@@ -8,7 +8,8 @@ from typing import Any
 from flask import Blueprint, Response, render_template, request
 from markupsafe import Markup, escape
 
-from ingest.api import answers, openapi, problems
+from ingest.api import openapi, problems
+from ingest.api import responses as answers
 from ingest.api.openapi import OPERATIONS, Body, Operation, declare
 
 bp = Blueprint("docs", __name__, template_folder="templates")

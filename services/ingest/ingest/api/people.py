@@ -6,9 +6,11 @@ from typing import Any
 
 from flask import Response, current_app, request
 
-from ingest.api import answers, levels, openapi
+from ingest.api import openapi
+from ingest.api import responses as answers
 from ingest.api.openapi import declare
-from ingest.store import get_store
+from ingest.context import get_store
+from ingest.rules import levels
 
 # Phones report every 4 s: a minute without is a pause, a quarter of an hour an absence.
 NOW_SECONDS = 60

@@ -5,11 +5,12 @@ from typing import Any
 
 from flask import Response, current_app
 
-from ingest import status
-from ingest.api import answers, openapi
+from ingest.api import openapi
+from ingest.api import responses as answers
 from ingest.api.coverage import Shared
 from ingest.api.openapi import declare
-from ingest.store import DATABASE, get_store
+from ingest.context import DATABASE, get_store
+from ingest.storage import status
 
 SHARED_SECONDS = 10.0
 

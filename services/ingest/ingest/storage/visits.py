@@ -8,9 +8,9 @@ from bson import ObjectId
 from pymongo import DESCENDING
 from pymongo.collection import Collection
 
-from ingest.beacons import Beacon
 from ingest.errors import store_errors
-from ingest.parsing import StaffId, TimeRange
+from ingest.rules.parameters import StaffId, TimeRange
+from ingest.storage.beacons import Beacon
 
 Document = dict[str, Any]
 # The index that covers what is asked by beacon (`Detections.create` makes it).

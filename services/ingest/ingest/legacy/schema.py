@@ -1,8 +1,8 @@
 """The endpoints outside of /api/v1, for the document; `routes` and `health` serve them."""
 
-from ingest import parsing
 from ingest.api import openapi
 from ingest.api.openapi import OPERATIONS, Body, Operation, Schema
+from ingest.rules import parameters as parsing
 
 _ERROR = openapi.record(
     {

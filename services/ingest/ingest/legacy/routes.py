@@ -8,11 +8,14 @@ from typing import Any
 
 from flask import Blueprint, Response, abort, request
 
-from ingest import legacy, parsing, receipt, responses
+from ingest.context import get_store
 from ingest.errors import ParameterError
-from ingest.recorder import Outcome
-from ingest.responses import Reply
-from ingest.store import get_store
+from ingest.http import request_identity as receipt
+from ingest.http import responses
+from ingest.http.responses import Reply
+from ingest.legacy import legacy
+from ingest.recording.recorder import Outcome
+from ingest.rules import parameters as parsing
 
 bp = Blueprint("legacy", __name__)
 

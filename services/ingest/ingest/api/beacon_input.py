@@ -5,10 +5,10 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ingest import parsing
 from ingest.api.problems import Problem
-from ingest.beacons import Beacon
 from ingest.errors import ParameterError
+from ingest.rules import parameters as parsing
+from ingest.storage.beacons import Beacon
 
 MAX_LINES = 2000
 COLUMNS = ["mac", "level", "location", "x", "y"]

@@ -13,16 +13,19 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
-from ingest import legacy, parsing, receipt, responses
-from ingest.detections import Document
-from ingest.directory import Place
+from ingest.context import Store
 from ingest.errors import ParameterError, StoreUnavailable
-from ingest.histories import READERS
-from ingest.latest import Version
-from ingest.parsing import StaffId
-from ingest.recorder import GROUP, Outcome
-from ingest.responses import Reply
-from ingest.store import Store
+from ingest.histories.cache import READERS
+from ingest.http import request_identity as receipt
+from ingest.http import responses
+from ingest.http.responses import Reply
+from ingest.legacy import legacy
+from ingest.recording.recorder import GROUP, Outcome
+from ingest.rules import parameters as parsing
+from ingest.rules.parameters import StaffId
+from ingest.storage.detections import Document
+from ingest.storage.directory import Place
+from ingest.storage.latest import Version
 
 log = logging.getLogger(__name__)
 

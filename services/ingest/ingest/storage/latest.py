@@ -16,9 +16,9 @@ from pymongo.collection import Collection
 from pymongo.errors import PyMongoError
 from pymongo.read_concern import ReadConcern
 
-from ingest.commands import DUPLICATE_KEY, write_errors
 from ingest.errors import StoreUnavailable
-from ingest.parsing import StaffId
+from ingest.rules.parameters import StaffId
+from ingest.storage.driver import DUPLICATE_KEY, write_errors
 
 # How many of the newest detections each document shows.
 RECENT = 8

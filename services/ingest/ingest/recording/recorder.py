@@ -5,11 +5,11 @@ import logging
 import threading
 from itertools import islice
 
-from ingest.detections import Detections, Document
-from ingest.directory import Directory
 from ingest.errors import StoreUnavailable
-from ingest.latest import Latest
-from ingest.spool import Spool
+from ingest.recording.spool import Spool
+from ingest.storage.detections import Detections, Document
+from ingest.storage.directory import Directory
+from ingest.storage.latest import Latest
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ import logging
 
 from flask import Blueprint, Response, jsonify
 
+from ingest.context import get_store
 from ingest.errors import StoreUnavailable
-from ingest.recorder import READ_PROBE_SECONDS
-from ingest.store import get_store
+from ingest.recording.recorder import READ_PROBE_SECONDS
 
 log = logging.getLogger(__name__)
 bp = Blueprint("health", __name__)

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import pymongo
 
-from ingest.detections import Detections
-from ingest.latest import Latest, Version
-from ingest.parsing import MAX_UNIX_SECONDS, StaffId, TimeRange
+from ingest.rules.parameters import MAX_UNIX_SECONDS, StaffId, TimeRange
+from ingest.storage.detections import Detections
+from ingest.storage.latest import Latest, Version
 
 # Rows of a block: the unit that is compressed, and decompressed for a part of it.
 BLOCK_ROWS = 512

@@ -14,9 +14,9 @@ from pymongo.collection import Collection
 from pymongo.errors import PyMongoError
 from pymongo.read_concern import ReadConcern
 
-from ingest.commands import DUPLICATE_KEY, write_errors
 from ingest.errors import StoreUnavailable
-from ingest.parsing import StaffId, TimeRange
+from ingest.rules.parameters import StaffId, TimeRange
+from ingest.storage.driver import DUPLICATE_KEY, write_errors
 
 # Documents that the driver decodes at once: some 600 bytes each.
 BATCH = 2000

@@ -12,15 +12,16 @@ from urllib.parse import urlencode
 from bson import ObjectId
 from flask import Response, request
 
-from ingest import parsing
-from ingest.api import answers, openapi
+from ingest.api import openapi
+from ingest.api import responses as answers
 from ingest.api.openapi import declare
 from ingest.api.problems import Problem
-from ingest.directory import Snapshot
+from ingest.context import Store, get_store
 from ingest.errors import ParameterError
-from ingest.parsing import TimeRange
-from ingest.reports import Page, Position
-from ingest.store import Store, get_store
+from ingest.rules import parameters as parsing
+from ingest.rules.parameters import TimeRange
+from ingest.storage.directory import Snapshot
+from ingest.storage.visits import Page, Position
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 3000

@@ -6,7 +6,7 @@ import uuid
 
 from flask import request
 
-from ingest.detections import IdempotencyKey
+from ingest.storage.detections import IdempotencyKey
 
 # A gateway's clock further off than this is not believed.
 MAX_GATEWAY_DELAY_SECONDS = 60

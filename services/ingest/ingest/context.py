@@ -7,18 +7,18 @@ import pymongo
 from flask import current_app
 from pymongo import MongoClient
 
-from ingest.backfill import Backfill
-from ingest.beacons import Beacons
 from ingest.config import Config
-from ingest.detections import Detections
-from ingest.directory import Directory, Place, Snapshot
 from ingest.errors import StoreUnavailable
-from ingest.feed import Feed
-from ingest.histories import Histories
-from ingest.latest import Latest
-from ingest.recorder import Recorder
-from ingest.reports import Reports
-from ingest.spool import Spool
+from ingest.histories.cache import Histories
+from ingest.recording.back_fill import Backfill
+from ingest.recording.recorder import Recorder
+from ingest.recording.spool import Spool
+from ingest.storage.beacons import Beacons
+from ingest.storage.change_stream import Feed
+from ingest.storage.detections import Detections
+from ingest.storage.directory import Directory, Place, Snapshot
+from ingest.storage.latest import Latest
+from ingest.storage.visits import Reports
 
 DATABASE = "ICT3102"
 HEARTBEAT_MS = 500

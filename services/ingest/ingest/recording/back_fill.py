@@ -5,9 +5,9 @@ import logging
 import threading
 from typing import Any
 
-from ingest.detections import Detections
 from ingest.errors import StoreUnavailable
-from ingest.latest import RECENT, SHOWN, Latest
+from ingest.storage.detections import Detections
+from ingest.storage.latest import RECENT, SHOWN, Latest
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ingest.beacons import Beacon, Beacons
 from ingest.errors import StoreUnavailable
+from ingest.storage.beacons import Beacon, Beacons
 
 # How soon a service sees what another one wrote: one read of a small document tells.
 CHECK_SECONDS = 2.0

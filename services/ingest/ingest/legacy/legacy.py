@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
-from ingest import detections, parsing
-from ingest.detections import NOWHERE, Document, IdempotencyKey
-from ingest.directory import Place
 from ingest.errors import ParameterError
+from ingest.rules import parameters as parsing
+from ingest.storage import detections
+from ingest.storage.detections import NOWHERE, Document, IdempotencyKey
+from ingest.storage.directory import Place
 
 
 def document(

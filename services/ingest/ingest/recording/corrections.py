@@ -4,10 +4,10 @@ import time
 
 import pymongo
 
-from ingest.beacons import READ_TIMEOUT_SECONDS, Beacon
-from ingest.directory import CHECK_SECONDS
-from ingest.latest import RECENT
-from ingest.store import Store
+from ingest.context import Store
+from ingest.storage.beacons import READ_TIMEOUT_SECONDS, Beacon
+from ingest.storage.directory import CHECK_SECONDS
+from ingest.storage.latest import RECENT
 
 # Below the time that the gateway gives a write to the directory.
 TIMEOUT_SECONDS = 20

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from werkzeug.http import parse_accept_header, parse_etags
 
 from ingest.errors import RETRY_AFTER_SECONDS, UNAVAILABLE
-from ingest.histories import Answer
-from ingest.recorder import Outcome
+from ingest.histories.cache import Answer
+from ingest.recording.recorder import Outcome
 
 ADDED = b"New Beacon Detection Added"
 EXPOSED = ["Retry-After", "X-Circuit-State", "X-Request-ID"]

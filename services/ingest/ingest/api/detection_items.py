@@ -12,12 +12,14 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from ingest import detections, parsing, receipt
 from ingest.api.problems import Problem
-from ingest.detections import NOWHERE, Document
-from ingest.directory import UNKNOWN, Snapshot
 from ingest.errors import ParameterError
-from ingest.recorder import Outcome
+from ingest.http import request_identity as receipt
+from ingest.recording.recorder import Outcome
+from ingest.rules import parameters as parsing
+from ingest.storage import detections
+from ingest.storage.detections import NOWHERE, Document
+from ingest.storage.directory import UNKNOWN, Snapshot
 
 MAX_ITEMS = 1000
 # 2020-01-01: what is older comes from a device that lost its clock.

@@ -1,0 +1,1 @@
+"""Histories of staff members, cached compressed and proved exact at each request."""

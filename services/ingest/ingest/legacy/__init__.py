@@ -1,0 +1,1 @@
+"""The legacy contract: three endpoints that never change."""

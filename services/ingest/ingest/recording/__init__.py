@@ -1,0 +1,1 @@
+"""How a detection gets stored, sooner or later, and what makes it right afterwards."""

@@ -1,0 +1,1 @@
+"""All that knows the MongoDB driver: one module per collection, errors in the service's words."""
