@@ -8,7 +8,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from ingest.context import Store
+from ingest.context import Context
 from tests.ingest.api import contract
 
 MAC = "C2A628384B08"  # at Lobby B on level 4
@@ -35,7 +35,7 @@ class Api:
     def __init__(self, app: Flask) -> None:
         app.test_client_class = Checked
         self.client = app.test_client()
-        self.store: Store = app.extensions["store"]
+        self.context: Context = app.extensions["context"]
 
     def get(self, path: str, **query: Any) -> Any:
         answer = self.client.get(f"/api/v1{path}", query_string=query)
@@ -43,7 +43,7 @@ class Api:
         return answer.json
 
     def hear(self, staff_id: object, mac: str = MAC, *, ago: int = 0, **more: Any) -> int:
-        """Store a detection through the legacy endpoint; return its timestamp."""
+        """Context a detection through the legacy endpoint; return its timestamp."""
         timestamp = int(time.time()) - ago
         body = {"user_address": staff_id, "beacon_address": mac, "rssi": -60}
         answer = self.client.post("/newbeacondetect", json=body | {"timestamp": timestamp} | more)

@@ -9,8 +9,7 @@ from ingest.api import bodies, openapi
 from ingest.api import responses as answers
 from ingest.api.openapi import Body, declare
 from ingest.api.problems import Problem, invalid
-from ingest.context import get_store
-from ingest.recording import corrections
+from ingest.context import get_context
 from ingest.rules import parameters as parsing
 from ingest.storage.beacons import Beacon
 
@@ -48,7 +47,7 @@ _COUNTS = {
 )
 def beacons() -> Response:
     """Answer every beacon of the directory."""
-    directory = get_store().beacons_known()
+    directory = get_context().directory_snapshot()
     return answers.held(directory.tag) or answers.tagged(
         answers.as_json({"data": [beacon._asdict() for beacon in directory.beacons.values()]}),
         directory.tag,
@@ -68,7 +67,7 @@ def beacons() -> Response:
 def beacon(mac: str) -> Response:
     """Answer where one beacon hangs."""
     wanted = parsing.mac({"mac": mac}, "mac")
-    found = get_store().beacons_known().beacons.get(wanted)
+    found = get_context().directory_snapshot().beacons.get(wanted)
     if found is None:
         raise Problem("not_found", f"beacon {wanted} is not in the directory")
     return answers.as_json(found._asdict())
@@ -129,11 +128,11 @@ def put_beacon(mac: str) -> Response:
 
 
 def _put(beacon: Beacon, *, correct_past: bool) -> Response:
-    store = get_store()
-    store.recorder.check_reachable()
-    store.beacons.put([beacon])
-    store.directory.reload()
-    corrected = corrections.correct(store, beacon) if correct_past else 0
+    context = get_context()
+    context.recorder.check_reachable()
+    context.beacons.put([beacon])
+    context.directory.reload()
+    corrected = context.corrections.correct(beacon) if correct_past else 0
     return answers.as_json(beacon._asdict() | {"corrected": corrected})
 
 
@@ -152,10 +151,10 @@ def _put(beacon: Beacon, *, correct_past: bool) -> Response:
 def delete_beacon(mac: str) -> Response:
     """Take one beacon out of the directory."""
     wanted = parsing.mac({"mac": mac}, "mac")
-    store = get_store()
-    store.recorder.check_reachable()
-    store.beacons.remove(wanted)
-    store.directory.reload()
+    context = get_context()
+    context.recorder.check_reachable()
+    context.beacons.remove(wanted)
+    context.directory.reload()
     return Response(status=204)
 
 
@@ -208,9 +207,9 @@ def import_beacons() -> Response:
         if errors and not dry_run:
             detail = f"{len(errors)} lines are bad, nothing was changed"
             raise Problem("invalid_request", detail, errors)
-        store = get_store()
-        store.recorder.check_reachable()
-        done = store.beacons.put(found, dry_run=dry_run)
+        context = get_context()
+        context.recorder.check_reachable()
+        done = context.beacons.put(found, dry_run=dry_run)
     if not dry_run:
-        store.directory.reload()
+        context.directory.reload()
     return answers.as_json(done._asdict() | {"dry_run": dry_run, "errors": errors})

@@ -6,7 +6,7 @@ from flask import request
 
 from ingest.api.problems import Problem
 from ingest.errors import ParameterError
-from ingest.rules import parameters as parsing
+from ingest.rules.strict_json import strict_object
 
 
 def json_bytes() -> bytes:
@@ -16,7 +16,7 @@ def json_bytes() -> bytes:
 
 def json_object() -> dict[str, Any]:
     """Return the body's JSON object."""
-    return parsing.strict_object(json_bytes())
+    return strict_object(json_bytes())
 
 
 def text(kind: str) -> str:

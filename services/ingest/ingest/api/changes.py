@@ -13,10 +13,10 @@ from ingest.api import openapi
 from ingest.api import responses as answers
 from ingest.api.openapi import Body, declare
 from ingest.api.problems import Problem
-from ingest.context import get_store
-from ingest.errors import ParameterError
+from ingest.context import get_context
+from ingest.errors import CursorExpired, ParameterError
 from ingest.rules import parameters as parsing
-from ingest.storage import change_stream as feed
+from ingest.storage import change_stream
 
 DEFAULT_LIMIT = 500
 MAX_LIMIT = 1000
@@ -83,18 +83,18 @@ def changes() -> Response:
     limit = parsing.integer({"limit": DEFAULT_LIMIT} | given, "limit", 1, MAX_LIMIT)
     wait = parsing.integer({"wait": 0} | given, "wait", 0, MAX_WAIT_SECONDS)
     start = _start(given)
-    store = get_store()
-    store.recorder.check_answers()
+    context = get_context()
+    context.recorder.check_answers()
     try:
         with _place_to_wait(wait):
-            read = store.feed.read(start, limit, wait)
-    except feed.CursorExpired as error:
+            read = context.change_stream.read(start, limit, wait)
+    except CursorExpired as error:
         detail = (
             "the changes since then are not all kept any more; begin again without `after`, and"
             f" fill the gap from the histories ({error})"
         )
         raise Problem("cursor_expired", detail[:400]) from error
-    lines = [_line(kind, detection) for kind, detection in read.found]
+    lines = [_line(change) for change in read.found]
     lines.append(json.dumps({"next": read.next}))
     return Response("\n".join(lines) + "\n", mimetype="application/x-ndjson")
 
@@ -103,9 +103,9 @@ def _start(given: dict[str, str]) -> dict[str, Any]:
     if "after" in given and "from" in given:
         raise ParameterError("from", "is for the first request only, without after")
     if "after" in given:
-        return feed.after(given["after"])
+        return change_stream.after(given["after"])
     if "from" in given:
-        return feed.since(parsing.moment(given, "from", 1, int(time.time())))
+        return change_stream.since(parsing.moment(given, "from", 1, int(time.time())))
     return {}
 
 
@@ -124,14 +124,18 @@ def _place_to_wait(wait_seconds: int) -> Iterator[None]:
         _waiting.release()
 
 
-def _line(kind: str, detection: dict[str, Any]) -> str:
+def _line(change: change_stream.Change) -> str:
+    detection = change.detection
     line = {
-        "type": _KINDS[kind],
-        "id": str(detection["_id"]),
-        "staff_id": detection["staff_id"],
-        "timestamp": detection["timestamp"],
-        "time": answers.iso(detection["timestamp"]),
-        "received_at": int(answers.seconds(detection["received_at"])),
+        "type": _KINDS[change.kind],
+        "id": detection.id,
+        "staff_id": detection.staff_id,
+        "timestamp": detection.timestamp,
+        "time": answers.iso(detection.timestamp),
+        "received_at": int(detection.received_at),
+        "mac": detection.mac,
+        "rssi": detection.rssi,
+        "level": detection.level,
+        "location": detection.location,
     }
-    line |= {name: detection[name] for name in ("mac", "rssi", "level", "location")}
     return json.dumps(line, separators=(",", ":"))

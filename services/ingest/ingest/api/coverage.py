@@ -1,8 +1,6 @@
 """What nobody looks at by itself: /coverage and /beacons/unknown."""
 
-import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 from flask import Response, request
@@ -10,7 +8,8 @@ from flask import Response, request
 from ingest.api import openapi
 from ingest.api import responses as answers
 from ingest.api.openapi import declare
-from ingest.context import Store, get_store
+from ingest.batcher import SharedResult
+from ingest.context import Context, get_context
 from ingest.rules import parameters as parsing
 from ingest.storage.directory import Snapshot
 from ingest.storage.visits import MAX_UNKNOWN
@@ -45,30 +44,7 @@ _UNKNOWN = openapi.record(
 )
 
 
-class Shared:
-    """One reading of the database for all who ask within some seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._lock = threading.Lock()
-        self._held: tuple[object, Any] = (None, None)
-        self._read_at = -seconds
-
-    def get(self, key: object, read: Callable[[], Any]) -> Any:
-        """Return what was read for the same key not long ago, else read it, one at a time.
-
-        Who comes meanwhile gets what was read before, if that was for the same key.
-        """
-        if self._lock.locked() and self._held[0] == key:
-            return self._held[1]
-        with self._lock:
-            if key != self._held[0] or time.monotonic() - self._read_at >= self._seconds:
-                self._held = (key, read())
-                self._read_at = time.monotonic()
-            return self._held[1]
-
-
-_visits = Shared(SHARED_SECONDS)
+_visits = SharedResult(SHARED_SECONDS)
 
 
 @declare(
@@ -85,25 +61,25 @@ _visits = Shared(SHARED_SECONDS)
 )
 def coverage() -> Response:
     """Answer the last visit of every location."""
-    store = get_store()
-    store.recorder.check_answers()
-    directory = store.directory.current()
-    as_of, places = _visits.get((id(store), directory.tag), lambda: _places(store, directory))
+    context = get_context()
+    context.recorder.check_answers()
+    directory = context.directory.current()
+    as_of, places = _visits.get((id(context), directory.tag), lambda: _places(context, directory))
     version = answers.tag(places)
     body = {"as_of": as_of, "data": places}
     return answers.held(version) or answers.tagged(answers.as_json(body), version)
 
 
-def _places(store: Store, directory: Snapshot) -> tuple[int, list[dict[str, Any]]]:
+def _places(context: Context, directory: Snapshot) -> tuple[int, list[dict[str, Any]]]:
     now = int(time.time())
-    visits = store.reports.last_visits(directory.beacons.values())
+    visits = context.visits.last_visits(directory.beacons.values())
     hanging: dict[tuple[str, str], list[Any]] = {}
     for beacon in directory.beacons.values():
         hanging.setdefault((beacon.level, beacon.location), []).append(beacon)
     places = []
     for (level, location), beacons in sorted(hanging.items()):
         heard = [visits[beacon.mac] for beacon in beacons if beacon.mac in visits]
-        last = max(heard, key=lambda visit: visit["timestamp"], default=None)
+        last = max(heard, key=lambda visit: visit.timestamp, default=None)
         at = next((beacon for beacon in beacons if beacon.x is not None), beacons[0])
         places.append(
             {
@@ -112,10 +88,10 @@ def _places(store: Store, directory: Snapshot) -> tuple[int, list[dict[str, Any]
                 "macs": [beacon.mac for beacon in beacons],
                 "x": at.x,
                 "y": at.y,
-                "last_visited": last and last["timestamp"],
-                "time": last and answers.iso(last["timestamp"]),
-                "minutes_ago": last and max(0, now - last["timestamp"]) // 60,
-                "staff_id": last and last["staff_id"],
+                "last_visited": last and last.timestamp,
+                "time": last and answers.iso(last.timestamp),
+                "minutes_ago": last and max(0, now - last.timestamp) // 60,
+                "staff_id": last and last.staff_id,
             }
         )
     return now, places
@@ -144,16 +120,16 @@ def unknown_beacons() -> Response:
     since = 0
     if request.args.get("since"):
         since = parsing.moment(request.args, "since", 0, parsing.MAX_UNIX_SECONDS)
-    store = get_store()
-    store.recorder.check_answers()
-    found = store.reports.unknown(store.directory.current().beacons, since)
+    context = get_context()
+    context.recorder.check_answers()
+    found = context.visits.unknown_beacons(context.directory.current().beacons, since)
     data = [
         {
-            "mac": one["_id"],
-            "count": one["count"],
-            "first_heard": one["first_heard"],
-            "last_heard": one["last_heard"],
-            "staff": sorted(one["staff"], key=lambda who: (isinstance(who, str), who)),
+            "mac": one.mac,
+            "count": one.count,
+            "first_heard": one.first_heard,
+            "last_heard": one.last_heard,
+            "staff": sorted(one.staff, key=lambda who: (isinstance(who, str), who)),
         }
         for one in found[:MAX_UNKNOWN]
     ]

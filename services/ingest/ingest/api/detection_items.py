@@ -14,12 +14,12 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ingest.api.problems import Problem
 from ingest.errors import ParameterError
-from ingest.http import request_identity as receipt
-from ingest.recording.recorder import Outcome
+from ingest.recording.outcome import Outcome
 from ingest.rules import parameters as parsing
-from ingest.storage import detections
-from ingest.storage.detections import NOWHERE, Document
+from ingest.rules.strict_json import strict_object
 from ingest.storage.directory import UNKNOWN, Snapshot
+from ingest.storage.documents import NOWHERE, Document, document
+from ingest.web.request_identity import Identity
 
 MAX_ITEMS = 1000
 # 2020-01-01: what is older comes from a device that lost its clock.
@@ -72,7 +72,7 @@ def read(body: bytes) -> tuple[Sequence[Any], bool]:
     items: Any = _plain(body)
     single = False
     if items is None:
-        value = parsing.strict_object(body)
+        value = strict_object(body)
         single = "detections" not in value
         items = [value] if single else value["detections"]
     if not isinstance(items, list):
@@ -95,12 +95,12 @@ def _plain(body: bytes) -> list[Item] | None:
     return batch.detections if again.count(b'"') == body.count(b'"') else None
 
 
-def understand(items: Sequence[Any], received_at: float, directory: Snapshot | None) -> Understood:
+def understand(items: Sequence[Any], identity: Identity, directory: Snapshot | None) -> Understood:
     """Make documents of items."""
     found = Understood([], [], {})
+    received_at, (name, second) = identity
     arrival = int(received_at)
     latest = arrival + parsing.MAX_FUTURE_SECONDS
-    name, second = receipt.request_key(received_at)
     beacons: dict[str, _Beacon] = {}
     for index, item in enumerate(items):
         try:
@@ -118,9 +118,7 @@ def understand(items: Sequence[Any], received_at: float, directory: Snapshot | N
         key = (f"event:{event_id}", timestamp) if event_id else (f"{name}:{index}", second)
         skew = "null" if timestamp is None else arrival - timestamp
         when = arrival if timestamp is None else timestamp
-        found.documents.append(
-            detections.document(staff_id, place, when, item.rssi, mac, received_at, key)
-        )
+        found.documents.append(document(staff_id, place, when, item.rssi, mac, received_at, key))
         ignored = "" if type(item) is Item else item.ignored
         found.told.append((index, f'{told},"skew_seconds":{skew},{ignored}"errors":[]}}'))
     return found

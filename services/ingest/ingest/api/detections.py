@@ -10,13 +10,13 @@ from ingest.api import detection_items as items
 from ingest.api.detection_items import MAX_ITEMS
 from ingest.api.openapi import Body, declare
 from ingest.api.problems import invalid, unavailable
-from ingest.context import Store, get_store
+from ingest.context import Context, get_context
 from ingest.errors import StoreUnavailable
-from ingest.http import request_identity as receipt
-from ingest.recording.recorder import Outcome, PartlyUnavailable
+from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.rules import parameters as parsing
-from ingest.storage.detections import Document
 from ingest.storage.directory import Snapshot
+from ingest.storage.documents import Document
+from ingest.web.request_identity import of_flask
 
 _ITEM = openapi.record(
     {
@@ -117,14 +117,14 @@ def post_detections() -> Response:
     """Store one detection or many, and tell what became of each."""
     dry_run = parsing.flag(request.args, "dry_run")
     given, single = items.read(bodies.json_bytes())
-    received_at = receipt.received_at()
-    store = get_store()
-    found = items.understand(given, received_at, _directory(store))
+    identity = of_flask()
+    context = get_context()
+    found = items.understand(given, identity, _directory(context))
     if single and found.wrong:
         raise invalid(found.wrong[0])
     try:
-        statuses = _outcomes(store, found.documents, dry_run=dry_run)
-    except PartlyUnavailable as error:
+        statuses = _outcomes(context, found.documents, dry_run=dry_run)
+    except PartlyStored as error:
         told = [json.loads(one) for one in items.tell(found, error.outcomes)]
         raise unavailable("some items were not stored; `results` tells which", told) from error
     results = items.tell(found, statuses)
@@ -135,27 +135,22 @@ def post_detections() -> Response:
     return Response(body, 202 if counts["queued"] else 200, mimetype="application/json")
 
 
-def _directory(store: Store) -> Snapshot | None:
+def _directory(context: Context) -> Snapshot | None:
     """Return the directory, None while it cannot be told."""
     try:
-        return store.beacons_known()
+        return context.directory_snapshot()
     except StoreUnavailable:
         return None
 
 
-def _outcomes(store: Store, documents: list[Document], *, dry_run: bool) -> list[Outcome]:
+def _outcomes(context: Context, documents: list[Document], *, dry_run: bool) -> list[Outcome]:
     if not documents:
         return []
     if not dry_run:
-        return store.recorder.record(documents)
-    ids = [document["_id"] for document in documents]
+        return context.recorder.record(documents)
     try:
-        store.recorder.check_answers()
-        there = store.reports.existing(ids)
+        context.recorder.check_answers()
+        repeats = context.detections.already_stored(documents)
     except StoreUnavailable:
-        return [Outcome.QUEUED] * len(ids)
-    statuses = []
-    for one in ids:
-        statuses.append(Outcome.DUPLICATE if one in there else Outcome.STORED)
-        there.add(one)
-    return statuses
+        return [Outcome.QUEUED] * len(documents)
+    return [Outcome.DUPLICATE if repeat else Outcome.STORED for repeat in repeats]

@@ -4,13 +4,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Response, current_app, request
+from flask import Response, request
 
 from ingest.api import openapi
 from ingest.api import responses as answers
 from ingest.api.openapi import declare
-from ingest.context import get_store
+from ingest.context import get_context
 from ingest.rules import levels
+from ingest.storage.latest import Entry
 
 # Phones report every 4 s: a minute without is a pause, a quarter of an hour an absence.
 NOW_SECONDS = 60
@@ -92,37 +93,37 @@ def now() -> Response:
 
 def _everyone() -> tuple[int, list[dict[str, Any]], str]:
     """Return the time, everybody's last sighting by staff id, and what changes with them."""
-    store = get_store()
-    store.recorder.check_answers()
-    rule: levels.Rule = current_app.extensions["levels"]
+    context = get_context()
+    context.recorder.check_answers()
+    rule = context.level_rule
     found = sorted(
-        store.latest.everyone(), key=lambda one: (isinstance(one["_id"], str), one["_id"])
+        context.latest.everyone(), key=lambda one: (isinstance(one.staff_id, str), one.staff_id)
     )
-    known = store.directory.current()
+    known = context.directory.current()
     now = time.time()
-    everyone = [_sighting(one, rule, known.places, now) for one in found if one["recent"]]
-    versions = [one["version"] for one in found]
+    everyone = [_sighting(one, rule, known.places, now) for one in found]
+    versions = [one.version for one in found]
     freshness = [one["freshness"] for one in everyone]
     return int(now), everyone, answers.tag(versions, freshness, known.tag)
 
 
 def _sighting(
-    latest: Mapping[str, Any], rule: levels.Rule, places: Mapping[str, Any], now: float
+    entry: Entry, rule: levels.Rule, places: Mapping[str, Any], now: float
 ) -> dict[str, Any]:
-    heard = levels.settled(latest["recent"], rule)
+    heard = levels.settled(entry.recent, rule)
     # A phone whose clock is ahead was heard when we heard from it.
-    age = max(0, int(now - min(heard["timestamp"], answers.seconds(heard["received_at"]))))
+    age = max(0, int(now - min(heard.timestamp, heard.received_at)))
     return {
-        "staff_id": latest["_id"],
-        "timestamp": heard["timestamp"],
-        "time": answers.iso(heard["timestamp"]),
+        "staff_id": entry.staff_id,
+        "timestamp": heard.timestamp,
+        "time": answers.iso(heard.timestamp),
         "age_seconds": age,
         "freshness": _freshness(age),
-        "level": heard["level"],
-        "location": heard["location"],
-        "mac": heard["mac"],
-        "rssi": heard["rssi"],
-        "known": heard["mac"] in places,
+        "level": heard.level,
+        "location": heard.location,
+        "mac": heard.mac,
+        "rssi": heard.rssi,
+        "known": heard.mac in places,
     }
 
 

@@ -9,19 +9,19 @@ from contextlib import nullcontext
 from typing import Any
 from urllib.parse import urlencode
 
-from bson import ObjectId
 from flask import Response, request
 
 from ingest.api import openapi
 from ingest.api import responses as answers
 from ingest.api.openapi import declare
 from ingest.api.problems import Problem
-from ingest.context import Store, get_store
+from ingest.context import Context, get_context
 from ingest.errors import ParameterError
 from ingest.rules import parameters as parsing
 from ingest.rules.parameters import TimeRange
+from ingest.storage.detections import Page, Position
 from ingest.storage.directory import Snapshot
-from ingest.storage.visits import Page, Position
+from ingest.storage.documents import Detection
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 3000
@@ -113,10 +113,10 @@ def staff_detections(staff_id: str) -> Response:
     kind = given.get("format", "json")
     if kind not in ("json", *_DOWNLOADS):
         raise ParameterError("format", "must be json, csv or geojson")
-    store = get_store()
-    store.recorder.check_answers()
-    directory = store.directory.current()
-    version = store.latest.versions([wanted.staff_id]).get(wanted.staff_id)
+    context = get_context()
+    context.recorder.check_answers()
+    directory = context.directory.current()
+    version = context.latest.versions([wanted.staff_id]).get(wanted.staff_id)
     etag = answers.tag(sorted(given.items()), version and version.number, directory.tag)
     if version and (held := answers.held(etag)):
         return held
@@ -124,8 +124,8 @@ def staff_detections(staff_id: str) -> Response:
     if whole:
         limit = SMALL_LIMIT
     with answers.one_at_a_time if limit > SMALL_LIMIT else nullcontext():
-        page = store.reports.page(wanted, after, limit)
-        if not page.detections and not store.reports.has(wanted.staff_id):
+        page = context.detections.page(wanted, after, limit)
+        if not page.detections and not context.detections.has(wanted.staff_id):
             raise Problem("not_found", f"nothing was ever heard of staff member {staff_id}")
         cursor = page.next and f"{page.next.timestamp}-{page.next.id}"
         if kind == "json":
@@ -133,11 +133,11 @@ def staff_detections(staff_id: str) -> Response:
             body = {"data": rows, "next": cursor, "truncated": cursor is not None}
             response = answers.as_json(body)
         else:
-            pages = _pages(store, wanted, page, whole=whole)
+            pages = _pages(context, wanted, page, whole=whole)
             response = _download(kind, ([_row(d, directory) for d in one] for one in pages))
     if whole:
         cursor = None
-        truncated = page.next is not None and store.reports.longer_than(wanted, MAX_DOWNLOAD)
+        truncated = page.next is not None and context.detections.longer_than(wanted, MAX_DOWNLOAD)
     else:
         truncated = cursor is not None
     response.headers["X-Truncated"] = "true" if truncated else "false"
@@ -147,12 +147,14 @@ def staff_detections(staff_id: str) -> Response:
     return answers.tagged(response, etag) if version else response
 
 
-def _pages(store: Store, wanted: TimeRange, page: Page, *, whole: bool) -> Iterator[list[Row]]:
+def _pages(
+    context: Context, wanted: TimeRange, page: Page, *, whole: bool
+) -> Iterator[list[Detection]]:
     """Yield the detections of a page and, for a whole history, of those after it."""
     count = len(page.detections)
     yield page.detections
     while whole and page.next and count < MAX_DOWNLOAD:
-        page = store.reports.page(wanted, page.next, SMALL_LIMIT)
+        page = context.detections.page(wanted, page.next, SMALL_LIMIT)
         count += len(page.detections)
         yield page.detections
 
@@ -163,14 +165,20 @@ def _position(cursor: str | None) -> Position | None:
     found = _CURSOR.fullmatch(cursor)
     if not found:
         raise ParameterError("cursor", "is not one that we gave")
-    return Position(int(found[1]), ObjectId(found[2]))
+    return Position(int(found[1]), found[2])
 
 
-def _row(detection: Row, directory: Snapshot) -> Row:
-    timestamp = detection["timestamp"]
-    row = {"id": str(detection["_id"]), "timestamp": timestamp, "time": answers.iso(timestamp)}
-    row |= {name: detection[name] for name in ("level", "location", "mac", "rssi")}
-    beacon = directory.beacons.get(detection["mac"])
+def _row(detection: Detection, directory: Snapshot) -> Row:
+    row: Row = {
+        "id": detection.id,
+        "timestamp": detection.timestamp,
+        "time": answers.iso(detection.timestamp),
+        "level": detection.level,
+        "location": detection.location,
+        "mac": detection.mac,
+        "rssi": detection.rssi,
+    }
+    beacon = directory.beacons.get(detection.mac)
     if beacon and beacon.x is not None:
         row |= {"x": beacon.x, "y": beacon.y}
     return row

@@ -1,22 +1,25 @@
 """How the services and the database are: /system and /system/database."""
 
 import time
+from dataclasses import asdict
 from typing import Any
 
-from flask import Response, current_app
+from flask import Response
 
+from ingest import process
 from ingest.api import openapi
 from ingest.api import responses as answers
-from ingest.api.coverage import Shared
 from ingest.api.openapi import declare
-from ingest.context import DATABASE, get_store
-from ingest.storage import status
+from ingest.batcher import SharedResult
+from ingest.context import Context, get_context
+from ingest.errors import StoreUnavailable
 
 SHARED_SECONDS = 10.0
+PING_TIMEOUT_SECONDS = 0.4
 
 _STARTED_AT = int(time.time())
 _BYTES = openapi.whole("Bytes that cannot be given back", minimum=0)
-_database = Shared(SHARED_SECONDS)
+_database = SharedResult(SHARED_SECONDS)
 
 
 @declare(
@@ -49,16 +52,16 @@ _database = Shared(SHARED_SECONDS)
 )
 def system() -> Response:
     """Answer how this service is."""
-    store = get_store()
-    took_ms = None if store.recorder.away else status.latency_ms(store.detections.ping)
+    context = get_context()
+    took_ms = None if context.recorder.away else _latency_ms(context)
     return answers.as_json(
         {
-            "service": current_app.config["SERVICE"],
+            "service": context.service_name,
             "as_of": int(time.time()),
             "started_at": _STARTED_AT,
-            "queued": store.recorder.queued,
+            "queued": context.recorder.queued,
             "mongodb": {"reachable": took_ms is not None, "latency_ms": took_ms},
-            "memory": status.memory()._asdict(),
+            "memory": process.memory()._asdict(),
         }
     )
 
@@ -97,13 +100,26 @@ def system() -> Response:
 )
 def system_database() -> Response:
     """Answer what lies where, and what came in."""
-    store = get_store()
-    store.recorder.check_answers()
-    staff = store.client[DATABASE]["staff"]
+    context = get_context()
+    context.recorder.check_answers()
 
     def read() -> dict[str, Any]:
         now = time.time()
-        minutes = status.minutes(staff, now)
-        return {"as_of": int(now), "shards": status.shards(staff), "minutes": minutes}
+        minutes = [asdict(one) for one in context.cluster.minutes(now)]
+        return {
+            "as_of": int(now),
+            "shards": [one._asdict() for one in context.cluster.shards()],
+            "minutes": minutes,
+        }
 
-    return answers.as_json(_database.get(id(store), read))
+    return answers.as_json(_database.get(id(context), read))
+
+
+def _latency_ms(context: Context) -> float | None:
+    """Return how long the database takes to answer, None when it does not."""
+    began = time.monotonic()
+    try:
+        context.client.ping(PING_TIMEOUT_SECONDS)
+    except StoreUnavailable:
+        return None
+    return round((time.monotonic() - began) * 1000, 1)
