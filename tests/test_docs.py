@@ -1,6 +1,8 @@
-"""What the README says exists, and what exists is in the README."""
+"""What the documents say exists, and what exists is in the documents."""
 
 import re
+import shlex
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
@@ -10,21 +12,69 @@ from flask import Flask
 import gateway.render
 import ingest
 import ingest.config
+import loadtests.main
 import monitoring
 import monitoring.config
 
+ROOT = Path(__file__).resolve().parents[1]
 CODE = ["services", "scripts", "mongo", "gateway", "loadtests"]
+INSTALLED = {"node_modules", "__pycache__"}
+FILES = [
+    *(file for file in ROOT.iterdir() if file.is_file()),
+    *(
+        file
+        for folder in [*CODE, "docs", "tests"]
+        for file in (ROOT / folder).rglob("*")
+        if not INSTALLED & set(file.parts)
+    ),
+]
+DOCUMENTS = sorted(str(file.relative_to(ROOT)) for file in FILES if file.suffix == ".md")
+# Figures belong to a day; only these two documents have days.
+DATED = {"docs/measurements.md", "CHANGELOG.md"}
+DAY = re.compile(r"\b20\d\d-\d\d|\bone run\b", re.IGNORECASE)
+MAX_LINES = {"README.md": 200, "ARCHITECTURE.md": 280}
+MAX_GLOSSARY_LINES = 25
+
 READ = re.compile(r'environ(?:ment)?(?:\.get\(|\[)\s*"([A-Z][A-Z_]+)"')
 COMPOSE = re.compile(r"\$\{([A-Z_]+):-([^}]*)\}")
 OURS = {"PATH"}
 GATEWAYS_OWN = {"/nginx_status"}
 
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+# A file or folder of the repository in code quotes; addresses begin with a slash.
+NAMED = re.compile(r"`(?:\./)?(\w[\w./-]*(?:\.(?:py|js|toml|ya?ml|csv|conf|template|sh|css)|/))`")
+LOAD = re.compile(r"^\./scripts/load (.+)$", re.MULTILINE)
+MADE_LATER = {"data/", "load-report/", "docker-compose.override.yml"}
 
-def table(root: Path, heading: str) -> dict[str, list[str]]:
+
+def section(document: str, heading: str) -> str:
+    """Return what stands under a heading of the second order."""
+    text = (ROOT / document).read_text()
+    return text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def table(document: str, heading: str) -> dict[str, list[str]]:
     """Return the rows of the table under a heading, by the code in their first cell."""
-    section = (root / "README.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
+    lines = section(document, heading).splitlines()
+    rows = [line.strip("|").split("|") for line in lines if line.startswith("| `")]
     return {row[0].strip().strip("`"): [cell.strip() for cell in row] for row in rows}
+
+
+def prose(document: str) -> str:
+    """Return a document without its blocks of code."""
+    return FENCED.sub("", (ROOT / document).read_text())
+
+
+def anchors(document: str) -> set[str]:
+    """Return what a link may name in a document, as GitHub makes it from the headings."""
+    plain = (re.sub(r"[^\w\- ]", "", found.lower()) for found in HEADING.findall(prose(document)))
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+def settings() -> dict[str, list[str]]:
+    return table("docs/configuration.md", "Environment variables")
 
 
 def declared() -> dict[str, object]:
@@ -36,57 +86,129 @@ def declared() -> dict[str, object]:
     return found | {f"GATEWAY_{name.upper()}": value for name, value in front.items()}
 
 
-def read_elsewhere(root: Path) -> set[str]:
+def read_elsewhere() -> set[str]:
     """Return the variables that code reads without a configuration class."""
-    files = [file for folder in CODE for file in (root / folder).rglob("*.py")]
+    files = [file for folder in CODE for file in (ROOT / folder).rglob("*.py")]
     return {name for file in files for name in READ.findall(file.read_text())} - OURS
 
 
-def read_by_compose(root: Path) -> dict[str, str]:
+def read_by_compose() -> dict[str, str]:
     """Return the variables of the compose file with their defaults."""
-    return dict(COMPOSE.findall((root / "docker-compose.yml").read_text()))
+    return dict(COMPOSE.findall((ROOT / "docker-compose.yml").read_text()))
 
 
-def test_every_variable_is_in_the_readme_and_the_reverse(root: Path) -> None:
-    known = set(declared()) | read_elsewhere(root) | set(read_by_compose(root))
-    assert set(table(root, "Configuration")) == known
+def test_every_variable_is_documented_and_the_reverse() -> None:
+    assert set(settings()) == set(declared()) | read_elsewhere() | set(read_by_compose())
 
 
-def test_the_readmes_defaults_of_the_compose_file_are_true(root: Path) -> None:
-    for name, default in read_by_compose(root).items():
-        assert table(root, "Configuration")[name][1].strip("`") == default
+def test_the_documented_defaults_of_the_compose_file_are_true() -> None:
+    for name, default in read_by_compose().items():
+        assert settings()[name][1].strip("`") == default
 
 
 @pytest.mark.parametrize("name", sorted(declared()))
-def test_the_readmes_defaults_are_true(root: Path, name: str) -> None:
-    assert table(root, "Configuration")[name][1].strip("`") == str(declared()[name])
+def test_the_documented_defaults_are_true(name: str) -> None:
+    assert settings()[name][1].strip("`") == str(declared()[name])
 
 
 def endpoints(app: Flask) -> set[str]:
     return {rule.rule for rule in app.url_map.iter_rules() if rule.endpoint != "static"}
 
 
-def test_every_endpoint_is_in_the_readme_and_the_reverse(root: Path, tmp_path: Path) -> None:
+def test_every_endpoint_is_documented_and_the_reverse(tmp_path: Path) -> None:
     spool = str(tmp_path / "spool.db")
     app = ingest.create_app(ingest.config.Config(mongodb_timeout_ms=50, spool_file=spool))
     app.extensions["context"].close()
     real = endpoints(app) | endpoints(monitoring.create_app())
-    rows = table(root, "Endpoints")
+    rows = table("docs/api.md", "Endpoints")
     rows["/api/<path:_>"] = rows.pop("/api/")  # only the gateway's prefix so far
     assert set(rows) - GATEWAYS_OWN == real - {"/monitoring/latest"}
     assert "/monitoring/latest" in " ".join(rows["/monitoring"])
 
 
-def test_every_script_is_in_the_readme(root: Path) -> None:
+def test_the_readme_has_the_legacy_endpoints_as_the_table_of_all() -> None:
+    short = table("README.md", "The three endpoints of phones and HACS")
+    assert set(short) == {"/newbeacondetect", "/extractbeacon", "/retrieveformonitoring"}
+    long = table("docs/api.md", "Endpoints")
+    for endpoint, row in short.items():
+        names = set(re.findall(r"`([a-z_]+)`", row[1]))
+        assert names == set(re.findall(r"`([a-z_]+)`", long[endpoint][1]))
+
+
+def test_every_script_is_in_the_readme() -> None:
     scripts = {
         f"./scripts/{file.name}"
-        for file in (root / "scripts").iterdir()
+        for file in (ROOT / "scripts").iterdir()
         if file.is_file() and not file.suffix
     } - {"./scripts/lib"}
-    assert set(table(root, "What you see")) == scripts
+    assert set(table("README.md", "Commands")) == scripts
 
 
-def test_every_link_leads_somewhere(root: Path) -> None:
-    for document in ("README.md", "ARCHITECTURE.md"):
-        for target in re.findall(r"\]\(([^)#:]+)\)", (root / document).read_text()):
-            assert (root / target).exists(), target
+def load_commands() -> list[str]:
+    texts = [(ROOT / document).read_text() for document in DOCUMENTS]
+    blocks = [block for text in texts for block in FENCED.findall(text)]
+    return sorted({line for block in blocks for line in LOAD.findall(block)})
+
+
+@pytest.mark.parametrize("command", load_commands())
+def test_every_load_command_is_understood(command: str) -> None:
+    loadtests.main.parser().parse_args(shlex.split(command, comments=True))
+
+
+def links(document: str) -> Iterator[tuple[str, str]]:
+    """Yield the file and the anchor (or nothing) of each link that stays in the repository."""
+    for target in LINK.findall(prose(document)):
+        if "://" not in target:
+            file, _, anchor = target.partition("#")
+            here = (ROOT / document).parent / file if file else ROOT / document
+            yield str(here.resolve().relative_to(ROOT)), anchor
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_link_leads_somewhere(document: str) -> None:
+    for target, anchor in links(document):
+        assert (ROOT / target).exists(), target
+        assert not anchor or anchor in anchors(target), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(
+            name,
+            marks=pytest.mark.xfail(strict=True, reason="it describes the house being built")
+            if name == "ARCHITECTURE.md"
+            else (),
+        )
+        for name in DOCUMENTS
+    ],
+)
+def test_every_file_that_is_named_exists(document: str) -> None:
+    paths = [f"/{file.relative_to(ROOT)}" for file in FILES]
+    for name in set(NAMED.findall(prose(document))) - MADE_LATER:
+        if name.endswith("/"):
+            assert any(f"/{name}" in path for path in paths), name
+        else:
+            assert any(path.endswith(f"/{name}") for path in paths), name
+
+
+@pytest.mark.parametrize(("document", "lines"), MAX_LINES.items())
+def test_what_is_read_first_stays_short(document: str, lines: int) -> None:
+    assert len((ROOT / document).read_text().splitlines()) <= lines
+
+
+def test_the_glossary_stays_short() -> None:
+    assert len(section("ARCHITECTURE.md", "Glossary").strip().splitlines()) <= MAX_GLOSSARY_LINES
+
+
+@pytest.mark.parametrize("document", sorted(set(DOCUMENTS) - DATED))
+def test_no_figure_of_a_day_outside_the_measurements(document: str) -> None:
+    assert DAY.findall((ROOT / document).read_text()) == []
+
+
+def test_every_measurement_tells_its_day_and_how_to_repeat_it() -> None:
+    parts = (ROOT / "docs/measurements.md").read_text().split("\n## ")[1:]
+    for heading, _, text in (part.partition("\n") for part in parts):
+        if "\n|" in text:
+            assert DAY.search(text), heading
+            assert re.search(r"\./scripts/|\.venv/bin/python|[Bb]y hand", text), heading
