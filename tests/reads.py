@@ -1,6 +1,5 @@
 """All that reads the database, while one of its servers has just frozen."""
 
-import signal
 import time
 
 from flask.testing import FlaskClient
@@ -30,15 +29,12 @@ def read_while_frozen(
     paths = [*READS, f"/api/v1/staff/{staff_id}/detections", f"{EXTRACT}{staff_id}"]
     for path in paths:
         assert client.get(path).status_code in (200, 404), path
-    cluster.send_signal(server, signal.SIGSTOP)
-    time.sleep(0.1)  # it goes on until one of its threads gets to run
-    try:
-        told = {path: sorted(_timed(client, path) for _ in range(3)) for path in paths}
-    finally:
-        cluster.send_signal(server, signal.SIGCONT)
+    with cluster.away(server, "frozen"):
+        time.sleep(0.1)  # it goes on until one of its threads gets to run
+        answers = {path: sorted(_timed(client, path) for _ in range(3)) for path in paths}
     return {
         path: tries
-        for path, tries in told.items()
+        for path, tries in answers.items()
         if {status for _, status in tries} != {503}
         or tries[0][0] >= LONGEST_SECONDS
         or tries[-1][0] >= EVER_SECONDS

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from scripts.processes import ROOT as ROOT
+
 DEFAULT_DATA = ROOT / "data"
 # Linux allows 107 bytes for the path of a Unix socket; supervisord adds a pid to its own.
 MAX_DATA_PATH = 107 - len("/run/supervisor.sock.1234567")

@@ -1,10 +1,11 @@
 """A real MongoDB cluster of any topology on this machine."""
 
 import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 from urllib.parse import quote
 
 from mongo import secrets
@@ -63,6 +64,21 @@ class Cluster:
     def send_signal(self, name: str, number: int) -> None:
         """Send a server a signal."""
         self._processes[name].send_signal(number)
+
+    @contextmanager
+    def away(self, name: str, fault: Literal["killed", "frozen"]) -> Iterator[None]:
+        """Keep a server killed or frozen for as long as the context lasts."""
+        if fault == "killed":
+            self.kill(name)
+        else:
+            self.send_signal(name, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            if fault == "killed":
+                self.start(name)
+            else:
+                self.send_signal(name, signal.SIGCONT)
 
     def bootstrap(
         self, beacons: Path | None = None, deadline_seconds: float = BOOTSTRAP_SECONDS

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import signal
 import subprocess
 import sys
 import threading
@@ -10,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -199,13 +197,12 @@ def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) 
     everybody = [*range(14)]
     with Phones(inside(apps[0]), everybody) as one, Phones(inside(apps[1]), everybody) as two:
         eventually(lambda: one.answers[200] and two.answers[200], 60)
-        cluster.send_signal("shard1", signal.SIGSTOP)
-        eventually(lambda: one.answers[202] > 5 and two.answers[202] > 5, 60)
-        event = {"user_address": 3, "beacon_address": MAC, "rssi": -20, "event_id": "timed-out"}
-        for app in apps:  # the same event, on both, while nobody can tell whether it is stored
-            answer = app.test_client().post("/newbeacondetect", json=event)
-            assert answer.status_code == 202
-        cluster.send_signal("shard1", signal.SIGCONT)
+        with cluster.away("shard1", "frozen"):
+            eventually(lambda: one.answers[202] > 5 and two.answers[202] > 5, 60)
+            event = {"user_address": 3, "beacon_address": MAC, "rssi": -20, "event_id": "timed-out"}
+            for app in apps:  # the same event, on both, while nobody can tell whether it is stored
+                answer = app.test_client().post("/newbeacondetect", json=event)
+                assert answer.status_code == 202
     for app in apps:
         recorder = app.extensions["store"].recorder
         eventually(lambda recorder=recorder: not (recorder.queued or recorder.away), 90)  # type: ignore[misc]
@@ -240,22 +237,12 @@ def of_shard2(cluster: Cluster, staff: Any) -> set[int]:
     return there
 
 
-@contextmanager
-def dead(cluster: Cluster, name: str) -> Iterator[None]:
-    """Keep a server dead for a while."""
-    cluster.kill(name)
-    try:
-        yield
-    finally:
-        cluster.start(name)
-
-
 def test_half_a_batch_is_told_item_by_item(cluster: Cluster, staff: Any, full: Flask) -> None:
     """One shard is dead and the spool is full: no item is lost, and none is stored twice."""
     client, recorder = full.test_client(), full.extensions["store"].recorder
     there = of_shard2(cluster, staff)
     items = [{"staff_id": n, "mac": MAC, "rssi": -20} for n in range(14)]  # without event_id
-    with dead(cluster, "shard2"):
+    with cluster.away("shard2", "killed"):
         answer = client.post("/api/v1/detections", json={"detections": items})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
     told = answer.get_json()
@@ -280,7 +267,7 @@ def test_neighbours_in_a_group_learn_each_of_their_own(
         return detections.document(staff_id, ("1", "x"), 1, -20, MAC, 1.0, key)
 
     group = [[heard(here, "a")], [heard(gone, "a")], [heard(here, "b"), heard(gone, "b")]]
-    with dead(cluster, "shard2"):
+    with cluster.away("shard2", "killed"):
         alone, lost, half = store.recorder.store(group)
     assert alone == [Outcome.STORED]
     assert type(lost) is StoreUnavailable

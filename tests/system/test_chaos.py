@@ -8,13 +8,14 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 import requests
 
 from scripts.processes.waiting import eventually
-from tests.system.conftest import Stack
+from tests.system.conftest import Stack, running_stack
 
 SECONDS = 180
 RATE = 60.0
@@ -34,12 +35,10 @@ SEED = 4
 
 
 @pytest.fixture(scope="module")
-def stack(root: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def stack(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Return a stack of its own: this test breaks it."""
-    stack = Stack(root, tmp_path_factory.mktemp("chaos") / "data")  # type: ignore[arg-type]
-    stack.up()
-    yield stack
-    stack.down()
+    with running_stack(root, tmp_path_factory.mktemp("chaos")) as stack:
+        yield stack
 
 
 class Phones:

@@ -5,11 +5,11 @@ The services are real, and so is what they serve; libfaketime gives them the clo
 
 import itertools
 import json
-import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ import pytest
 import requests
 from pymongo import MongoClient
 
-from mongo import topology
 from scripts.processes.cluster import Cluster
 from scripts.processes.waiting import eventually
 from tests.phones import Phones, Post, through
-from tests.service import Service
+from tests.service import Service, running
+from tests.system import acknowledged
 
 HOUR = 3600
 STEPS = (-HOUR, 0, HOUR, 0)
@@ -61,22 +61,9 @@ class Stepped(Service):
 
 
 @pytest.fixture
-def cluster(root: Path, tmp_path: Path) -> Iterator[Cluster]:
-    cluster = Cluster(topology.load(topology.EMBEDDED), tmp_path / "mongod")
-    with cluster.running(root / "mongo" / "directory.csv"):
-        yield cluster
-
-
-@pytest.fixture
 def services(cluster: Cluster, tmp_path: Path) -> Iterator[list[Stepped]]:
-    services = [Stepped(cluster.uri(), tmp_path, number) for number in range(2)]
-    try:
-        for service in services:
-            service.start()
+    with running(*(Stepped(cluster.uri(), tmp_path, number) for number in range(2))) as services:
         yield services
-    finally:
-        for service in services:
-            service.kill()
 
 
 def as_the_gateway(*urls: str) -> Callable[[], Post]:
@@ -142,12 +129,15 @@ class Follower(threading.Thread):
 
 def good(service: Stepped, path: str, **parameters: object) -> requests.Response:
     """Return a 200; a busy machine's 503 is repeated, as clients repeat it."""
-    until = time.monotonic() + 30
-    while (answer := service.get(path, **parameters)).status_code == 503:
-        assert time.monotonic() < until
-        time.sleep(0.2)
-    assert answer.status_code == 200, answer.text
-    return answer
+    last: list[requests.Response] = []
+
+    def is_available() -> bool:
+        last[:] = [service.get(path, **parameters)]
+        return last[0].status_code != 503
+
+    eventually(is_available)
+    assert last[0].status_code == 200, last[0].text
+    return last[0]
 
 
 class Reader:
@@ -204,25 +194,21 @@ def test_clocks_that_step_lose_and_double_nothing(
                 for _ in range(READS):
                     for service in services:
                         reader.write_and_read(service)
-            cluster.send_signal("mongod", signal.SIGSTOP)  # a step while detections go to the spool
-            eventually(lambda: walkers.answers[202] > 20 and retried.answers[202] > 5, 30)
-            for number in which:
-                services[number].step(-HOUR)
-            time.sleep(0.5)
-            cluster.send_signal("mongod", signal.SIGCONT)
+            with cluster.away("mongod", "frozen"):  # a step while detections go to the spool
+                eventually(lambda: walkers.answers[202] > 20 and retried.answers[202] > 5, 30)
+                for number in which:
+                    services[number].step(-HOUR)
+                queued = walkers.answers[202]
+                eventually(lambda: walkers.answers[202] > queued + 20)
             for service in services:
-                eventually(lambda one=service: one.get("/readyz").status_code == 200, 30)  # type: ignore[misc]
+                good(service, "/readyz")
             for service in services:
                 reader.write_and_read(service)
         for service in services:
-            eventually(lambda one=service: one.get("/readyz").json()["queued"] == 0, 30)  # type: ignore[misc]
+            eventually(partial(acknowledged.drained, service))
     assert set(walkers.answers + retried.answers) <= {200, 202}
     wanted = walkers.acknowledged + retried.acknowledged
-    with MongoClient[dict[str, Any]](cluster.uri()) as client:
-        stored = list(client["ICT3102"]["staff"].find())
-    counts = Counter(one["staff_id"] for one in stored)
-    assert counts.pop("reader") == len(services) * (READS * len(STEPS) + 1)
-    assert counts == wanted
-    for service in services:
-        assert {who: len(service.history(who)) for who in wanted} == wanted
+    wanted["reader"] = len(services) * (READS * len(STEPS) + 1)
+    acknowledged.check(cluster, services, wanted)
+    stored = acknowledged.documents(cluster)
     assert Counter(follower.ids) == Counter(str(one["_id"]) for one in stored)

@@ -5,12 +5,13 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from scripts.processes.waiting import eventually
 from tests.phones import Phones, through
-from tests.system.conftest import Stack, kill_tree
+from tests.system.conftest import Stack, kill_tree, running_stack
 
 CLIENTS = 8
 REQUESTS_A_CLIENT = 100
@@ -19,12 +20,10 @@ OPEN = '{"data": "Flask servers circuit breaker open."}'
 
 
 @pytest.fixture(scope="module")
-def stack(root: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def stack(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Return a stack of its own: these tests break it."""
-    stack = Stack(root, tmp_path_factory.mktemp("faults") / "data")  # type: ignore[arg-type]
-    stack.up()
-    yield stack
-    stack.down()
+    with running_stack(root, tmp_path_factory.mktemp("faults")) as stack:
+        yield stack
 
 
 def clients(stack: Stack, staff_id: str) -> Phones:

@@ -6,17 +6,16 @@ from pathlib import Path
 import pytest
 
 from scripts.processes.waiting import eventually
-from tests.system.conftest import Stack, kill_tree
+from tests.system.conftest import Stack, kill_tree, running_stack
 
 PARTS = {"configsvr", "shard1", "shard2", "mongos-1", "mongos-2"}
 
 
 @pytest.fixture(scope="module")
 def stack(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    stack = Stack(root, tmp_path_factory.mktemp("sharded") / "data")
-    stack.up("--sharded")
-    yield stack
-    stack.down()
+    """Return a stack of its own: these tests break it."""
+    with running_stack(root, tmp_path_factory.mktemp("sharded"), "--sharded") as stack:
+        yield stack
 
 
 def test_the_contract_holds(stack: Stack) -> None:
