@@ -1,4 +1,4 @@
-"""What a phone or HACS does: tests know a stack by its address only."""
+"""A client of the endpoints that phones and HACS call, at one address."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import requests
 
 
 class Client:
-    """Calls the legacy endpoints at one address."""
+    """Calls the legacy endpoints."""
 
     def __init__(self, url: str) -> None:
         self.url = url

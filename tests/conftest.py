@@ -70,8 +70,8 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 @pytest.fixture(scope="session")
 def mongod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run a real mongod as a replica set of one; return the services' connection string."""
-    cluster = Cluster(topology.load(topology.EMBEDDED), tmp_path_factory.mktemp("mongod"))
-    with cluster.running():
+    folder = tmp_path_factory.mktemp("mongod")
+    with Cluster(topology.load(topology.EMBEDDED), folder).running() as cluster:
         yield cluster.uri()
 
 

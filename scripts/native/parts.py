@@ -14,12 +14,13 @@ from mongo.servers import servers
 from scripts.native import leftovers
 from scripts.native.layout import Layout, StackError
 from scripts.processes import ROOT
+from scripts.processes.cluster import connection_string
 from scripts.processes.health import Probe, http_problem, mongodb_problem
 
 
 @dataclass(frozen=True)
 class Part:
-    """One supervised process."""
+    """One supervised process; `database`: it is a server of the database."""
 
     name: str
     command: list[str]
@@ -77,18 +78,11 @@ def _services(layout: Layout) -> Iterator[Part]:
     local = topology.load(Path(layout.topology)).on_this_machine(layout.mongod_port)
     for number, port in enumerate(layout.ingest_ports):
         name = f"ingest-{number + 1}"
+        uri = connection_string(local, number)  # each service has a router of its own
         # Relative to the folder that all parts run in: supervisord cannot carry every path.
-        more = {"MONGODB_URI": _uri(local, number), "SPOOL_FILE": f"../spool/{name}.db"}
+        more = {"MONGODB_URI": uri, "SPOOL_FILE": f"../spool/{name}.db"}
         yield _gunicorn("ingest", name, port, "/readyz", more)
     yield _gunicorn("monitoring", "monitoring", layout.monitoring_port, "/healthz", {})
-
-
-def _uri(local: topology.Topology, number: int) -> str:
-    """Return what an ingest service connects to: a router of its own, or the replica set."""
-    if local.routers:
-        return f"mongodb://{local.routers[number % len(local.routers)]}/"
-    members = ",".join(local.users_set.members)
-    return f"mongodb://{members}/?replicaSet={local.users_set.name}"
 
 
 def _gunicorn(service: str, name: str, port: int, health: str, more: dict[str, str]) -> Part:

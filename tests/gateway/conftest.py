@@ -96,8 +96,8 @@ class Gateway:
             return [answer.result() for answer in sent]
 
     def logged(self) -> list[dict[str, str]]:
-        """Return the access log of what clients asked; every line has to be JSON."""
-        time.sleep(0.2)
+        """Return the access log of clients' requests; every line has to be JSON."""
+        self.request("GET", "/healthz")  # the one worker logs what it has answered before this
         lines = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [line for line in lines if line["client"] != "unix:"]
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 import requests
 
+from scripts.processes.waiting import eventually
 from tests.gateway.conftest import FAST_SECONDS, OPEN, SLOW_SECONDS, Gateway, seconds_of
 
 MAX_CONNS = 32
@@ -28,9 +29,7 @@ def slow(gateway: Gateway) -> list[dict[str, str]]:
 def eventually_stored(gateway: Gateway) -> float:
     """Return the seconds until a detection is taken again."""
     began = time.monotonic()
-    while gateway.request("POST", "/newbeacondetect").status_code != 200:
-        assert time.monotonic() - began < 25
-        time.sleep(0.1)
+    eventually(lambda: gateway.request("POST", "/newbeacondetect").status_code == 200)
     return time.monotonic() - began
 
 

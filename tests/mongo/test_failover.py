@@ -1,6 +1,5 @@
 """Three members, and the primary killed while detections come in."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,11 +22,8 @@ WRITERS = 4
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    cluster = Cluster(SET, tmp_path)
-    cluster.start()
-    cluster.bootstrap()
-    yield cluster
-    cluster.stop()
+    with Cluster(SET, tmp_path).running() as cluster:
+        yield cluster
 
 
 def test_a_killed_primary_costs_seconds_and_no_detection(cluster: Cluster) -> None:
@@ -35,11 +31,11 @@ def test_a_killed_primary_costs_seconds_and_no_detection(cluster: Cluster) -> No
     # With three members a failover will come: the driver may wait for it.
     app = create_app(settings(cluster, timeout_ms=8000))
     with Phones(inside(app), [*range(WRITERS)]) as writers:
-        time.sleep(2)
+        writers.wait_for(200, more=50)
         primary = primary_of(cluster.local.users_set)
         assert primary
         cluster.kill(NAMES[members.index(primary)])
-        time.sleep(10)
+        writers.wait_for(200, more=100, seconds=60)
     print(f"\nfailover: longest stall {writers.longest_seconds:.1f} s")
     assert set(writers.answers) <= {200, 202, 503}
     assert writers.longest_seconds < 14  # the election takes 3 s, what follows its time

@@ -4,8 +4,6 @@ import dataclasses
 import json
 import subprocess
 import sys
-import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +25,7 @@ from ingest.recorder import Outcome, PartlyUnavailable
 from ingest.store import Store
 from mongo import clients, topology
 from mongo.topology import ReplicaSet, Topology
-from scripts.processes.cluster import Cluster
+from scripts.processes.cluster import DIRECTORY, Cluster
 from scripts.processes.waiting import eventually
 from tests.ingest.api import contract
 from tests.mongo.settings import settings
@@ -36,13 +34,11 @@ from tests.reads import EXTRACT, read_while_frozen
 
 NAMED = topology.load(topology.SHARDED)
 MAC = "C2A628384B08"
-ADDED = "New Beacon Detection Added"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Cluster]:
-    cluster = Cluster(NAMED, tmp_path_factory.mktemp("sharded"))
-    with cluster.running(root / "mongo" / "directory.csv"):
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(NAMED, tmp_path_factory.mktemp("sharded")).running(DIRECTORY) as cluster:
         yield cluster
 
 
@@ -63,8 +59,8 @@ def by_shard(cluster: Cluster) -> dict[str, int]:
     return counts
 
 
-def test_run_again_it_says_nothing(cluster: Cluster, root: Path) -> None:
-    assert cluster.bootstrap(root / "mongo" / "directory.csv") == []
+def test_run_again_it_does_nothing(cluster: Cluster) -> None:
+    assert cluster.bootstrap(DIRECTORY) == []
 
 
 def test_where_queries_go(staff: Any) -> None:
@@ -142,12 +138,8 @@ def test_a_beacon_changes_its_shard_and_is_there_once(
     answer = services[0].post("/api/v1/beacons/import", data=text, content_type="text/csv")
     assert answer.json is not None
     assert (answer.json["changed"], answer.json["others"]) == (1, 57)
-    until = time.monotonic() + 30
-    while (seen := services[1].get("/api/v1/beacons/AABBCCDDEEFF").json) is None or (
-        seen["location"] != "Roof"
-    ):
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    beacon = "/api/v1/beacons/AABBCCDDEEFF"
+    eventually(lambda: (services[1].get(beacon).json or {}).get("location") == "Roof")
     assert services[1].delete("/api/v1/beacons/AABBCCDDEEFF").status_code == 204
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         assert client["ICT3102"]["beacons"].count_documents({}) == 57
@@ -156,13 +148,16 @@ def test_a_beacon_changes_its_shard_and_is_there_once(
 def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[FlaskClient]) -> None:
     def changes(router: int, cursor: str, count: int) -> tuple[list[dict[str, Any]], str]:
         lines: list[dict[str, Any]] = []
-        until = time.monotonic() + 60
-        while len(lines) < count:
-            assert time.monotonic() < until, lines
+
+        def complete() -> bool:
+            nonlocal cursor
             answer = services[router].get(f"/api/v1/changes?after={cursor}&wait=5&limit=5")
             *some, last = [json.loads(line) for line in answer.text.splitlines()]
-            lines += some
+            lines.extend(some)
             cursor = last["next"]
+            return len(lines) >= count
+
+        eventually(complete, 60)
         return lines, cursor
 
     mac = "FFFFFFFFFFFF"
@@ -342,69 +337,35 @@ def test_nobody_in_who_does_not_belong(cluster: Cluster, kind: str) -> None:
                 client.admin.command("createUser", "root", pwd="x", roles=["root"])
 
 
-class Phone(threading.Thread):
-    """Posts detections of 50 staff members, each until it is confirmed."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__()
-        self._app = create_app(settings(cluster, timeout_ms=20_000))
-        self._stop_asked = threading.Event()
-        self.acknowledged = 0
-
-    def run(self) -> None:
-        client = self._app.test_client()
-        while not self._stop_asked.is_set():
-            event = f"live-{self.acknowledged}"
-            body = {"user_address": self.acknowledged % 50, "beacon_address": MAC, "rssi": -20}
-            while client.post("/newbeacondetect", json=body | {"event_id": event}).text != ADDED:
-                time.sleep(0.1)
-            self.acknowledged += 1
-
-    def finish(self) -> int:
-        self._stop_asked.set()
-        self.join()
-        while self._app.extensions["store"].recorder.queued:
-            time.sleep(0.1)
-        self._app.extensions["store"].close()
-        return self.acknowledged
-
-
 def test_a_third_shard_takes_its_part_while_detections_come_in(tmp_path: Path) -> None:
-    cluster = Cluster(NAMED, tmp_path)
-    cluster.start()
-    try:
-        cluster.bootstrap()
-        grown = (*NAMED.shards, ReplicaSet("shard3", ("shard3:27018",)))
+    grown = (*NAMED.shards, ReplicaSet("shard3", ("shard3:27018",)))
+    with Cluster(NAMED, tmp_path).running() as cluster:
+        app = create_app(settings(cluster, timeout_ms=20_000))
         with MongoClient[dict[str, Any]](cluster.uri()) as client:
             staff = client["ICT3102"]["staff"]
             staff.insert_many({"staff_id": n % 50, "timestamp": n} for n in range(1000))
-            phone = Phone(cluster)
-            phone.start()
-            cluster.topology = Topology(None, NAMED.config, grown, NAMED.routers)
-            cluster.start("shard3")
-            said = cluster.bootstrap()
-            acknowledged = phone.finish()
-            assert "shard shard3: added" in said
-            assert any(line.startswith("collection ICT3102.staff: ") for line in said)
+            with Phones(inside(app), [*range(4)]) as phones:
+                cluster.topology = Topology(None, NAMED.config, grown, NAMED.routers)
+                cluster.start("shard3")
+                steps = cluster.bootstrap()
+            eventually(lambda: not app.extensions["store"].recorder.queued)
+            app.extensions["store"].close()
+            assert "shard shard3: added" in steps
+            assert any(step.startswith("collection ICT3102.staff: ") for step in steps)
             assert cluster.bootstrap() == []
             # Counted through the router: a shard still holds what it gave away for 15 minutes.
-            assert acknowledged > 50
-            assert staff.count_documents({}) == 1000 + acknowledged
+            assert phones.acknowledged.total() > 50
+            assert staff.count_documents({}) == 1000 + phones.acknowledged.total()
         with clients.as_system(cluster.local.shards[2].members[0], cluster.secrets) as shard3:
             assert len(shard3["ICT3102"]["staff"].distinct("staff_id")) == 23
-    finally:
-        cluster.stop()
 
 
 def test_killed_after_each_step_the_bootstrap_goes_on(tmp_path: Path, root: Path) -> None:
-    cluster = Cluster(NAMED, tmp_path)
-    cluster.start()
-    options = ["--topology", topology.SHARDED, "--secrets", tmp_path / "secrets"]
-    options += ["--local-port", cluster.first_port]
-    options += ["--directory", root / "mongo" / "directory.csv"]
-    command = [sys.executable, "-m", "mongo.bootstrap", *map(str, options)]
-    steps = []
-    try:
+    with Cluster(NAMED, tmp_path) as cluster:
+        options = ["--topology", topology.SHARDED, "--secrets", tmp_path / "secrets"]
+        options += ["--local-port", cluster.first_port, "--directory", DIRECTORY]
+        command = [sys.executable, "-m", "mongo.bootstrap", *map(str, options)]
+        steps = []
         while "the cluster is as configured\n" not in steps:
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
                 assert process.stdout
@@ -413,5 +374,3 @@ def test_killed_after_each_step_the_bootstrap_goes_on(tmp_path: Path, root: Path
         assert len(steps) >= 8, steps
         with MongoClient[dict[str, Any]](cluster.uri()) as client:
             assert client["ICT3102"]["beacons"].count_documents({}) == 57
-    finally:
-        cluster.stop()

@@ -109,8 +109,8 @@ def stack(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stac
 @pytest.fixture(scope="module")
 def module_cluster(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Return a database with the directory of beacons, without a stack."""
-    cluster = Cluster(topology.load(topology.EMBEDDED), tmp_path_factory.mktemp("cluster") / "m")
-    with cluster.running(DIRECTORY):
+    folder = tmp_path_factory.mktemp("cluster")
+    with Cluster(topology.load(topology.EMBEDDED), folder).running(DIRECTORY) as cluster:
         yield cluster
 
 

@@ -198,8 +198,7 @@ def test_clocks_that_step_lose_and_double_nothing(
                 eventually(lambda: walkers.answers[202] > 20 and retried.answers[202] > 5, 30)
                 for number in which:
                     services[number].step(-HOUR)
-                queued = walkers.answers[202]
-                eventually(lambda: walkers.answers[202] > queued + 20)
+                walkers.wait_for(202, more=20)
             for service in services:
                 good(service, "/readyz")
             for service in services:

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -109,7 +108,7 @@ def test_full_disks_lose_and_double_nothing_and_drain_alone(
                     service.start(health="/healthz")
                     eventually(partial(refuses, service))
         eventually(lambda: all(one.get("/readyz").status_code == 200 for one in services), 60)
-        time.sleep(0.5)
+        singles.wait_for(200, more=20)
     for phones in (singles, batches):
         assert phones.answers[202] > 0
         assert phones.answers[503] > 0

@@ -11,7 +11,6 @@ import pytest
 from pymongo import MongoClient
 
 from scripts.processes.cluster import Cluster
-from scripts.processes.waiting import eventually
 from tests.phones import Phones, through
 from tests.service import Service
 from tests.system import acknowledged
@@ -54,28 +53,26 @@ def test_the_database_lost_in_mid_write(
     cluster: Cluster, services: list[Service], fault: Literal["killed", "frozen"]
 ) -> None:
     with Phones(through(*(one.url for one in services)), STAFF) as phones:
-        time.sleep(0.5)
+        phones.wait_for(200, more=50)
         keep_reading(services)
         with cluster.away("mongod", fault):
-            eventually(lambda: phones.answers[202] > 20)
-        eventually(lambda: all(acknowledged.drained(one) for one in services), 60)
-        time.sleep(0.5)
+            phones.wait_for(202, more=20)
+        phones.wait_for(200, more=50, seconds=60)
     assert set(phones.answers) <= {200, 202, 503}
     check(cluster, services, phones)
 
 
 def test_database_and_services_killed_at_once(cluster: Cluster, services: list[Service]) -> None:
     with Phones(through(*(one.url for one in services)), STAFF) as phones:
-        time.sleep(0.5)
+        phones.wait_for(200, more=50)
         keep_reading(services)
-        cluster.kill("mongod")
-        eventually(lambda: phones.answers[202] > 20, 20)
-        for service in services:
-            service.kill()  # with detections in its spool
-        cluster.start()
+        with cluster.away("mongod", "killed"):
+            phones.wait_for(202, more=20)
+            for service in services:
+                service.kill()  # with detections in its spool
         for service in services:
             service.start()
-        time.sleep(0.5)
+        phones.wait_for(200, more=50)
     check(cluster, services, phones)
 
 
