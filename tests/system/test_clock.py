@@ -127,19 +127,6 @@ class Follower(threading.Thread):
         self.join()
 
 
-def good(service: Stepped, path: str, **parameters: object) -> requests.Response:
-    """Return a 200; a busy machine's 503 is repeated, as clients repeat it."""
-    last: list[requests.Response] = []
-
-    def is_available() -> bool:
-        last[:] = [service.get(path, **parameters)]
-        return last[0].status_code != 503
-
-    eventually(is_available)
-    assert last[0].status_code == 200, last[0].text
-    return last[0]
-
-
 class Reader:
     """Writes one detection after the other, and believes no service that does not tell it."""
 
@@ -162,8 +149,8 @@ class Reader:
         assert found
         assert self._versions[-1:] < [found["version"]]
         self._versions.append(found["version"])
-        everything = {"staff_id": "reader", "start_time": 0, "end_time": 4102444800}
-        told = [good(service, "/extractbeacon", **everything) for service in self._services]
+        everything: dict[str, Any] = {"staff_id": "reader", "start_time": 0, "end_time": 4102444800}
+        told = [service.read("/extractbeacon", **everything) for service in self._services]
         assert [len(one.json()["location"]) for one in told] == [self._count] * 2
         (etag,) = {one.headers["ETag"] for one in told}
         assert etag not in self._etags
@@ -171,7 +158,7 @@ class Reader:
         for service in self._services:
             (one,) = [
                 one
-                for one in good(service, "/api/v1/staff").json()["data"]
+                for one in service.read("/api/v1/staff").json()["data"]
                 if one["staff_id"] == "reader"
             ]
             assert 0 <= self._newest - one["timestamp"] <= 2
@@ -200,7 +187,7 @@ def test_clocks_that_step_lose_and_double_nothing(
                     services[number].step(-HOUR)
                 walkers.wait_for(202, more=20)
             for service in services:
-                good(service, "/readyz")
+                service.read("/readyz")
             for service in services:
                 reader.write_and_read(service)
         for service in services:
