@@ -16,7 +16,7 @@ from tests.upstream import Upstream
 # be waited for alone.
 PLAN = (
     ("tests/system/test_chaos.py",),
-    (  # they measure time, and do not do so beside each other's load
+    (  # they measure time, and would disturb each other
         "tests/gateway/test_breaker.py",
         "tests/gateway/test_pollers.py",
         "tests/gateway/test_memory.py",
@@ -35,7 +35,7 @@ PLAN = (
     ),
 )
 PLANNED = {file: number for number, files in enumerate(PLAN) for file in files}
-# A failure's captured output may be endless (a log of what is retried); its end tells enough.
+# A failure's captured output may be endless (a log of what is retried); its end is enough.
 CAPTURED_LINES = 40
 
 

@@ -78,7 +78,7 @@ class Upstream:
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.requests.append((request.command, request.path, headers, body))
         time.sleep(self.delay_seconds)
-        with contextlib.suppress(OSError):  # whoever asked has hung up
+        with contextlib.suppress(OSError):  # the client has hung up
             self._send(request)
 
     def _send(self, request: http.server.BaseHTTPRequestHandler) -> None:

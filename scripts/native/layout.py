@@ -26,7 +26,7 @@ class Layout:
     ingest_ports: tuple[int, ...]
     monitoring_port: int
     mongod_port: int  # the first of the database's ports
-    topology: str  # file that tells which servers the database is made of
+    topology: str  # file that lists the servers of the database
 
     @property
     def run(self) -> Path:

@@ -160,7 +160,7 @@ def make_gateway(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
 
 @pytest.fixture
 def aside() -> Iterator[Callable[[Callable[[], None], float], None]]:
-    """Return a function that does something after a number of seconds, beside the test."""
+    """Return a function that calls another one some seconds later, while the test goes on."""
     timers: list[threading.Timer] = []
 
     def do(what: Callable[[], None], after_seconds: float) -> None:

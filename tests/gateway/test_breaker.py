@@ -107,8 +107,8 @@ def test_one_hanging_service_costs_few_clients(gateway: Gateway) -> None:
 def test_hanging_histories_leave_detections_alone(gateway: Gateway) -> None:
     for upstream in gateway.ingest:
         upstream.fault, upstream.faulty_path = "hang", "/extractbeacon"
-    asked = (15, 6, "/extractbeacon")
-    asking = threading.Thread(target=gateway.load, args=asked, kwargs={"timeout": 1})
+    load = (15, 6, "/extractbeacon")
+    asking = threading.Thread(target=gateway.load, args=load, kwargs={"timeout": 1})
     asking.start()
     answers = gateway.load(20, 6)
     asking.join()

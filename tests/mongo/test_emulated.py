@@ -18,7 +18,7 @@ from scripts.processes.process import Process
 from scripts.processes.waiting import eventually
 
 SMALL = ["--wiredTigerCacheSizeGB", "0.25", "--oplogSize", "16"]
-# A mongos that is asked to end waits 15 s for its clients to leave.
+# A mongos that gets SIGTERM waits 15 s for its clients to leave.
 QUICK_END = ["--setParameter", "mongosShutdownTimeoutMillisForSignaledShutdown=0"]
 Client = MongoClient[dict[str, Any]]
 

@@ -51,7 +51,7 @@ def staff(cluster: Cluster) -> Iterator[Any]:
 
 
 def by_shard(cluster: Cluster) -> dict[str, int]:
-    """Count the detections on each shard, asked directly."""
+    """Count the detections on each shard, by a connection to it alone."""
     counts = {}
     for shard in cluster.local.shards:
         with clients.as_system(shard.members[0], cluster.secrets) as client:
@@ -187,7 +187,7 @@ def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[Fl
 
 
 def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) -> None:
-    """14 staff members lie on both shards; one of these answers nobody for a while."""
+    """14 staff members lie on both shards; one of these does not answer for a while."""
     apps = [create_app(settings(cluster, router, timeout_ms=1500)) for router in (0, 1)]
     everybody = [*range(14)]
     with Phones(inside(apps[0]), everybody) as one, Phones(inside(apps[1]), everybody) as two:
@@ -195,7 +195,7 @@ def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) 
         with cluster.away("shard1", "frozen"):
             eventually(lambda: one.answers[202] > 5 and two.answers[202] > 5, 60)
             event = {"user_address": 3, "beacon_address": MAC, "rssi": -20, "event_id": "timed-out"}
-            for app in apps:  # the same event, on both, while nobody can tell whether it is stored
+            for app in apps:  # the same event, on both, while it is unknown whether it is stored
                 answer = app.test_client().post("/newbeacondetect", json=event)
                 assert answer.status_code == 202
     for app in apps:
@@ -207,14 +207,14 @@ def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) 
     for app in apps:
         for staff_id in everybody:
             query = {"staff_id": staff_id, "start_time": 0, "end_time": 4102444800}
-            told = app.test_client().get("/extractbeacon", query_string=query).get_json()
-            assert len(told["location"]) == confirmed[staff_id]
+            history = app.test_client().get("/extractbeacon", query_string=query).get_json()
+            assert len(history["location"]) == confirmed[staff_id]
         app.extensions["store"].close()
 
 
 @pytest.fixture
 def full(cluster: Cluster, staff: Any) -> Iterator[Flask]:
-    """Return a service whose spool takes nothing, and that knows the directory."""
+    """Return a service whose spool takes nothing, and that has read the directory."""
     config = settings(cluster, timeout_ms=40_000)  # longer than the router looks for a dead shard
     app = create_app(dataclasses.replace(config, spool_max_detections=0))
     eventually(lambda: app.test_client().get("/readyz").status_code == 200, 60)
@@ -232,7 +232,7 @@ def of_shard2(cluster: Cluster, staff: Any) -> set[int]:
     return there
 
 
-def test_half_a_batch_is_told_item_by_item(cluster: Cluster, staff: Any, full: Flask) -> None:
+def test_half_a_batch_is_answered_item_by_item(cluster: Cluster, staff: Any, full: Flask) -> None:
     """One shard is dead and the spool is full: no item is lost, and none is stored twice."""
     client, recorder = full.test_client(), full.extensions["store"].recorder
     there = of_shard2(cluster, staff)
@@ -240,9 +240,9 @@ def test_half_a_batch_is_told_item_by_item(cluster: Cluster, staff: Any, full: F
     with cluster.away("shard2", "killed"):
         answer = client.post("/api/v1/detections", json={"detections": items})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
-    told = answer.get_json()
+    body = answer.get_json()
     contract.check("POST", "/api/v1/detections", 503, answer.mimetype or "", answer.data)
-    statuses = [one["status"] for one in told["results"]]
+    statuses = [one["status"] for one in body["results"]]
     assert statuses == ["unavailable" if n in there else "stored" for n in range(14)]
     eventually(lambda: not recorder.away, 60)
     again = [item for item, how in zip(items, statuses, strict=True) if how == "unavailable"]

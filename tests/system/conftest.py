@@ -59,7 +59,7 @@ class Stack(Client):
         return done.stdout.strip()
 
     def pids(self) -> dict[str, int]:
-        """Return the pid of each part that runs, as ./scripts/status tells it."""
+        """Return the pid of each part that runs, as ./scripts/status shows it."""
         rows = re.findall(r"^(\S+)\s+\S+\s+(\d+)\s", self.script("status").stdout, re.MULTILINE)
         return {name: int(pid) for name, pid in rows}
 
@@ -92,7 +92,7 @@ def running_stack(root: Path, folder: Path, *options: str) -> Iterator[Stack]:
 
 @pytest.fixture
 def fresh(root: Path, tmp_path: Path) -> Iterator[Stack]:
-    """Return a stack that nobody has started yet."""
+    """Return a stack that is not started yet."""
     stack = Stack(root, tmp_path / "data")
     yield stack
     stack.down()

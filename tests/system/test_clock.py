@@ -28,7 +28,7 @@ STEPS = (-HOUR, 0, HOUR, 0)
 READS = 3  # with each clock by each service
 WALKERS = [f"walker-{number}" for number in range(6)]
 RETRIED = [f"retried-{number}" for number in range(4)]
-# This libfaketime breaks sleeping by the monotonic clock, which it is told to leave alone.
+# This libfaketime breaks sleeping by the monotonic clock, which it is set to leave alone.
 SLEEP = "import select, time\ntime.sleep = lambda seconds: select.select([], [], [], seconds)\n"
 
 
@@ -128,7 +128,7 @@ class Follower(threading.Thread):
 
 
 class Reader:
-    """Writes one detection after the other, and believes no service that does not tell it."""
+    """Writes one detection after the other, and expects it in every answer after that."""
 
     def __init__(self, cluster: Cluster, services: list[Stepped]) -> None:
         self._cluster = cluster
@@ -150,9 +150,9 @@ class Reader:
         assert self._versions[-1:] < [found["version"]]
         self._versions.append(found["version"])
         everything: dict[str, Any] = {"staff_id": "reader", "start_time": 0, "end_time": 4102444800}
-        told = [service.read("/extractbeacon", **everything) for service in self._services]
-        assert [len(one.json()["location"]) for one in told] == [self._count] * 2
-        (etag,) = {one.headers["ETag"] for one in told}
+        answers = [service.read("/extractbeacon", **everything) for service in self._services]
+        assert [len(one.json()["location"]) for one in answers] == [self._count] * 2
+        (etag,) = {one.headers["ETag"] for one in answers}
         assert etag not in self._etags
         self._etags.add(etag)
         for service in self._services:

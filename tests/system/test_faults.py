@@ -68,7 +68,7 @@ def test_both_killed_answer_503_at_once_and_come_back_with_everything(stack: Sta
                 for _ in range(5):  # the best of them: these machines are shared and stall
                     answer = stack.session.request(method, stack.url + path, timeout=30)
                     waits.append(answer.elapsed.total_seconds())
-                assert min(waits) < 0.2  # a service that is asked would take 1 s
+                assert min(waits) < 0.2  # a try at a service would take 1 s
                 assert (answer.status_code, answer.text) == (503, OPEN)
                 assert answer.headers["X-Circuit-State"] == "open"
                 assert "Retry-After" in answer.headers

@@ -1,7 +1,7 @@
 """Two services without a gateway, killed and frozen in the middle of a group with their database.
 
 Phones send each event until it is confirmed, each try to the other service. The database must hold
-exactly what was confirmed, once, and both services must tell exactly that.
+exactly what was confirmed, once, and both services must answer exactly that.
 """
 
 import time
