@@ -13,7 +13,7 @@ import pytest
 from loadtests import comparison, report
 from loadtests.comparison import OTHERS, OtherPlaybook, Playbook
 from loadtests.sides import DURABLE, UNOPTIMISED
-from scripts.processes import ROOT
+from scripts.native.layout import ROOT
 
 BOOK = Playbook({"PERF-TP-1": "2100", "SWEEP-EXTRACT": "860"}, 0.3, 1)
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="limits need root")

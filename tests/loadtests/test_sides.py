@@ -9,7 +9,7 @@ from pymongo import MongoClient
 
 from loadtests.generator import generate
 from loadtests.sides import DURABLE, SIDES, UNOPTIMISED
-from scripts.processes import ROOT
+from scripts.native.layout import ROOT
 
 Seen = dict[str, Any]
 

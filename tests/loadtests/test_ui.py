@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import pytest
 
 from loadtests.stacks import free_ports
-from scripts.processes import ROOT
+from scripts.native.layout import ROOT
 from scripts.processes.waiting import eventually
 from tests.loadtests.liar import Liar
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.processes import ROOT
+from scripts.native.layout import ROOT
 from tests.loadtests.liar import Liar
 
 
