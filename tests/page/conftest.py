@@ -11,8 +11,9 @@ import pytest
 import requests
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from scripts.processes.waiting import eventually
 from tests.page.browser import launch
-from tests.system.conftest import Stack, eventually
+from tests.system.conftest import Stack
 
 ZONE = "Asia/Singapore"
 LAPTOP = (1280, 800)
@@ -55,7 +56,7 @@ def office(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Off
     office.environment["OBSERVE_SECONDS"] = "1"
     office.up("--demo")
     try:
-        eventually(lambda: len(office.get("/monitoring/latest").json()["staff"]) >= 14, 90)
+        office.wait_for_people(14)
         yield office
     finally:
         office.down()
