@@ -68,8 +68,9 @@ def _filled(line: str, values: dict[str, list[str]], number: int) -> str:
 
 def _values(config: Config) -> dict[str, list[str]]:
     values = {name: [value] if value else [] for name, value in config._asdict().items()}
-    # `include` takes a pattern, in which [*] is a plain star; what matches nothing is no error there.
-    values["groups"] = [re.sub(r"([*?[])", r"[\1]", config.run)]
+    # What has one of these in its name, `include` takes for a pattern, which may match nothing.
+    pattern = bool(re.search(r"[*?[]", config.run))
+    values["groups"] = [re.sub(r"([*?[\\])", r"\\\1", config.run) if pattern else config.run]
     for name in ("run", "groups", "tls_certificate", "tls_key"):  # they stand in quotes
         values[name] = [re.sub(r'(["\\])', r"\\\1", value) for value in values[name]]
     lists = ("listen", "tls_listen", "internal_listen", "ingest", "monitoring")
@@ -84,3 +85,14 @@ def _values(config: Config) -> dict[str, list[str]]:
 
 def _port(listen: str) -> str:
     return listen.rpartition(":")[2]
+
+
+def main() -> None:
+    """Write the configuration into its folder, for `nginx -t` to look at."""
+    config = Config.from_environment()
+    for name, text in render_all(config).items():
+        Path(config.run, name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()
