@@ -11,6 +11,7 @@ from tests.compose.engine import ROOT, Docker
 
 MIB = 1024 * 1024
 BUDGET_MIB = 850
+IMAGES = ["gateway", "ingest", "monitoring", "mongo-init"]
 
 
 def read(docker: Docker, *files: str, **variables: str) -> dict[str, Any]:
@@ -66,6 +67,13 @@ def test_each_image_of_ours_is_built_once(services: dict[str, Any]) -> None:
     built = [one["image"] for one in services.values() if "build" in one]
     ours = {services[name]["image"] for name in OURS | ONE_SHOT}
     assert sorted(built) == sorted(ours)
+
+
+def test_each_image_of_ours_is_a_target_of_the_one_dockerfile(services: dict[str, Any]) -> None:
+    targets = {one["image"]: one["build"]["target"] for one in services.values() if "build" in one}
+    assert targets == {f"waymark/{name}": name for name in IMAGES}
+    stages = re.findall(r"^FROM \S+ AS (\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert stages[-len(IMAGES) :] == IMAGES
 
 
 def test_two_ports_are_published_and_on_this_machine_only(docker: Docker) -> None:
