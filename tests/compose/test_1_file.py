@@ -103,16 +103,16 @@ def test_mongodb_is_the_official_image_unless_chosen(docker: Docker) -> None:
     assert {services[name]["image"] for name in MONGO} == {"mongo:7.0"}
 
 
-def test_the_override_of_the_tests_raises_the_memory_of_mongodb_and_nothing_else(
-    docker: Docker, services: dict[str, Any]
+def test_the_override_of_the_tests_gives_mongodb_memory_and_time_and_changes_nothing_else(
+    docker: Docker,
 ) -> None:
+    written = read(docker, "docker-compose.yml")["services"]
     raised = read(docker, "docker-compose.yml", "tests/compose/emulated.yml")["services"]
     for name in MONGO:
-        assert int(raised[name].pop("mem_limit")) > int(services[name]["mem_limit"])
-    assert raised == {
-        name: {key: v for key, v in one.items() if name not in MONGO or key != "mem_limit"}
-        for name, one in services.items()
-    }
+        assert int(raised[name].pop("mem_limit")) > int(written[name].pop("mem_limit"))
+        assert raised[name]["healthcheck"].pop("start_period") == "5m0s"
+        assert written[name]["healthcheck"].pop("start_period") == "1m0s"
+    assert raised == written
 
 
 def test_three_members_a_set_are_those_of_the_topology(docker: Docker) -> None:
