@@ -1,4 +1,4 @@
-"""Render nginx.conf.template from the environment: where to listen and whom to pass requests to."""
+"""Render NGINX's configuration from the environment: where to listen, whom to pass requests to."""
 
 import os
 import re
@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-TEMPLATE = Path(__file__).with_name("nginx.conf.template")
+_HERE = Path(__file__).parent
+TEMPLATE = _HERE / "nginx.conf.template"
+# What a location costs: its circuit, time limit and limits of number. The template includes them.
+GROUPS = ("ingest.conf", "short_read.conf", "long_read.conf")
 _NAME = re.compile(r"@\{(\w+)\}")
 
 
@@ -40,6 +43,12 @@ class Config(NamedTuple):
         return config
 
 
+def render_all(config: Config) -> dict[str, str]:
+    """Return the text of each file that belongs into the folder `run`, by its name."""
+    main = {"nginx.conf": render(config, TEMPLATE.read_text())}
+    return main | {name: (_HERE / name).read_text() for name in GROUPS}
+
+
 def render(config: Config, template: str) -> str:
     """Return the text of nginx.conf: an empty value drops its line, several repeat it."""
     values = _values(config)
@@ -59,7 +68,10 @@ def _filled(line: str, values: dict[str, list[str]], number: int) -> str:
 
 def _values(config: Config) -> dict[str, list[str]]:
     values = {name: [value] if value else [] for name, value in config._asdict().items()}
-    for name in ("run", "tls_certificate", "tls_key"):  # they stand in quotes
+    # What has one of these in its name, `include` takes for a pattern, which may match nothing.
+    pattern = bool(re.search(r"[*?[]", config.run))
+    values["groups"] = [re.sub(r"([*?[\\])", r"\\\1", config.run) if pattern else config.run]
+    for name in ("run", "groups", "tls_certificate", "tls_key"):  # they stand in quotes
         values[name] = [re.sub(r'(["\\])', r"\\\1", value) for value in values[name]]
     lists = ("listen", "tls_listen", "internal_listen", "ingest", "monitoring")
     values |= {name: values[name][0].split() if values[name] else [] for name in lists}
@@ -73,3 +85,14 @@ def _values(config: Config) -> dict[str, list[str]]:
 
 def _port(listen: str) -> str:
     return listen.rpartition(":")[2]
+
+
+def main() -> None:
+    """Write the configuration into its folder, for `nginx -t` to look at."""
+    config = Config.from_environment()
+    for name, text in render_all(config).items():
+        Path(config.run, name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 if not __package__:  # run as a file
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from gateway.render import TEMPLATE, Config, ConfigError, render
+from gateway.render import Config, ConfigError, render_all
 
 # A service that moved is used again within 10 s: this, a look-up and a reload.
 LOOK_SECONDS = 3.0
@@ -52,14 +52,15 @@ class Followed:
         self._config = config
         self._known: dict[str, list[str]] = {}
 
-    def look(self) -> str:
-        """Return the text of nginx.conf for the addresses and certificate files of now."""
+    def look(self) -> dict[str, str]:
+        """Return the configuration files for the addresses and certificate files of now."""
         current = self._config._replace(
             ingest=self._addresses(self._config.ingest),
             monitoring=self._addresses(self._config.monitoring),
         )
         marks = map(_mark, filter(None, (current.tls_certificate, current.tls_key)))
-        return "".join((*marks, render(current, TEMPLATE.read_text())))
+        files = render_all(current)
+        return files | {"nginx.conf": "".join((*marks, files["nginx.conf"]))}
 
     def _addresses(self, services: str) -> str:
         found: list[str] = []
@@ -84,13 +85,13 @@ class Gateway:
 
     def __init__(self, config: Config, prefix: Sequence[str] = ()) -> None:
         self._followed = Followed(config)
-        run = Path(config.run)
-        self._file = run / "nginx.conf"
-        self._command = [*prefix, find_nginx(), "-e", "stderr", "-c", str(self._file)]
-        self._written = ""
-        run.mkdir(parents=True, exist_ok=True)
+        self._run = Path(config.run)
+        main = str(self._run / "nginx.conf")
+        self._command = [*prefix, find_nginx(), "-e", "stderr", "-c", main]
+        self._written: dict[str, str] = {}
+        self._run.mkdir(parents=True, exist_ok=True)
         # A killed nginx leaves its socket, and would then not start because of it.
-        (run / "pollers.sock").unlink(missing_ok=True)
+        (self._run / "pollers.sock").unlink(missing_ok=True)
 
     def run(self) -> int:
         """Run nginx until it ends; return the exit status to end with."""
@@ -108,10 +109,10 @@ class Gateway:
                 return code if code >= 0 else 128 - code
 
     def _look_again(self, nginx: int) -> None:
-        text = self._followed.look()
-        if text != self._written:
+        files = self._followed.look()
+        if files != self._written:
             print("gateway: the addresses or the certificate changed: reloading", file=sys.stderr)
-            self._write(text)
+            self._write(files)
             _send(nginx, signal.SIGHUP)
 
     def _repeat(self, look: Callable[[], None]) -> None:
@@ -127,11 +128,12 @@ class Gateway:
         pause = threading.Event()
         threading.Thread(target=repeat, daemon=True).start()
 
-    def _write(self, text: str) -> None:
-        new = self._file.with_suffix(".new")
-        new.write_text(text)
-        new.replace(self._file)
-        self._written = text
+    def _write(self, files: dict[str, str]) -> None:
+        for name, text in files.items():
+            new = self._run / f"{name}.new"
+            new.write_text(text)
+            new.replace(self._run / name)
+        self._written = files
 
 
 def _send(pid: int, number: int) -> None:

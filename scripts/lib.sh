@@ -25,25 +25,25 @@ run_logged() {
     printf 'done (%d s)\n' $((SECONDS - began))
 }
 
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
 # apt_install PACKAGE...: installs, or says exactly what to install.
 apt_install() {
-    local as_root=()
     command -v apt-get >/dev/null || die "please install first: $*"
-    if [ "$(id -u)" -ne 0 ]; then
-        as_root=(sudo -n)
-        sudo -n true 2>/dev/null || die "please install first: sudo apt-get install $*"
-    fi
-    (run_logged "reading the package lists" "${as_root[@]}" apt-get update) ||
+    as_root true 2>/dev/null || die "please install first: sudo apt-get install $*"
+    (run_logged "reading the package lists" as_root apt-get update) ||
         die "please install first: $*"
     (
         # Debian starts what it installs, NGINX on every address: a policy of 101 forbids that.
         policy=/usr/sbin/policy-rc.d
         if [ ! -e "$policy" ]; then
-            trap '"${as_root[@]}" rm -f "$policy"' EXIT # also after Ctrl-C
-            printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null &&
-                "${as_root[@]}" chmod +x "$policy" || exit 1
+            trap 'as_root rm -f "$policy"' EXIT # also after Ctrl-C
+            printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null &&
+                as_root chmod +x "$policy" || exit 1
         fi
-        run_logged "installing $*" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        run_logged "installing $*" as_root env DEBIAN_FRONTEND=noninteractive \
             apt-get install -y --no-install-recommends "$@"
     ) || die "please install first: $*"
 }
@@ -57,8 +57,14 @@ ensure_nginx() {
     PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v nginx >/dev/null && return
     apt_install nginx
     # The package would start one of its own, open to everybody, with the machine.
-    [ ! -d /run/systemd/system ] || run_logged "keeping Debian's own nginx off" \
-        $([ "$(id -u)" -eq 0 ] || printf 'sudo -n') systemctl disable nginx
+    [ ! -d /run/systemd/system ] || run_logged "keeping Debian's own nginx off" as_root systemctl disable nginx
+}
+
+# debian_mirror: the address of the Debian mirror that this machine uses; nothing where it uses none.
+debian_mirror() {
+    # shellcheck disable=SC2016 # apt fills these in
+    apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(SUITE)' 'Created-By: Packages' |
+        awk '$2 == "Debian" && $3 !~ /security|updates/ {print $1; exit}'
 }
 
 find_python() {

@@ -12,6 +12,7 @@ from tests.compose.engine import Docker
 
 MIB = 1024 * 1024
 BUDGET_MIB = 850
+IMAGES = ["gateway", "ingest", "monitoring", "mongo-init"]
 
 
 def read(docker: Docker, *files: str, **variables: str) -> dict[str, Any]:
@@ -69,6 +70,13 @@ def test_each_image_of_ours_is_built_once(services: dict[str, Any]) -> None:
     assert sorted(built) == sorted(ours)
 
 
+def test_each_image_of_ours_is_a_target_of_the_one_dockerfile(services: dict[str, Any]) -> None:
+    targets = {one["image"]: one["build"]["target"] for one in services.values() if "build" in one}
+    assert targets == {f"waymark/{name}": name for name in IMAGES}
+    stages = re.findall(r"^FROM \S+ AS (\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert stages[-len(IMAGES) :] == IMAGES
+
+
 def test_two_ports_are_published_and_on_this_machine_only(docker: Docker) -> None:
     def published(**variables: str) -> dict[str, list[tuple[str, str]]]:
         found = read(docker, "docker-compose.yml", **variables)["services"].items()
@@ -96,16 +104,16 @@ def test_mongodb_is_the_official_image_unless_chosen(docker: Docker) -> None:
     assert {services[name]["image"] for name in MONGO} == {"mongo:7.0"}
 
 
-def test_the_override_of_the_tests_raises_the_memory_of_mongodb_and_nothing_else(
-    docker: Docker, services: dict[str, Any]
+def test_the_override_of_the_tests_gives_mongodb_memory_and_time_and_changes_nothing_else(
+    docker: Docker,
 ) -> None:
+    written = read(docker, "docker-compose.yml")["services"]
     raised = read(docker, "docker-compose.yml", "tests/compose/emulated.yml")["services"]
     for name in MONGO:
-        assert int(raised[name].pop("mem_limit")) > int(services[name]["mem_limit"])
-    assert raised == {
-        name: {key: v for key, v in one.items() if name not in MONGO or key != "mem_limit"}
-        for name, one in services.items()
-    }
+        assert int(raised[name].pop("mem_limit")) > int(written[name].pop("mem_limit"))
+        assert raised[name]["healthcheck"].pop("start_period") == "5m0s"
+        assert written[name]["healthcheck"].pop("start_period") == "1m0s"
+    assert raised == written
 
 
 def test_three_members_a_set_are_those_of_the_topology(docker: Docker) -> None:

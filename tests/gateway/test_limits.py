@@ -128,6 +128,36 @@ def test_slow_readers_of_histories_leave_detections_alone(gateway: Gateway) -> N
         assert next(statuses(held[0], 1)) == 200
 
 
+def test_slow_readers_of_one_kind_leave_places_for_another(gateway: Gateway) -> None:
+    for upstream in gateway.ingest:
+        upstream.answer(200, b"x" * 2_000_000)
+    history = b"GET /extractbeacon HTTP/1.1\r\nHost: x\r\n\r\n"
+    short = b"GET /api/v1/now HTTP/1.1\r\nHost: x\r\n\r\n"
+
+    def export(person: int) -> bytes:
+        return b"GET /api/v1/staff/%d/detections?format=csv HTTP/1.1\r\nHost: x\r\n\r\n" % person
+
+    def arrived(count: int) -> None:
+        eventually(lambda: sum(len(upstream.requests) for upstream in gateway.ingest) == count)
+
+    with Client(gateway) as reader:
+        held = [reader.send(export(person), receive_bytes=4096) for person in range(50)]
+        arrived(50)
+        refused, _ = answer(reader.send(export(50)))
+        assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
+        held += [reader.send(history, receive_bytes=4096) for _ in range(10)]
+        arrived(60)
+        assert answer(reader.send(history))[0].status == 429
+        # Short reads have places of their own, and so many as well.
+        held += [reader.send(short, receive_bytes=4096) for _ in range(64)]
+        arrived(124)
+        assert answer(reader.send(short))[0].status == 429
+        for upstream in gateway.ingest:
+            upstream.answer(200, b"ok")
+        assert gateway.timed("POST", "/newbeacondetect").status == 200
+        assert {next(statuses(connection, 1)) for connection in held} == {200}
+
+
 def test_a_stalled_client_is_cut_off(gateway: Gateway) -> None:
     stalled = [b"GET / HTTP/1.1\r\nHost:", b"POST /newbeacondetect HTTP/1.1\r\nHost: x\r\n"]
     stalled[1] += b"Content-Length: 9\r\n\r\nabc"

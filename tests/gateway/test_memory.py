@@ -103,3 +103,37 @@ def test_300_slow_readers_of_a_long_history(secure: Gateway) -> None:
         check(secure, worker)
     answered = Counter(line["status"] for line in secure.logged())
     assert answered["429"] == 300 - 50
+
+
+LONG = (b"/extractbeacon", b"/api/v1/staff/0/detections?format=csv")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "served"),
+    [
+        (LONG, 60),
+        # Uncompressed: a compressed short answer fits the kernel's buffer, and is not held here.
+        ((*LONG, b"/api/v1/staff"), 60 + 64),
+    ],
+)
+def test_300_slow_readers_of_several_addresses(
+    secure: Gateway, addresses: tuple[bytes, ...], served: int
+) -> None:
+    for upstream in secure.ingest:
+        upstream.answer(200, os.urandom(1_000_000).hex().encode(), {"Content-Type": "text/csv"})
+    worker = secure.worker().pid
+    with contextlib.ExitStack() as held:
+        clients = Clients(secure, held)
+        for number in range(300):
+            path = addresses[number % len(addresses)]
+            encoding = b"gzip" if path in LONG else b"identity"
+            asked = b"GET %b HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %b\r\n\r\n"
+            clients.connect(4096).sendall(asked % (path, encoding))
+        eventually(lambda: len(secure.logged()) == 300 - served)
+        eventually(lambda: sum(len(upstream.requests) for upstream in secure.ingest) == served)
+        time.sleep(2)  # the rest of what will be buffered
+        check(secure, worker)
+        refused = secure.logged()
+        asked_for = {request[1] for upstream in secure.ingest for request in upstream.requests}
+    assert {line["status"] for line in refused if line["path"] != "/healthz"} == {"429"}
+    assert asked_for == {path.decode() for path in addresses}

@@ -90,6 +90,18 @@ def test_a_reload_loses_no_request(make_gateway: Callable[..., Gateway], names: 
     eventually(lambda: gateway.errors.read_text().count("reloading") == 2)
 
 
+@pytest.mark.parametrize("name", ["a 'q' \"r\" ;{$e} \\", "a [b]*? 'q' \"r\" ;{$e} \\"])
+def test_any_name_of_the_folder_will_do(tmp_path: Path, name: str) -> None:
+    run = tmp_path / name
+    run.mkdir()
+    gateway = Gateway(run).start()
+    try:
+        assert gateway.request("GET", "/newbeacondetect").text == "ok"
+        assert gateway.request("GET", "/retrieveformonitoring").text == "ok"
+    finally:
+        gateway.close()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGINT])
 def test_a_signal_ends_nginx_and_then_us(gateway: Gateway, number: int) -> None:
     nginx = gateway.worker()

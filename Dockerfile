@@ -1,0 +1,99 @@
+# All images of ours, one target each: gateway, ingest, monitoring, mongo-init. They start with the
+# same layers (Debian and Python; the web framework; the driver), which a box keeps and caches once.
+
+# Debian keeps only the newest version of a package: one that is pinned cannot be installed tomorrow.
+# hadolint global ignore=DL3008
+
+ARG BASE_IMAGE=debian:trixie-slim
+
+FROM ${BASE_IMAGE} AS python
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends python3 \
+    && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin \
+    && groupadd --gid 10001 waymark \
+    && useradd --uid 10001 --gid 10001 --no-create-home waymark
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+
+# What installs packages, and is in no image.
+FROM python AS tools
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends python3-venv \
+    && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin \
+    && python3 -m venv /opt/tools
+
+# What both services need, from the lock of the one that needs less.
+FROM tools AS web-packages
+COPY services/monitoring/requirements.txt /tmp/web.txt
+RUN python3 -m venv --without-pip /opt/web \
+    && /opt/tools/bin/pip --python /opt/web install --no-cache-dir --require-hashes \
+        --only-binary :all: --requirement /tmp/web.txt \
+    && ln -s /opt/web/lib/python3*/site-packages /opt/web/site
+
+# What the ingest service needs beyond that: the driver of MongoDB.
+FROM web-packages AS driver-packages
+COPY services/ingest/requirements.txt /tmp/ingest.txt
+RUN python3 -m venv --without-pip /opt/driver \
+    && ln -s /opt/driver/lib/python3*/site-packages /opt/driver/site \
+    && readlink --canonicalize /opt/web/site > /opt/driver/site/web.pth \
+    && /opt/tools/bin/pip --python /opt/driver install --no-cache-dir --require-hashes \
+        --only-binary :all: --requirement /tmp/ingest.txt
+
+FROM python AS web
+COPY --from=web-packages /opt/web /opt/web
+
+FROM web AS driver
+COPY --from=driver-packages /opt/driver /opt/driver
+
+FROM python AS ingest-code
+COPY services/ingest/ingest /app/ingest
+COPY services/ingest/gunicorn.conf.py services/ingest/start.sh /app/
+RUN python3 -m compileall -q /app/ingest
+
+FROM python AS monitoring-code
+COPY services/monitoring/monitoring /app/monitoring
+COPY services/monitoring/gunicorn.conf.py /app/
+RUN python3 -m compileall -q /app/monitoring
+
+
+FROM python AS gateway
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends nginx \
+    && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
+COPY gateway /app/gateway
+WORKDIR /app
+# A new volume takes the owner of the folder that it covers; so do /spool and /secrets below.
+RUN install -d -o waymark -g waymark -m 0700 /run/waymark
+ENV GATEWAY_LISTEN=0.0.0.0:8080 GATEWAY_USER=
+USER 10001:10001
+STOPSIGNAL SIGQUIT
+CMD ["python3", "-m", "gateway.start"]
+
+
+FROM driver AS ingest
+COPY --from=ingest-code /app /app
+WORKDIR /app
+RUN install -d -o waymark -g waymark -m 0700 /spool
+# One heap for all threads: several keep what they freed (3 MiB of the 64).
+ENV PYTHONPATH=/opt/driver/site:/opt/web/site INGEST_BIND=0.0.0.0:5001 MALLOC_ARENA_MAX=1
+USER 10001:10001
+CMD ["./start.sh"]
+
+
+FROM web AS monitoring
+COPY --from=monitoring-code /app /app
+WORKDIR /app
+ENV PYTHONPATH=/opt/web/site MONITORING_BIND=0.0.0.0:4000
+USER 10001:10001
+CMD ["python3", "-m", "gunicorn", "-c", "gunicorn.conf.py"]
+
+
+# The bootstrap. It has no need of the web framework, but with it its layers are the ingest service's.
+FROM driver AS mongo-init
+COPY mongo /app/mongo
+WORKDIR /app
+# 999 is who MongoDB runs as in its own image: only it may read the key file.
+RUN install -d -o 999 -g 999 -m 0700 /secrets && install -d -o 999 -g 10001 -m 0750 /app-secret
+ENV PYTHONPATH=/opt/driver/site
+USER 999:999
+ENTRYPOINT ["python3", "-m"]
+CMD ["mongo.bootstrap", "--topology", "mongo/topology.toml", "--secrets", "/secrets", "--directory", "mongo/directory.csv"]

@@ -1,0 +1,105 @@
+"""Each location that asks an ingest service has the circuit, time limit and limits of one group."""
+
+import re
+from typing import NamedTuple
+
+import pytest
+
+from gateway.render import GROUPS, Config, render_all
+
+INGEST = ["192.0.2.1:5001", "192.0.2.2:5001"]
+PLAIN = Config(ingest=" ".join(INGEST), monitoring="192.0.2.3:4000", run="/run/way mark")
+TLS = PLAIN._replace(tls_certificate="/certificate.pem", tls_key="/key.pem")
+EXPECTED = {
+    "ingest.conf": {"location = /newbeacondetect", "location = /api/v1/detections"},
+    "short_read.conf": {
+        "location /api/",  # any address that is new there
+        "location = /docs",
+        "pollers: location /",
+    },
+    "long_read.conf": {
+        "location ~ ^/api/v1/(changes$|coverage$|beacons(/|$)|staff/|system/)",
+        "location = /extractbeacon",
+    },
+}
+
+
+class Block(NamedTuple):
+    """`name { directives; blocks }`"""
+
+    name: str
+    directives: list[str]
+    blocks: list["Block"]
+
+    def named(self, word: str) -> list["Block"]:
+        return [block for block in self.blocks if block.name.split()[0] == word]
+
+    def values(self, directive: str) -> list[str]:
+        lines = (line.partition(" ") for line in self.directives)
+        return [value.strip() for name, _, value in lines if name == directive]
+
+
+def parse(text: str) -> Block:
+    """Read a configuration that has each directive and each bracket on a line of its own."""
+    stack = [Block("main", [], [])]
+    for line in re.sub(r"(?m)(^|\s)#.*$", "", text).splitlines():
+        if line.endswith("{"):
+            block = Block(line.rstrip("{ ").strip(), [], [])
+            stack[-1].blocks.append(block)
+            stack.append(block)
+        elif line.strip() == "}":
+            stack.pop()
+        elif line.strip():
+            stack[-1].directives.append(line.strip().removesuffix(";"))
+    assert len(stack) == 1
+    return stack[0]
+
+
+def locations(http: Block) -> dict[str, Block]:
+    """Return every location by its name, with its server's name in front where it has one."""
+    found: dict[str, Block] = {}
+    for server in http.named("server"):
+        prefix = "".join(f"{name}: " for name in server.values("server_name"))
+        found |= {f"{prefix}{block.name}": block for block in server.named("location")}
+        assert not any(block.blocks for block in server.blocks)  # none is nested
+    return found
+
+
+def asks_ingest(http: Block, target: str) -> bool:
+    """Tell whether a proxy_pass leads to the ingest services."""
+    upstreams = {block.name.split()[1]: block for block in http.named("upstream")}
+    servers = [
+        value.split()[0] for value in upstreams[target.removeprefix("http://")].values("server")
+    ]
+    return any(server in INGEST for server in servers)
+
+
+@pytest.mark.parametrize("config", [PLAIN, TLS])
+def test_each_location_that_asks_an_ingest_service_includes_one_group(config: Config) -> None:
+    files = render_all(config)
+    (http,) = parse(files["nginx.conf"]).named("http")
+    included: dict[str, set[str]] = {name: set() for name in GROUPS}
+    for name, location in locations(http).items():
+        groups = [value.strip('"').rpartition("/")[2] for value in location.values("include")]
+        # What a location says itself leads elsewhere: only a group leads to the ingest services.
+        assert not any(asks_ingest(http, target) for target in location.values("proxy_pass")), name
+        assert len(groups) <= 1, name
+        for group in groups:
+            included[group].add(name)
+    assert included == EXPECTED
+    assert set(files) == {"nginx.conf", *GROUPS}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_has_circuit_time_limit_and_limits(group: str) -> None:
+    files = render_all(PLAIN)
+    (http,) = parse(files["nginx.conf"]).named("http")
+    block = parse(files[group])
+    (target,) = block.values("proxy_pass")
+    assert asks_ingest(http, target)
+    assert len(block.values("proxy_read_timeout")) == 1
+    zones = [value.split()[0] for value in block.values("limit_conn")]
+    assert zones[0] == "clients"
+    assert (len(zones) > 1) == (
+        group != "ingest.conf"
+    )  # what is read is large, and waits for slow readers
