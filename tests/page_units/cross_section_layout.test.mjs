@@ -93,6 +93,8 @@ test("whoever has no room is counted, and nobody is dropped or overlaps", () => 
     const counted = markers.reduce((sum, marker) => sum + (marker.more?.length ?? 1), 0);
     assert.equal(counted, count);
     const people = markers.filter((marker) => !marker.more);
+    for (const { px } of people)
+      assert.ok(Math.abs(px - strip("1").spotX.get("b")) <= 4 * SCALE.unit, "near their spot");
     for (const one of people)
       for (const other of people) assert.ok(one === other || !overlap(one, other));
   }

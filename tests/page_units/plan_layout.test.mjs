@@ -96,6 +96,16 @@ test("people stand at their spot, side by side", () => {
     for (const other of markers) assert.ok(one === other || !overlap(one, other));
 });
 
+test("a row that is not full stands in the middle", () => {
+  const { zones } = layOutPlan([WEST], FRAME, SCALE);
+  const crowd = Array.from({ length: 30 }, (_, n) => figure(`${n}`, "west"));
+  const markers = placePeople(crowd, zones, SCALE);
+  const last = markers.filter((marker) => marker.py === markers.at(-1).py);
+  assert.ok(last.length < 15);
+  const middle = last.reduce((sum, marker) => sum + marker.px, 0) / last.length;
+  assert.ok(Math.abs(middle - zones[0].center.x) < 1e-9);
+});
+
 test("whoever has no room is counted, and nobody is dropped", () => {
   const { zones } = layOutPlan([LOST], { width: 100, height: 100 }, SCALE);
   for (const count of [1, 2, 3, 5, 40]) {
@@ -104,6 +114,8 @@ test("whoever has no room is counted, and nobody is dropped", () => {
     const counted = markers.reduce((sum, marker) => sum + (marker.more?.length ?? 1), 0);
     assert.equal(counted, count);
     assert.ok(markers.filter((marker) => marker.more).length <= 1);
+    for (const marker of markers)
+      assert.ok(marker.py + SCALE.height / 2 <= zones[0].box.bottom, "all stand in their zone");
   }
 });
 

@@ -38,6 +38,10 @@ test("with one neighbour silent as well, nobody passed", () => {
   assert.deepEqual(found(row(10, null, null)), []);
 });
 
+test("only the nearest count: far apart, staff may have taken another way", () => {
+  assert.deepEqual(found(row(10, null, null, null, 10)), []);
+});
+
 test("a building that was empty for a day has no silent beacons", () => {
   assert.deepEqual(found(row(90_000, null, 90_000)), []);
 });

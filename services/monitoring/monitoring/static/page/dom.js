@@ -22,11 +22,11 @@ export function $(id, kind) {
 }
 
 /** @param {string} id */
-export const inputField = (id) => $(id, HTMLInputElement);
+export const inputById = (id) => $(id, HTMLInputElement);
 /** @param {string} id */
-export const selectField = (id) => $(id, HTMLSelectElement);
+export const selectById = (id) => $(id, HTMLSelectElement);
 /** @param {string} id */
-export const buttonOf = (id) => $(id, HTMLButtonElement);
+export const buttonById = (id) => $(id, HTMLButtonElement);
 
 /**
  * @template {keyof HTMLElementTagNameMap} K

@@ -1,5 +1,5 @@
 // The dialog in which one beacon is added, edited, assigned or deleted.
-import { $, buttonOf, el, keyed, setText } from "../page/dom.js";
+import { $, buttonById, el, keyed, setText } from "../page/dom.js";
 import { request } from "../page/request.js";
 import { API } from "../page/shell.js";
 import { compare, macText } from "../rules/words.js";
@@ -42,14 +42,14 @@ export function openEditor(beacon, { isUnknown = false, all, opener, changed }) 
     const done = `Saved ${macText(macInForm())}${isPast ? ", past detections are corrected" : ""}.`;
     run(() => save(isPast), done, changed);
   };
-  buttonOf("delete").onclick = () => {
+  buttonById("delete").onclick = () => {
     const question = `Delete ${macText(beacon.mac)}, ${beacon.location}? Its past detections keep their place.`;
     if (!confirm(question)) return;
     const remove = () => request(`${API}/beacons/${beacon.mac}`, { method: "DELETE" });
     run(remove, `Deleted ${macText(beacon.mac)}.`, changed);
   };
   const dialog = $("editor", HTMLDialogElement);
-  buttonOf("cancel").onclick = () => dialog.close();
+  buttonById("cancel").onclick = () => dialog.close();
   openDialog(dialog, opener);
   fieldOf(isNew ? "mac" : "level").focus();
 }

@@ -1,5 +1,5 @@
 // The dialog that imports a CSV file: checked first (`dry_run`), then imported as a whole.
-import { $, buttonOf, inputField, setText } from "../page/dom.js";
+import { $, buttonById, inputById, setText } from "../page/dom.js";
 import { request } from "../page/request.js";
 import { API } from "../page/shell.js";
 import { drawProblems, errorTexts, openDialog, problemTexts } from "./dialog.js";
@@ -11,8 +11,8 @@ import { drawProblems, errorTexts, openDialog, problemTexts } from "./dialog.js"
  */
 export function openImport({ opener, changed }) {
   const dialog = $("importer", HTMLDialogElement),
-    file = inputField("file"),
-    run = buttonOf("run-import");
+    file = inputById("file"),
+    run = buttonById("run-import");
   let text = "";
   file.value = "";
   run.disabled = true;
@@ -47,7 +47,7 @@ export function openImport({ opener, changed }) {
       setText($("preview"), "This file was not imported:");
     }
   };
-  buttonOf("cancel-import").onclick = () => dialog.close();
+  buttonById("cancel-import").onclick = () => dialog.close();
   openDialog(dialog, opener);
 }
 

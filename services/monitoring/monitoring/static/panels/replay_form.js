@@ -1,12 +1,12 @@
 // The form of Replay: whom to show, from when to when; and the downloads of the same.
 /** @import { Range } from "./timeline.js" */
-import { $, el, inputField, keyed, setAttribute } from "../page/dom.js";
+import { $, el, inputById, keyed, setAttribute } from "../page/dom.js";
 import { DOWNLOADS } from "../page/shell.js";
 import { compare } from "../rules/words.js";
 
 /** @returns {{ id: string, range: Range }} */
 export const readForm = () => ({
-  id: inputField("person").value.trim(),
+  id: inputById("person").value.trim(),
   range: { from: secondsOf("from"), to: secondsOf("to") },
 });
 
@@ -30,7 +30,7 @@ export function setRange({ from, to }) {
  * A field holds a time in the viewer's zone.
  * @param {string} id
  */
-const secondsOf = (id) => Math.floor(new Date(inputField(id).value).getTime() / 1000);
+const secondsOf = (id) => Math.floor(new Date(inputById(id).value).getTime() / 1000);
 
 /**
  * @param {string} id
@@ -39,7 +39,7 @@ const secondsOf = (id) => Math.floor(new Date(inputField(id).value).getTime() / 
 function setSeconds(id, timestamp) {
   const zoneMinutes = new Date(timestamp * 1000).getTimezoneOffset();
   const local = new Date((timestamp - zoneMinutes * 60) * 1000);
-  inputField(id).value = local.toISOString().slice(0, 19);
+  inputById(id).value = local.toISOString().slice(0, 19);
 }
 
 /**

@@ -1,6 +1,6 @@
 // The time line of Replay: a ribbon of visits, and the slider below it.
 /** @import { Visit } from "../rules/visits.js" */
-import { $, inputField, setAttribute, setText, svg } from "../page/dom.js";
+import { $, inputById, setAttribute, setText, svg } from "../page/dom.js";
 import { clock, isUnknown, placeText } from "../rules/words.js";
 
 /** @typedef {{ from: number, to: number }} Range unix seconds */
@@ -38,7 +38,7 @@ export function drawRibbon(visits, range) {
  * @param {string} place what a screen reader says of that time
  */
 export function drawScrubber(at, range, place) {
-  const scrubber = inputField("scrubber");
+  const scrubber = inputById("scrubber");
   scrubber.min = String(range.from);
   scrubber.max = String(range.to);
   scrubber.value = String(at);

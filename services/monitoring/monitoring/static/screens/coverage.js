@@ -2,7 +2,7 @@
 /** @import { Gap } from "../rules/coverage_states.js" */
 import { Plan } from "../drawings/plan.js";
 import { changeAddress, parameter } from "../page/address.js";
-import { $, el, inputField, keyed, setAttribute, setText } from "../page/dom.js";
+import { $, el, inputById, keyed, setAttribute, setText } from "../page/dom.js";
 import { showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
@@ -19,7 +19,7 @@ const coverage = new Source("/monitoring/api/coverage", REFRESH_SECONDS, draw);
 /** @type {Source<StaffAnswer>} */
 const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
 const plan = new Plan($("plan"));
-const gapField = inputField("gap");
+const gapField = inputById("gap");
 
 const heading = document.querySelector("[data-gap]");
 const officeMinutes = Number(heading?.getAttribute("data-gap"));

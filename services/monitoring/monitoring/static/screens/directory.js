@@ -2,11 +2,11 @@
 import { adopt, changeAddress, parameter } from "../page/address.js";
 import {
   $,
-  buttonOf,
+  buttonById,
   el,
-  inputField,
+  inputById,
   keyed,
-  selectField,
+  selectById,
   setAttribute,
   setText,
 } from "../page/dom.js";
@@ -36,8 +36,8 @@ const beacons = new Source(`${API}/beacons`, 30, draw);
 const unknown = new Source(`${API}/beacons/unknown`, 15, draw);
 /** @type {Source<CoverageAnswer>} */
 const coverage = new Source("/monitoring/api/coverage", 15, draw);
-const search = inputField("search");
-const levelField = selectField("level");
+const search = inputById("search");
+const levelField = selectById("level");
 
 const all = () => beacons.data?.data ?? [];
 
@@ -204,8 +204,8 @@ levelField.addEventListener("change", () => {
   changeAddress({ level: levelField.value });
   draw();
 });
-const add = buttonOf("add"),
-  importing = buttonOf("import");
+const add = buttonById("add"),
+  importing = buttonById("import");
 add.addEventListener("click", () =>
   openEditor(emptyBeacon(""), { all: all(), opener: add, changed }),
 );

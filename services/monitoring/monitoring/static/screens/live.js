@@ -5,7 +5,7 @@
 import { CrossSection } from "../drawings/cross_section.js";
 import { Plan } from "../drawings/plan.js";
 import { adopt, changeAddress, parameter } from "../page/address.js";
-import { $, inputField, selectField, setText } from "../page/dom.js";
+import { $, inputById, selectById, setText } from "../page/dom.js";
 import { showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { drawLevelTabs } from "../panels/level_tabs.js";
@@ -31,8 +31,8 @@ const beacons = new Source("/monitoring/api/beacons", DIRECTORY_SECONDS, draw);
 const plan = new Plan($("plan"), { pick });
 const crossSection = new CrossSection($("section"), { pick, choose: (level) => open({ level }) });
 const details = new PersonDetails($("person"), () => open({ person: "" }), draw);
-const search = inputField("search");
-const sort = selectField("sort");
+const search = inputById("search");
+const sort = selectById("sort");
 
 /**
  * A marker is a person. One that counts several leads to their level, and there to their spot.

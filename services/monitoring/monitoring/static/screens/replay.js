@@ -4,7 +4,7 @@
 /** @import { Visit } from "../rules/visits.js" */
 import { Plan } from "../drawings/plan.js";
 import { adopt, changeAddress, parameter } from "../page/address.js";
-import { $, buttonOf, el, inputField, selectField, setAttribute, setText } from "../page/dom.js";
+import { $, buttonById, el, inputById, selectById, setAttribute, setText } from "../page/dom.js";
 import { readHistory } from "../page/history.js";
 import { showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
@@ -35,9 +35,9 @@ const staff = new Source("/monitoring/api/staff", 30, () => {
 /** @type {Source<BeaconsAnswer>} */
 const beacons = new Source("/monitoring/api/beacons", 60, draw);
 const plan = new Plan($("plan"));
-const playback = new Playback(buttonOf("play"), advance);
-const person = inputField("person"),
-  scrubber = inputField("scrubber");
+const playback = new Playback(buttonById("play"), advance);
+const person = inputById("person"),
+  scrubber = inputById("scrubber");
 
 /** @type {Visit[]} */
 let visits = []; // the oldest first
@@ -178,7 +178,7 @@ function pause() {
 
 /** @param {number} seconds */
 function advance(seconds) {
-  at = Math.min(range.to, at + seconds * Number(selectField("speed").value));
+  at = Math.min(range.to, at + seconds * Number(selectById("speed").value));
   draw();
   if (at < range.to) return true;
   pause();
