@@ -99,7 +99,7 @@ function drawStrip({ level, title, top, ground, ticks, names }, count, layout, {
       class: "air",
       x: left,
       y: top + 3,
-      width: width - left,
+      width: Math.max(0, width - left),
       height: stripHeight - 6,
       rx: unit * 0.4,
     }),
