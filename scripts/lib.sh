@@ -106,6 +106,20 @@ ensure_venv() {
     exec 9>&-
 }
 
+# ensure_typescript: what checks the types of the page's modules; installed again when its lock changed.
+TSC="$ROOT/.cache/typescript/node_modules/typescript/bin/tsc"
+ensure_typescript() {
+    local from="$ROOT/services/monitoring" to="$ROOT/.cache/typescript"
+    ensure_program node nodejs
+    [ ! -e "$TSC" ] || ! cmp -s "$from/package-lock.json" "$to/installed.json" || return 0
+    ensure_program npm npm
+    mkdir -p "$to"
+    rm -f "$to/installed.json"
+    cp "$from/package.json" "$from/package-lock.json" "$to"
+    run_logged "installing TypeScript" npm ci --prefix "$to" --ignore-scripts --no-audit --no-fund
+    cp "$from/package-lock.json" "$to/installed.json"
+}
+
 STACK_LOCKS=(services/ingest/requirements.txt services/monitoring/requirements.txt scripts/requirements.txt)
 
 # ensure_stack: everything that ./scripts/up starts.

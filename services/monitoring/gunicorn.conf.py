@@ -13,7 +13,7 @@ threads = 8
 keepalive = 75  # longer than the gateway's 30 s, as in the ingest service
 timeout = 30
 graceful_timeout = 8
-# All that the gateway lets through (lines of 8 KiB, 32 KiB in all) is ours to answer: gunicorn's
+# Accept every request that the gateway passes on (lines of 8 KiB, 32 KiB in all): gunicorn's
 # own refusals are HTML.
 limit_request_line = 8190
 limit_request_field_size = 8192
@@ -23,5 +23,5 @@ control_socket_disable = True
 
 
 def post_worker_init(worker: Any) -> None:
-    """Start to observe with the service, not with the first visitor: `since when` is wanted."""
-    worker.wsgi.extensions["observer"].start()
+    """Start the health checks now, not with the first visitor: the page tells since when."""
+    worker.wsgi.extensions["health_monitor"].start()

@@ -264,7 +264,7 @@ def test_neighbours_in_a_group_learn_each_of_their_own(
 
     group = [[heard(here, "a")], [heard(gone, "a")], [heard(here, "b"), heard(gone, "b")]]
     with cluster.away("shard2", "killed"):
-        alone, lost, half = store.recorder.store(group)
+        alone, lost, half = context.recorder.store(group)
     assert alone == [Outcome.STORED]
     assert type(lost) is StoreUnavailable
     assert isinstance(half, PartlyStored)

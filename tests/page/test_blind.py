@@ -56,9 +56,9 @@ def test_loading_shows_where_things_will_be(opened: Opener) -> None:
 
 
 def test_a_part_that_does_not_arrive_is_asked_for_again(opened: Opener) -> None:
-    page = opened(prepare=lambda page: page.route("**/words.js", lambda route: route.abort()))
+    page = opened(prepare=lambda page: page.route("**/rules/words.js", lambda route: route.abort()))
     expect(page.locator("#banner")).to_contain_text("did not arrive")
-    page.unroute("**/words.js")
+    page.unroute("**/rules/words.js")
     expect(page.locator("#people [data-staff='7']")).to_be_visible()
     expect(page.locator("#banner")).to_be_hidden()
 

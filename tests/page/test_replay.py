@@ -129,7 +129,7 @@ def test_a_person_and_a_range_are_chosen(opened: Opener, office: Office, noon: i
 
 @pytest.mark.parametrize("screen", ["", "/replay", "/directory"])
 def test_what_is_typed_before_the_scripts_ran_is_kept(opened: Opener, screen: str) -> None:
-    scripts = "**/dom*.js"
+    scripts = "**/page/dom.js"
 
     def hold(page: Page) -> None:
         page.route(scripts, lambda _: None)

@@ -24,7 +24,9 @@ def ingested(office: Office, since: float) -> int:
         zone = int(entry["time"][19:22]) * 3600
         if told - time.timezone - zone < since or not entry["path"].startswith("/api/v1/"):
             continue
-        count += entry["path"] != "/api/v1/system"  # the observer asks, with or without pages
+        count += (
+            entry["path"] != "/api/v1/system"
+        )  # the health monitor reads it, with or without pages
     return count
 
 
@@ -82,7 +84,7 @@ def test_it_works_with_500_beacons_and_200_staff(
     expect(page.locator("#plan .zone")).to_have_count(BEACONS)
     took_ms = page.evaluate(
         """async () => {
-            const { zones } = await import("/monitoring/static/geometry.js");
+            const { zones } = await import("/monitoring/static/rules/geometry.js");
             const at = (n) => ({ x: n % 25, y: Math.floor(n / 25) });
             const spots = Array.from({ length: 500 }, (_, n) => at(n));
             const began = performance.now();

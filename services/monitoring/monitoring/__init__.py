@@ -1,13 +1,14 @@
-"""The monitoring service: the page, and the answers while the circuit is open."""
+"""The monitoring service: the page, its data, and the answers while the circuit is open."""
 
 from flask import Flask, Response, jsonify
 from flask_cors import CORS
 from werkzeug.exceptions import HTTPException
 
-from monitoring import assets, data, fallback, routes
+from monitoring import fallback, liveness, page_data, screens, static_files
 from monitoring.config import Config
-from monitoring.keeper import Gateway, Keeper
-from monitoring.observer import Observer
+from monitoring.gateway import Gateway
+from monitoring.health_monitor import HealthMonitor
+from monitoring.snapshot_cache import SnapshotCache
 
 
 def create_app(config: Config | None = None) -> Flask:
@@ -18,21 +19,19 @@ def create_app(config: Config | None = None) -> Flask:
     app.config["COVERAGE_GAP_MINUTES"] = config.coverage_gap_minutes
     app.config["SNAPSHOT_SECONDS"] = config.snapshot_seconds
     gateway = Gateway(config.gateway_url, config.gateway_timeout_seconds)
-    app.extensions["keeper"] = Keeper(gateway.get)
-    app.extensions["observer"] = Observer(
-        gateway.get, config.observe_seconds
-    )  # gunicorn.conf.py starts it
+    app.extensions["snapshot_cache"] = SnapshotCache(gateway.get)
+    # gunicorn.conf.py starts it, once the worker runs.
+    app.extensions["health_monitor"] = HealthMonitor(gateway.get, config.observe_seconds)
     CORS(
         app,
-        resources=list(fallback.LEGACY),
+        resources=list(fallback.LEGACY_ENDPOINTS),
         send_wildcard=True,
         expose_headers=["X-Circuit-State", "Retry-After"],
     )
-    assets.init_app(app)
+    static_files.init_app(app)
     app.register_error_handler(HTTPException, _http_error)
-    app.register_blueprint(data.bp)
-    app.register_blueprint(routes.bp)
-    app.register_blueprint(fallback.bp)
+    for module in (page_data, screens, fallback, liveness):
+        app.register_blueprint(module.bp)
     return app
 
 

@@ -17,9 +17,10 @@ class Config:
     gateway_timeout_seconds: int = 4
     # One read serves every open page for this long.
     snapshot_seconds: int = 2
-    # How often the gateway is asked how the ingest services are, for the screen "System".
+    # Time between two checks of the ingest services, which the screen "System" shows.
     observe_seconds: int = 5
-    # A location is a gap in the coverage when nobody was there for so long; a page may change it.
+    # A location that nobody visited for this long is a gap in the coverage. Each visitor of the
+    # page may choose another time.
     coverage_gap_minutes: int = 30
 
     @classmethod

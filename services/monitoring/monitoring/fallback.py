@@ -1,13 +1,13 @@
-"""What the gateway lets us answer when no ingest service can: the open circuit."""
+"""The 503 that the gateway fetches from here while no ingest service can answer."""
 
 from flask import Blueprint, Response
 
 bp = Blueprint("fallback", __name__)
 
-# What pages of any origin may call, also while the circuit is open.
-LEGACY = ("/newbeacondetect", "/extractbeacon", "/retrieveformonitoring")
+# Pages of any origin may call these, also while the circuit is open.
+LEGACY_ENDPOINTS = ("/newbeacondetect", "/extractbeacon", "/retrieveformonitoring")
 CIRCUIT_OPEN = '{"data": "Flask servers circuit breaker open."}'
-# The gateway tries a failed service again after 20 s; a client that waits 5 s is never far off.
+# The gateway tries a failed service again after 20 s. A client that retries every 5 s notices soon.
 RETRY_AFTER_SECONDS = 5
 
 

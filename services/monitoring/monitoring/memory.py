@@ -1,10 +1,11 @@
-"""How much memory this service may use, and does; a container counts as a whole."""
+"""How much memory this service uses, and its limit; in a container, of the whole container."""
 
 import os
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
-# Of version 2 and of version 1: the limit, the statistics, and their line of what cannot be freed.
+# For control groups of version 2 and of version 1: the file with the limit, the file with the
+# statistics, and the line there that counts the memory that cannot be freed.
 FILES = (
     ("memory.max", "memory.stat", "anon"),
     ("memory/memory.limit_in_bytes", "memory/memory.stat", "total_rss"),
@@ -12,8 +13,8 @@ FILES = (
 NO_LIMIT_BYTES = 1 << 50
 
 
-def memory(cgroups: Path = CGROUPS) -> dict[str, int | None]:
-    """Return `used_bytes` that cannot be given back and `limit_bytes`, None without a limit."""
+def memory_usage(cgroups: Path = CGROUPS) -> dict[str, int | None]:
+    """Return `used_bytes`, which cannot be freed, and `limit_bytes`, None without a limit."""
     for limit_file, statistics, line in FILES:
         limit = _limit(cgroups / limit_file)
         if limit is not None:

@@ -18,7 +18,7 @@ OLDER: dict[str, dict[str, Any]] = {
     "with a fraction": {"timestamp": NOW - 59.5, "mac": MAC, "rssi": -60.0} | PLACE,
     "with nothing else": {"timestamp": NOW - 60, "mac": MAC},
     "without a time": {"timestamp": None, "mac": MAC, "rssi": -60} | PLACE,
-    "of another kind": {"timestamp": "soon", "mac": MAC, "rssi": "loud", "level": 4, "location": {}},
+    "of another kind": {"timestamp": "x", "mac": MAC, "rssi": "x", "level": 4, "location": {}},
     "with a huge time": {"timestamp": 2**62, "mac": MAC, "rssi": -60} | PLACE,
 }
 

@@ -1,0 +1,130 @@
+// What the services answer, as the page reads it: the schemas of /api/v1/openapi.json, and the
+// health monitor's report (health_monitor.py). For the type check only.
+
+/** An error of the API. */
+interface Problem {
+  title?: string;
+  detail?: string;
+  error?: string;
+  errors?: { line?: number; field?: string; reason: string }[];
+}
+
+/** Where somebody was heard last. Times in unix seconds. */
+interface StaffMember {
+  staff_id: string | number;
+  timestamp: number;
+  age_seconds: number;
+  level: string | null;
+  location: string;
+  mac: string;
+  rssi?: number | null;
+  known?: boolean;
+}
+
+interface StaffAnswer {
+  as_of: number;
+  data: StaffMember[];
+}
+
+interface Beacon {
+  mac: string;
+  level: string;
+  location: string;
+  /** metres */
+  x: number | null;
+  y: number | null;
+}
+
+interface BeaconsAnswer {
+  data: Beacon[];
+}
+
+interface UnknownBeacon {
+  mac: string;
+  count: number;
+  staff?: (string | number)[];
+  last_heard: number;
+}
+
+interface ImportAnswer extends Problem {
+  added?: number;
+  changed?: number;
+  unchanged?: number;
+}
+
+interface Detection {
+  timestamp: number;
+  level: string;
+  location: string;
+  mac: string;
+  x?: number | null;
+  y?: number | null;
+}
+
+interface HistoryAnswer {
+  data: Detection[];
+  next?: string | null;
+}
+
+/** A location of the directory, and when somebody was there last. */
+interface CoveredLocation {
+  level: string;
+  location: string;
+  x: number | null;
+  y: number | null;
+  macs: string[];
+  last_visited: number | null;
+}
+
+interface CoverageAnswer {
+  data: CoveredLocation[];
+}
+
+type CircuitState = "closed" | "half-open" | "open" | "unknown";
+
+interface MemoryReport {
+  used_bytes: number | null;
+  limit_bytes: number | null;
+}
+
+interface DatabaseHealth {
+  reachable: boolean;
+  latency_ms?: number | null;
+}
+
+interface ServiceReport {
+  name: string;
+  answers: boolean;
+  since: number;
+  seen_at: number;
+  latency_ms: number;
+  queued: number | null;
+  memory: MemoryReport | null;
+  mongodb: DatabaseHealth | null;
+}
+
+/** One read of the health monitor; null: it failed. */
+interface Read {
+  timestamp: number;
+  latency_ms: number | null;
+}
+
+interface SystemReport {
+  now: number;
+  circuit: { state: CircuitState; since: number; detail: string };
+  services: ServiceReport[];
+  monitoring: { memory: MemoryReport };
+  reads: Read[];
+}
+
+interface ShardReport {
+  name: string;
+  documents: number;
+  bytes: number;
+}
+
+interface DatabaseReport {
+  as_of: number;
+  shards: ShardReport[];
+  minutes: { timestamp: number; count: number }[];
+}

@@ -1,0 +1,80 @@
+"""Reads from the gateway; anything but a usable answer is a GatewayUnavailable."""
+
+import http.client
+import time
+import urllib.error
+import urllib.request
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from typing import NamedTuple
+
+CLOSED, OPEN, UNKNOWN = "closed", "open", "unknown"
+# No answer that a page asks for is larger. Cached answers must stay within this service's 48 MiB.
+MAX_BODY_BYTES = 1024 * 1024
+
+
+class GatewayResponse(NamedTuple):
+    """What the gateway answered, and the unix seconds at which that was true."""
+
+    status: int
+    body: bytes
+    etag: str
+    taken_at: float
+
+
+class GatewayUnavailable(Exception):
+    """The gateway gave no usable answer; `circuit` says what is known of the circuit."""
+
+    def __init__(self, circuit: str, detail: str) -> None:
+        super().__init__(detail)
+        self.circuit = circuit
+
+
+class Gateway:
+    """Reads from the gateway directly: the environment's HTTP proxies are not used."""
+
+    def __init__(self, url: str, timeout_seconds: float) -> None:
+        self._url = url
+        self._timeout_seconds = timeout_seconds
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def get(self, path: str, cached: GatewayResponse | None = None) -> GatewayResponse:
+        """Read one path. A cached response that is still current is returned with a new time."""
+        headers = {"If-None-Match": cached.etag} if cached and cached.etag else {}
+        request = urllib.request.Request(self._url + path, headers=headers)
+        try:
+            with self._opener.open(request, timeout=self._timeout_seconds) as response:
+                body = response.read(MAX_BODY_BYTES + 1)
+                return _checked(response.status, response.headers, body)
+        except urllib.error.HTTPError as error:
+            with error:
+                return _not_200(error, cached)
+        except (OSError, http.client.HTTPException) as error:
+            raise GatewayUnavailable(UNKNOWN, f"the gateway did not answer: {error}") from error
+
+
+def _not_200(error: urllib.error.HTTPError, cached: GatewayResponse | None) -> GatewayResponse:
+    """Return the response for a 304 or a 4xx; any other status is a GatewayUnavailable."""
+    if error.code == 304 and cached:
+        return cached._replace(taken_at=_date(error.headers))
+    if 400 <= error.code < 500 and error.code != 429:
+        return _checked(error.code, error.headers, error.read(MAX_BODY_BYTES + 1))
+    circuit = OPEN if error.headers.get("X-Circuit-State") == OPEN else UNKNOWN
+    raise GatewayUnavailable(circuit, f"the gateway answered {error.code}")
+
+
+def _checked(status: int, headers: Message, body: bytes) -> GatewayResponse:
+    # The JSON is not parsed: as Python objects, a large answer would take ten times its size.
+    if not (body.startswith((b"{", b"[")) and body.rstrip().endswith((b"}", b"]"))):
+        raise GatewayUnavailable(UNKNOWN, "the gateway's answer is not JSON")
+    if len(body) > MAX_BODY_BYTES:
+        raise GatewayUnavailable(UNKNOWN, "the gateway answered more than a page asks for")
+    return GatewayResponse(status, body, headers.get("ETag", ""), _date(headers))
+
+
+def _date(headers: Message) -> float:
+    """Return the response's `Date` in unix seconds; without a readable one, the time now."""
+    try:
+        return parsedate_to_datetime(headers.get("Date", "")).timestamp()
+    except ValueError:
+        return time.time()

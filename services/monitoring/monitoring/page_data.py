@@ -1,0 +1,82 @@
+"""`/monitoring/api` and `/monitoring/latest`: the page's data, read through the snapshot cache."""
+
+import json
+import re
+import time
+from typing import Any, cast
+
+from flask import Blueprint, Response, abort, current_app, jsonify, request
+
+from monitoring.health_monitor import HealthMonitor
+from monitoring.snapshot_cache import Snapshot, SnapshotCache
+
+bp = Blueprint("page_data", __name__)
+
+# The paths of /api/v1 that a page may read here, and for how many seconds one read is shared.
+LIFETIME_SECONDS = {
+    r"staff": 0,  # the setting SNAPSHOT_SECONDS
+    r"staff/[A-Za-z0-9._-]{1,64}/detections": 2,
+    r"coverage": 5,
+    r"beacons": 10,
+    r"beacons/unknown": 5,
+    r"system/database": 20,
+}
+
+
+@bp.get("/monitoring/api/<path:path>")
+def snapshot_of(path: str) -> Response:
+    """Answer with the newest response of `/api/v1/<path>`; `null` when there was none yet.
+
+    The status is 200 or the API's own 4xx. `X-Taken-At` says how old the response is, and
+    `X-Circuit-State` whether the newest read succeeded.
+    """
+    snapshot = _read(path, request.query_string.decode("ascii", "replace"))
+    response = Response("null\n", mimetype="application/json")
+    if snapshot.response:
+        response.set_data(snapshot.response.body)
+        response.status_code = snapshot.response.status
+        response.headers["X-Taken-At"] = f"{snapshot.response.taken_at:.0f}"
+    response.headers["X-Circuit-State"] = snapshot.circuit
+    response.headers["Cache-Control"] = "no-cache"
+    response.add_etag(weak=True)
+    response.make_conditional(request)
+    return response
+
+
+@bp.get("/monitoring/latest")
+def latest() -> Response:
+    """Answer where everyone is, in one object, for scripts; `now` is this service's clock."""
+    snapshot = _read("staff")
+    staff = snapshot.response if snapshot.response and snapshot.response.status == 200 else None
+    response = jsonify(
+        circuit=snapshot.circuit,
+        detail=snapshot.detail,
+        now=time.time(),
+        taken_at=staff.taken_at if staff else None,
+        staff=json.loads(staff.body)["data"] if staff else [],
+    )
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@bp.get("/monitoring/api/system")
+def system() -> Response:
+    """Answer what the health monitor knows of the other services."""
+    monitor = cast(HealthMonitor, current_app.extensions["health_monitor"])
+    report: dict[str, Any] = monitor.report()
+    response = jsonify(report)
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Circuit-State"] = "closed"  # the report is current, whatever it says
+    response.headers["X-Taken-At"] = f"{time.time():.0f}"
+    return response
+
+
+def _read(path: str, query: str = "") -> Snapshot:
+    """Read a path that pages may read; 404 for any other."""
+    patterns = (pattern for pattern in LIFETIME_SECONDS if re.fullmatch(pattern, path))
+    pattern = next(patterns, None)
+    if pattern is None:
+        abort(404)
+    cache = cast(SnapshotCache, current_app.extensions["snapshot_cache"])
+    lifetime = LIFETIME_SECONDS[pattern] or current_app.config["SNAPSHOT_SECONDS"]
+    return cache.read(f"/api/v1/{path}" + (f"?{query}" if query else ""), lifetime)

@@ -1,0 +1,62 @@
+"""The five screens of the page: HTML without data, which their scripts fetch."""
+
+from flask import (
+    Blueprint,
+    Response,
+    abort,
+    current_app,
+    redirect,
+    render_template,
+    request,
+)
+from werkzeug.wrappers import Response as BaseResponse
+
+bp = Blueprint("screens", __name__)
+
+CONTENT_SECURITY_POLICY = "default-src 'self'; frame-ancestors 'self'; base-uri 'none'"
+# Each screen, and the question that it answers.
+SCREENS = {
+    "live": "Where is everyone?",
+    "replay": "Where was …?",
+    "coverage": "What is unwatched?",
+    "directory": "Which beacons are there?",
+    "system": "Is it healthy?",
+}
+
+
+@bp.get("/monitoring", strict_slashes=False)
+@bp.get("/monitoring/<screen>")
+def show(screen: str = "live") -> Response:
+    """Answer one screen."""
+    if screen not in SCREENS:
+        abort(404)
+    behind_gateway = "X-Forwarded-Proto" in request.headers
+    response = Response(
+        render_template(
+            f"{screen}.html",
+            screen=screen,
+            screens=SCREENS,
+            gateway=_public_gateway(),
+            # On this service's own port there is no gateway: the page reads here and cannot edit.
+            api="/api/v1" if behind_gateway else "/monitoring/api",
+            behind_gateway=behind_gateway,
+            gap_minutes=current_app.config["COVERAGE_GAP_MINUTES"],
+        )
+    )
+    response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
+    response.headers["Cache-Control"] = "no-cache"
+    return response
+
+
+def _public_gateway() -> str:
+    """Return the gateway's address as this visitor knows it, for the example on the page."""
+    scheme = request.headers.get("X-Forwarded-Proto")
+    if scheme in ("http", "https"):  # set by the gateway, absent on this service's own port
+        return f"{scheme}://{request.host}"
+    return str(current_app.config["PUBLIC_URL"])
+
+
+@bp.get("/")
+def home() -> BaseResponse:
+    """Lead to the page."""
+    return redirect("/monitoring")

@@ -1,0 +1,136 @@
+// Draws the building from the side: all levels at once, the highest on top, for the wall screen.
+// cross_section_layout.js says where everything stands.
+/** @import { CrossSectionLayout, Level, Strip } from "./cross_section_layout.js" */
+/** @import { Figure, Marker, Scale } from "./marker_layout.js" */
+import { setAttribute, setAttributes, setText, svg } from "../page/dom.js";
+import { layOutCrossSection, stackPeople } from "./cross_section_layout.js";
+import { drawMarkers } from "./markers.js";
+import { rootFontSize, scaleFor } from "./text_size.js";
+
+const STRIP_IN_REM = 6; // the height of a strip at which markers have their normal size
+
+export class CrossSection {
+  /** @type {[Level[], Figure[], string] | null} */
+  #last = null;
+  /** @type {{ version: string, scale: Scale, layout: CrossSectionLayout, counts: Element[] } | null} */
+  #drawn = null;
+
+  /**
+   * @param {HTMLElement} host
+   * @param {{ pick?: (marker: Marker) => void, choose?: (level: string) => void }} [options]
+   *   `pick` is called with a marker that is clicked, `choose` with a level
+   */
+  constructor(host, { pick = () => {}, choose = () => {} } = {}) {
+    this.host = host;
+    this.pick = pick;
+    this.choose = choose;
+    this.building = svg("g", { class: "floor" });
+    this.markers = svg("g", { class: "markers" });
+    this.root = svg("svg", { class: "section", role: "img" }, this.building, this.markers);
+    host.append(this.root);
+    new ResizeObserver(() => this.#last && this.show(...this.#last)).observe(host);
+  }
+
+  /**
+   * @param {Level[]} levels the lowest first
+   * @param {Figure[]} people
+   * @param {string} label
+   */
+  show(levels, people, label) {
+    this.#last = [levels, people, label];
+    setAttribute(this.root, "aria-label", label);
+    const frame = { width: this.host.clientWidth, height: this.host.clientHeight };
+    if (!frame.width) return;
+    const { scale, layout, counts } = this.#draw(levels, frame);
+    const markers = layout.strips.flatMap((strip, index) => {
+      const here = people.filter((person) => person.level === strip.level);
+      setText(counts[index], here.length ? String(here.length) : "–");
+      return stackPeople(here, strip, layout, scale);
+    });
+    drawMarkers(this.markers, markers, scale, this.pick);
+  }
+
+  /**
+   * Draws the building, unless it is on the screen already.
+   * @param {Level[]} levels
+   * @param {{ width: number, height: number }} frame
+   */
+  #draw(levels, frame) {
+    const before = this.#drawn;
+    const version = JSON.stringify([frame, levels]);
+    const isNew = before?.version !== version;
+    this.root.classList.toggle("resized", isNew && before !== null); // no gliding then
+    if (before && !isNew) return before;
+    const scale = scaleFor(frame.height / levels.length / (rootFontSize() * STRIP_IN_REM));
+    const layout = layOutCrossSection(levels, frame, scale);
+    const counts = layout.strips.map((strip) => drawCount(strip, scale));
+    this.#drawn = { version, scale, layout, counts };
+    const { width, height, strips } = layout;
+    setAttributes(this.root, { width, height, viewBox: `0 0 ${width} ${height}` });
+    const shapes = strips.map((strip, index) => {
+      const shape = drawStrip(strip, counts[index], layout, scale);
+      shape.addEventListener("click", () => this.choose(strip.level));
+      return shape;
+    });
+    this.building.replaceChildren(...shapes);
+    return this.#drawn;
+  }
+}
+
+/**
+ * @param {Strip} strip
+ * @param {Scale} scale
+ */
+const drawCount = ({ ground }, { unit, small }) =>
+  svg("text", { class: "count", x: unit * 0.3, y: ground + unit * 0.05, "font-size": small });
+
+/**
+ * @param {Strip} strip
+ * @param {Element} count
+ * @param {CrossSectionLayout} layout
+ * @param {Scale} scale
+ */
+function drawStrip({ level, title, top, ground, ticks, names }, count, layout, { unit, small }) {
+  const { width, left, stripHeight } = layout;
+  return svg(
+    "g",
+    { class: "strip", "data-level": level },
+    svg("rect", {
+      class: "air",
+      x: left,
+      y: top + 3,
+      width: Math.max(0, width - left),
+      height: stripHeight - 6,
+      rx: unit * 0.4,
+    }),
+    svg(
+      "text",
+      { class: "level", x: unit * 0.3, y: ground - unit * 1.1, "font-size": unit * 0.95 },
+      title,
+    ),
+    count,
+    svg("line", {
+      class: "slab",
+      x1: left + unit * 0.5,
+      x2: width - unit * 0.5,
+      y1: ground,
+      y2: ground,
+    }),
+    ...ticks.map((x) =>
+      svg("line", {
+        class: "tick",
+        x1: x,
+        x2: x,
+        y1: ground - unit * 0.25,
+        y2: ground + unit * 0.25,
+      }),
+    ),
+    ...names.map(({ text, x }) =>
+      svg(
+        "text",
+        { class: "name", x, y: ground + unit, "font-size": small, "text-anchor": "middle" },
+        text,
+      ),
+    ),
+  );
+}

@@ -1,0 +1,159 @@
+// Draws the plan of one level; plan_layout.js says where everything stands.
+/** @import { Point } from "../rules/geometry.js" */
+/** @import { Figure, Marker, Scale } from "./marker_layout.js" */
+/** @import { Label, PlanLayout, Spot, Zone } from "./plan_layout.js" */
+import { setAttribute, setAttributes, svg } from "../page/dom.js";
+import { drawMarkers } from "./markers.js";
+import { layOutPlan, placePeople, trailPoints } from "./plan_layout.js";
+import { rootFontSize, scaleFor } from "./text_size.js";
+
+const WIDTH_IN_REM = 58; // the width at which markers have their normal size
+
+export class Plan {
+  /** @type {[Spot[], Figure[], { trail: string[], label: string }] | null} */
+  #last = null;
+  /** @type {{ version: string, frame: { width: number, height: number }, scale: Scale, layout: PlanLayout } | null} */
+  #drawn = null;
+  #trailDrawn = "";
+
+  /**
+   * @param {HTMLElement} host
+   * @param {{ pick?: (marker: Marker) => void }} [options] `pick` is called with a marker that is clicked
+   */
+  constructor(host, { pick = () => {} } = {}) {
+    this.host = host;
+    this.pick = pick;
+    this.floor = svg("g", { class: "floor" });
+    this.trail = svg("g", { class: "trail" });
+    this.names = svg("g", { class: "names" });
+    this.markers = svg("g", { class: "markers" });
+    const layers = [hatch(), this.floor, this.trail, this.names, this.markers];
+    this.root = svg("svg", { class: "plan", role: "img" }, ...layers);
+    host.append(this.root);
+    new ResizeObserver(() => this.#last && this.show(...this.#last)).observe(host);
+  }
+
+  /**
+   * @param {Spot[]} spots
+   * @param {Figure[]} people
+   * @param {{ trail?: string[], label?: string }} [more] `trail`: keys of spots, in the order visited
+   */
+  show(spots, people, { trail = [], label = "" } = {}) {
+    this.#last = [spots, people, { trail, label }];
+    setAttribute(this.root, "aria-label", label);
+    const frame = {
+      width: this.host.clientWidth,
+      height: parseFloat(getComputedStyle(this.host).maxHeight) || Infinity,
+    };
+    if (!frame.width) return;
+    const { scale, layout } = this.#draw(spots, frame);
+    this.#drawTrail(trailPoints(trail, layout.zones), scale);
+    drawMarkers(this.markers, placePeople(people, layout.zones, scale), scale, this.pick);
+  }
+
+  /**
+   * Draws the floor, unless it is on the screen already.
+   * @param {Spot[]} spots
+   * @param {{ width: number, height: number }} frame
+   */
+  #draw(spots, frame) {
+    const before = this.#drawn;
+    const version = JSON.stringify([frame, spots]);
+    const isResized =
+      before !== null &&
+      (before.frame.width !== frame.width || before.frame.height !== frame.height);
+    this.root.classList.toggle("resized", isResized); // no gliding while the window is dragged
+    if (before?.version === version) return before;
+    const scale = scaleFor(frame.width / (rootFontSize() * WIDTH_IN_REM));
+    const layout = layOutPlan(spots, frame, scale);
+    this.#drawn = { version, frame, scale, layout };
+    const { width, height, outline, aside, zones } = layout;
+    setAttributes(this.root, { width, height, viewBox: `0 0 ${width} ${height}` });
+    this.floor.replaceChildren(
+      ...(outline ? [svg("rect", { class: "outline", ...outline })] : []),
+      ...(aside ? [drawLabel(aside, "aside")] : []),
+      ...zones.map((zone) => drawZone(zone, scale)),
+    );
+    this.names.replaceChildren(...zones.flatMap(drawNames));
+    return this.#drawn;
+  }
+
+  /**
+   * @param {Point[]} points
+   * @param {Scale} scale
+   */
+  #drawTrail(points, scale) {
+    const line = pointList(points);
+    if (line === this.#trailDrawn) return;
+    this.#trailDrawn = line;
+    const dots = points.map((point, index) =>
+      svg("circle", {
+        cx: point.x,
+        cy: point.y,
+        r: scale.unit * 0.22,
+        opacity: 0.35 + (0.65 * (index + 1)) / points.length,
+      }),
+    );
+    this.trail.replaceChildren(
+      ...(points.length > 1 ? [svg("polyline", { points: line })] : []),
+      ...dots,
+    );
+  }
+}
+
+/** @param {Point[]} points */
+const pointList = (points) =>
+  points.map((point) => `${point.x.toFixed(1)},${point.y.toFixed(1)}`).join(" ");
+
+/**
+ * @param {Zone} zone
+ * @param {Scale} scale
+ */
+function drawZone({ spot, center, points }, scale) {
+  return svg(
+    "g",
+    { class: `zone ${spot.state ?? ""}`, "data-spot": spot.key },
+    svg("title", {}, spot.title ?? spot.location),
+    svg("polygon", { points: pointList(points) }),
+    svg("circle", {
+      class: "beacon",
+      cx: center.x,
+      cy: center.y,
+      r: Math.max(1.5, scale.unit * 0.14),
+    }),
+  );
+}
+
+/** @param {Zone} zone */
+function drawNames({ spot, name, note }) {
+  const state = spot.state ?? "";
+  return [
+    ...(name ? [drawLabel(name, `name ${state}`, "middle")] : []),
+    ...(note ? [drawLabel(note, `note ${state}`, "middle")] : []),
+  ];
+}
+
+/**
+ * @param {Label} label
+ * @param {string} name its class
+ * @param {"middle" | null} [anchor]
+ */
+const drawLabel = ({ text, x, y, px }, name, anchor = null) =>
+  svg("text", { class: name, x, y, "font-size": px, "text-anchor": anchor }, text);
+
+/** A gap in the coverage is striped as well as red. */
+function hatch() {
+  const pattern = svg(
+    "pattern",
+    {
+      id: "hatch",
+      width: 8,
+      height: 8,
+      patternUnits: "userSpaceOnUse",
+      patternTransform: "rotate(45)",
+    },
+    svg("rect", { width: 8, height: 8, class: "hatch-paper" }),
+    svg("rect", { width: 3, height: 8, class: "hatch-line" }),
+  );
+  return svg("defs", {}, pattern);
+}

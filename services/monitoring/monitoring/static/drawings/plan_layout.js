@@ -1,0 +1,225 @@
+// Where everything on the plan of a level stands: positions in metres in, shapes in px out. Pure.
+/** @import { Box, Point } from "../rules/geometry.js" */
+/** @import { Figure, Marker, Scale } from "./marker_layout.js" */
+import { bounds, corners, floor, hasPosition, zones } from "../rules/geometry.js";
+import { markerWidth, overflowMarker, personMarker, shorten } from "./marker_layout.js";
+
+/**
+ * A spot of a level: where a beacon hangs, or a place that the directory does not know.
+ * @typedef {object} Spot
+ * @property {string} key
+ * @property {string} location
+ * @property {number | null} [x] metres; a spot without a position gets a box below the floor
+ * @property {number | null} [y]
+ * @property {string} [state] for its colour
+ * @property {string} [note] a second line
+ * @property {string} [title]
+ *
+ * @typedef {{ text: string, x: number, y: number, px: number }} Label
+ *
+ * What is nearer to a spot than to any other, in px.
+ * @typedef {object} Zone
+ * @property {Spot} spot
+ * @property {Point} center where its beacon is drawn
+ * @property {Box} box
+ * @property {Point[]} points
+ * @property {Label | null} name null where there is no room for it
+ * @property {Label | null} note
+ *
+ * @typedef {object} PlanLayout
+ * @property {number} width
+ * @property {number} height
+ * @property {{ x: number, y: number, width: number, height: number, rx: number } | null} outline
+ * @property {Label | null} aside the heading of the boxes below the floor
+ * @property {Zone[]} zones
+ */
+
+// Distances may be stretched up to this ratio to use the room: who is where matters more than metres.
+const MAX_STRETCH = 1.6;
+
+/**
+ * @param {Spot[]} spots
+ * @param {{ width: number, height: number }} frame px; the height may be Infinity
+ * @param {Scale} scale
+ * @returns {PlanLayout}
+ */
+export function layOutPlan(spots, frame, scale) {
+  const { unit } = scale;
+  const placed = spots.filter(hasPosition);
+  const unplaced = spots.filter((spot) => !hasPosition(spot));
+  const boxes = boxGrid(unplaced.length, frame.width, unit);
+  const onFloor = placed.length ? layOutFloor(placed, frame, boxes.height, scale) : null;
+  const used = onFloor?.height ?? 0;
+  const top = used + unit * 1.4;
+  const below = unplaced.map((spot, index) => {
+    const box = boxes.at(index, top + unit * 0.5);
+    const center = { x: (box.left + box.right) / 2, y: box.top + boxes.cell.height * 0.35 };
+    return layOutZone(spot, center, box, corners(box), frame.width, scale);
+  });
+  const text = placed.length
+    ? "Not on the plan: no position in the directory"
+    : "No position in the directory";
+  return {
+    width: frame.width,
+    height: Math.max(used + boxes.height, unit * 8),
+    outline: onFloor?.outline ?? null,
+    aside: unplaced.length ? { text, x: 2, y: top, px: scale.small } : null,
+    zones: [...(onFloor?.zones ?? []), ...below],
+  };
+}
+
+/**
+ * The floor, and on it the zone of each spot that has a position.
+ * @param {(Spot & Point)[]} spots
+ * @param {{ width: number, height: number }} frame
+ * @param {number} reserved px below the floor
+ * @param {Scale} scale
+ */
+function layOutFloor(spots, frame, reserved, scale) {
+  const box = floor(spots);
+  const metres = { across: box.right - box.left, down: box.bottom - box.top };
+  const available = frame.height === Infinity ? frame.width * 0.6 : frame.height - reserved;
+  const room = Math.max(available, scale.unit * 12);
+  const wide = frame.width / metres.across,
+    tall = room / metres.down;
+  const across = Math.min(wide, tall * MAX_STRETCH),
+    down = Math.min(tall, wide * MAX_STRETCH);
+  const width = metres.across * across,
+    height = metres.down * down,
+    left = (frame.width - width) / 2;
+  /** @param {Point} point */
+  const toPx = (point) => ({
+    x: left + (point.x - box.left) * across,
+    y: (point.y - box.top) * down,
+  });
+  return {
+    height,
+    outline: { x: left + 1, y: 1, width: width - 2, height: height - 2, rx: scale.unit * 0.6 },
+    zones: zones(spots, box).map((polygon, index) => {
+      const points = polygon.map(toPx);
+      const spot = spots[index];
+      return layOutZone(spot, toPx(spot), bounds(points), points, frame.width, scale);
+    }),
+  };
+}
+
+/**
+ * The boxes for spots without a position, in rows as wide as the frame.
+ * @param {number} count
+ * @param {number} width
+ * @param {number} unit
+ */
+function boxGrid(count, width, unit) {
+  const cell = { width: Math.min(width, unit * 10), height: unit * 4.2 };
+  const columns = Math.max(1, Math.floor(width / cell.width));
+  const rows = Math.ceil(count / columns);
+  /**
+   * @param {number} index
+   * @param {number} top
+   * @returns {Box}
+   */
+  const at = (index, top) => {
+    const x = (index % columns) * cell.width,
+      y = top + Math.floor(index / columns) * cell.height;
+    return { left: x + 2, right: x + cell.width - 4, top: y, bottom: y + cell.height - 6 };
+  };
+  return { cell, at, height: rows ? rows * cell.height + unit * 1.8 : 0 };
+}
+
+/**
+ * @param {Spot} spot
+ * @param {Point} center
+ * @param {Box} box
+ * @param {Point[]} points
+ * @param {number} frameWidth
+ * @param {Scale} scale
+ * @returns {Zone}
+ */
+function layOutZone(spot, center, box, points, frameWidth, scale) {
+  const { unit, small, text, textWidth } = scale;
+  const room = box.right - box.left;
+  const name = shorten(spot.location, Math.max(3, Math.floor(room / (small * 0.52))));
+  const width = textWidth(name, small);
+  const isLegible = name.length > Math.min(3, spot.location.length - 1);
+  const fits = width < room - 4 && box.bottom - box.top > unit * 1.6 && isLegible;
+  const half = width / 2 + 3;
+  const x = Math.min(Math.max(center.x, half), frameWidth - half);
+  const noteFits = spot.note && textWidth(spot.note, text, 600) < room - 4;
+  return {
+    spot,
+    center,
+    box,
+    points,
+    name: fits ? { text: name, x, y: center.y - unit * 0.45, px: small } : null,
+    note: noteFits
+      ? { text: spot.note ?? "", x: center.x, y: center.y + unit * 1.15, px: text }
+      : null,
+  };
+}
+
+/**
+ * Places people under the name of their spot, side by side, as many as its zone has room for.
+ * @param {Figure[]} people
+ * @param {Zone[]} zones
+ * @param {Scale} scale
+ * @returns {Marker[]}
+ */
+export function placePeople(people, zones, scale) {
+  const byKey = new Map(zones.map((zone) => [zone.spot.key, zone]));
+  return [...bySpot(people)].flatMap(([key, crowd]) => {
+    const zone = byKey.get(key);
+    return zone ? placeCrowd(key, crowd, zone, scale) : [];
+  });
+}
+
+/**
+ * @param {string} key
+ * @param {Figure[]} crowd
+ * @param {Zone} zone
+ * @param {Scale} scale
+ */
+function placeCrowd(key, crowd, { box, center }, scale) {
+  const { height, unit } = scale;
+  const width = Math.max(...crowd.map((person) => markerWidth(person, scale))) + 2;
+  const columns = Math.max(1, Math.floor((box.right - box.left) / width));
+  const rows = Math.max(1, Math.floor((box.bottom - center.y - unit * 0.3) / (height + 2)));
+  const count = Math.min(crowd.length, columns * rows);
+  const perRow = Math.min(columns, Math.max(1, count));
+  /** @param {number} index */
+  const at = (index) => {
+    const row = Math.floor(index / perRow),
+      inRow = Math.min(perRow, count - row * perRow);
+    return {
+      x: center.x + ((index % perRow) - (inRow - 1) / 2) * width,
+      y: center.y + unit * 0.95 + row * (height + 2),
+    };
+  };
+  const shown = crowd.length > count ? crowd.slice(0, count - 1) : crowd;
+  const markers = shown.map((person, index) => personMarker(person, scale, at(index)));
+  const hidden = crowd.slice(shown.length);
+  if (hidden.length) markers.push(overflowMarker(key, hidden, scale, at(shown.length)));
+  return markers;
+}
+
+/** @param {Figure[]} people */
+function bySpot(people) {
+  /** @type {Map<string, Figure[]>} */
+  const crowds = new Map();
+  for (const person of people) {
+    const crowd = crowds.get(person.spotKey);
+    if (crowd) crowd.push(person);
+    else crowds.set(person.spotKey, [person]);
+  }
+  return crowds;
+}
+
+/**
+ * The points of a trail, from the keys of its spots; spots that are not drawn are left out.
+ * @param {string[]} keys
+ * @param {Zone[]} zones
+ * @returns {Point[]}
+ */
+export function trailPoints(keys, zones) {
+  const centers = new Map(zones.map((zone) => [zone.spot.key, zone.center]));
+  return keys.flatMap((key) => centers.get(key) ?? []);
+}

@@ -1,0 +1,34 @@
+// One request to the API. An answer that is no success raises its problem as an Error.
+
+const TIMEOUT_MS = 30_000;
+
+/** What the API answered instead of a success. */
+export class RequestFailed extends Error {
+  /**
+   * @param {string} message
+   * @param {Problem | null} [problem]
+   */
+  constructor(message, problem = null) {
+    super(message);
+    this.problem = problem;
+  }
+}
+
+/**
+ * @param {string} url
+ * @param {RequestInit} [options]
+ * @returns {Promise<any>} the body; null without one
+ */
+export async function request(url, options = {}) {
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const answer = await fetch(url, { cache: "no-store", signal, ...options }).catch(() => {
+    throw new RequestFailed("Waymark cannot be reached. Try again.");
+  });
+  const body = answer.status === 204 ? null : await answer.json().catch(() => null);
+  if (answer.ok) return body;
+  const isOpen = answer.headers.get("X-Circuit-State") === "open";
+  const text = isOpen
+    ? "The circuit is open: no ingest service answers. Try again."
+    : body?.detail || body?.error || body?.title;
+  throw new RequestFailed(text || `Waymark answered ${answer.status}.`, body);
+}

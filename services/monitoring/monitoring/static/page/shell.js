@@ -1,0 +1,47 @@
+// What every screen has: the banner, the time of the last good read, "/" for the search box.
+/** @import { Source } from "./source.js" */
+import { banner, clock } from "../rules/words.js";
+import { $, setAttribute, setText } from "./dom.js";
+
+const said = document.body.dataset; // by the template
+
+/** Where the API is: at the gateway, or on the service's own port what that passes on. */
+export const API = said.api ?? "/api/v1";
+/** Where downloads come from: on the service's own port there is no gateway in front. */
+export const DOWNLOADS = `${said.public ?? ""}/api/v1`;
+export const behindGateway = "behindGateway" in said;
+
+/**
+ * Shows how current the screen's data are; the first source that fails decides.
+ * @param {Source<any>[]} sources
+ */
+export function showFreshness(...sources) {
+  const failing = sources.find((source) => source.failure);
+  const text = failing ? banner(failing) : "";
+  const box = $("banner");
+  box.hidden = !text;
+  setText(box, text);
+  document.body.classList.toggle("blind", Boolean(failing));
+  const main = failing ?? sources[0];
+  const state = failing ? failing.failure : main.data ? "closed" : "loading";
+  setAttribute($("pulse"), "data-state", state);
+  const isLoaded = sources.every((source) => source.data);
+  setAttribute(document.body, "data-loaded", isLoaded);
+  if (main.takenAt)
+    setText($("updated"), `${failing ? "As of" : "Updated"} ${clock(main.takenAt)}`);
+  else if (failing) setText($("updated"), "Nothing read yet");
+}
+
+said.started = "true"; // boot.js waits for it
+
+document.addEventListener("keydown", (event) => {
+  const target = event.target instanceof Element ? event.target : null;
+  const isTyping = target?.closest("input, select, textarea, [contenteditable], dialog");
+  const search = document.querySelector("[data-search]");
+  const isSlash = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey;
+  if (isSlash && !isTyping && search instanceof HTMLInputElement) {
+    event.preventDefault();
+    search.focus();
+    search.select();
+  }
+});

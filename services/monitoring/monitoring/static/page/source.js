@@ -1,0 +1,121 @@
+// Reads one address again and again: conditionally, and honest about how old the data are.
+
+const TIMEOUT_MS = 8_000;
+/** The events after which an address is read at once. @type {[EventTarget, string][]} */
+const WAKING = [
+  [document, "visibilitychange"],
+  [window, "online"],
+  [window, "offline"],
+];
+
+/**
+ * Why the newest read failed; "" when it did not.
+ * @typedef {"" | "open" | "unknown" | "network"} Failure
+ */
+
+/**
+ * @template T what the address answers
+ */
+export class Source {
+  /** The newest data; while `failure` is not "", they are those of `takenAt`. @type {T | null} */
+  data = null;
+  takenAt = 0; // unix seconds
+  /** @type {Failure} */
+  failure = "";
+  failingSince = 0;
+  refused = ""; // the text of a 4xx
+  #etag = "";
+  #clockOffsetMs = Date.now() - performance.now(); // of the server's clock
+  /** @type {Promise<void> | null} */
+  #reading = null;
+  #timer = 0;
+  #wake = () => {
+    if (!document.hidden) this.refresh();
+  };
+
+  /**
+   * @param {string} url
+   * @param {number} seconds between two reads
+   * @param {(source: Source<any>) => void} changed called after each read
+   */
+  constructor(url, seconds, changed) {
+    this.url = url;
+    this.seconds = seconds;
+    this.changed = changed;
+  }
+
+  /** The server's unix seconds, so that a screen with a wrong clock tells ages right too. */
+  now() {
+    return (performance.now() + this.#clockOffsetMs) / 1000;
+  }
+
+  start() {
+    this.refresh();
+    this.#timer = setInterval(this.#wake, this.seconds * 1000);
+    for (const [target, name] of WAKING) target.addEventListener(name, this.#wake);
+    return this;
+  }
+
+  stop() {
+    clearInterval(this.#timer);
+    for (const [target, name] of WAKING) target.removeEventListener(name, this.#wake);
+    this.changed = () => {};
+  }
+
+  /** Reads now; while a read is under way, that one counts. */
+  refresh() {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = null;
+      this.changed(this);
+    });
+    return this.#reading;
+  }
+
+  async #read() {
+    try {
+      const answer = await fetch(this.url, {
+        headers: this.#etag ? { "If-None-Match": this.#etag } : {},
+        cache: "no-store",
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+      this.#setClock(answer);
+      const circuit = answer.headers.get("X-Circuit-State") || "closed";
+      if (answer.status >= 500 || answer.status === 429)
+        return this.#fail(circuit === "open" ? "open" : "unknown");
+      if (answer.status >= 400) return this.#refuse(await answer.json());
+      if (answer.status !== 304) {
+        this.data = (await answer.json()) ?? this.data; // null: nothing was ever read
+        this.#etag = this.data ? (answer.headers.get("ETag") ?? "") : "";
+      }
+      this.takenAt =
+        Number(answer.headers.get("X-Taken-At")) ||
+        (circuit === "closed" && this.data ? this.now() : 0);
+      if (circuit !== "closed") return this.#fail(circuit === "open" ? "open" : "unknown");
+      this.failure = this.refused = "";
+    } catch (error) {
+      console.warn(`${this.url} was not read:`, error);
+      this.#fail("network");
+    }
+  }
+
+  /** @param {Failure} failure */
+  #fail(failure) {
+    if (!this.failure) this.failingSince = this.now();
+    this.failure = failure;
+  }
+
+  /** @param {Problem} problem */
+  #refuse(problem) {
+    this.failure = "";
+    this.refused = problem.detail || problem.error || problem.title || "refused";
+  }
+
+  /** @param {Response} answer */
+  #setClock(answer) {
+    const date = Date.parse(answer.headers.get("Date") ?? "");
+    if (!Number.isNaN(date)) {
+      const offset = date + 500 - performance.now(); // the header drops half a second on average
+      if (Math.abs(offset - this.#clockOffsetMs) > 1000) this.#clockOffsetMs = offset;
+    }
+  }
+}

@@ -1,0 +1,120 @@
+// The list of Live: searched, sorted, and calm while somebody looks at it.
+/** @import { Source } from "../page/source.js" */
+/** @import { Person } from "../rules/people_model.js" */
+import { parameter } from "../page/address.js";
+import { $, el, isKeyed, keyed, setAttribute, setText } from "../page/dom.js";
+import { updateTime } from "../page/time_element.js";
+import {
+  compare,
+  heardText,
+  levelOrder,
+  levelText,
+  levelTitle,
+  placeText,
+  spotText,
+} from "../rules/words.js";
+
+/** @type {Record<string, (one: Person, other: Person) => number>} */
+const ORDERS = {
+  name: (one, other) => one.order - other.order,
+  heard: (one, other) => other.heardAt - one.heardAt || one.order - other.order,
+  level: (one, other) =>
+    levelOrder(one.level, other.level) ||
+    compare(spotText(one), spotText(other)) ||
+    one.order - other.order,
+};
+
+/** The order that the address asks for. */
+export const orderName = () => (ORDERS[parameter("sort")] ? parameter("sort") : "name");
+
+/**
+ * Draws everybody on a level ("" for all) whom the search finds.
+ * @param {Source<StaffAnswer>} staff
+ * @param {Person[]} all
+ * @param {string} level
+ * @param {(id: string) => void} choose called with the person to show, or ""
+ */
+export function drawPeopleList(staff, all, level, choose) {
+  const search = parameter("q").trim();
+  const shown = all.filter((one) => (!level || one.level === level) && matches(one, search));
+  const order = ORDERS[orderName()];
+  shown.sort((one, other) => Number(one.gone) - Number(other.gone) || order(one, other));
+  const list = $("people");
+  if (staff.data || staff.failure)
+    list.querySelectorAll(".skeleton").forEach((row) => row.remove());
+  if (staff.data) {
+    // Rows do not move away from under a pointer or the focus.
+    const isBusy = list.matches(":hover") || list.contains(document.activeElement);
+    keyed(
+      list,
+      shown,
+      (one) => one.id,
+      (one) => createRow(one.id, choose),
+      (row, one) => updateRow(row, one, staff.failure),
+      { reorder: !isBusy || !isKeyed(list) },
+    );
+  }
+  const text = emptyText(staff, all, shown, level, search);
+  $("nobody").hidden = !text;
+  if (text) setText($("nobody"), text);
+}
+
+/**
+ * @param {Person} one
+ * @param {string} search
+ */
+const matches = (one, search) =>
+  `staff ${one.id} ${placeText(one)} ${one.mac}`.toLowerCase().includes(search.toLowerCase());
+
+/**
+ * Why the list is empty; "" when it is not.
+ * @param {Source<StaffAnswer>} staff
+ * @param {Person[]} all
+ * @param {Person[]} shown
+ * @param {string} level
+ * @param {string} search
+ */
+function emptyText(staff, all, shown, level, search) {
+  if (!staff.data) return staff.failure ? "Positions cannot be told now." : "";
+  if (shown.length > 0 || all.length === 0) return "";
+  if (!search) return `Nobody was heard on ${levelText(level)}.`;
+  return `Nobody matches “${search}”${level ? ` on ${levelText(level)}` : ""}.`;
+}
+
+/**
+ * @param {string} id
+ * @param {(id: string) => void} choose
+ */
+function createRow(id, choose) {
+  const button = el(
+    "button",
+    { type: "button", class: "row" },
+    el("span", { class: "mark", "aria-hidden": "true" }),
+    el("span", { class: "who" }),
+    el("span", { class: "where" }),
+    el("span", { class: "floor-name" }),
+    el("time", { class: "heard" }),
+  );
+  button.addEventListener("click", () =>
+    choose(button.getAttribute("aria-pressed") === "true" ? "" : id),
+  );
+  return el("li", {}, button);
+}
+
+/**
+ * @param {Element} row
+ * @param {Person} one
+ * @param {unknown} blind
+ */
+function updateRow(row, one, blind) {
+  const button = row.children[0];
+  const [mark, who, where, floorName, heard] = button.children;
+  setAttribute(button, "data-staff", one.id);
+  setAttribute(button, "aria-pressed", one.picked);
+  setAttribute(button, "class", `row ${one.gone ? "gone" : one.fresh}`);
+  setAttribute(mark, "class", `mark ${one.fresh}`);
+  setText(who, `Staff ${one.id}`);
+  setText(where, spotText(one));
+  setText(floorName, levelTitle(one.level));
+  updateTime(heard, one.heardAt, heardText(one.heardAt, one.age, blind));
+}

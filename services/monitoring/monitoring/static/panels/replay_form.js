@@ -1,0 +1,71 @@
+// The form of Replay: whom to show, from when to when; and the downloads of the same.
+/** @import { Range } from "./timeline.js" */
+import { $, el, inputById, keyed, setAttribute } from "../page/dom.js";
+import { DOWNLOADS } from "../page/shell.js";
+import { compare } from "../rules/words.js";
+
+/** @returns {{ id: string, range: Range }} */
+export const readForm = () => ({
+  id: inputById("person").value.trim(),
+  range: { from: secondsOf("from"), to: secondsOf("to") },
+});
+
+/**
+ * What is wrong with the form; "" when nothing is.
+ * @param {string} id
+ * @param {Range} range
+ */
+export function formProblem(id, range) {
+  if (!id) return "Choose a person.";
+  return range.from < range.to ? "" : "The end must be after the beginning.";
+}
+
+/** @param {Range} range */
+export function setRange({ from, to }) {
+  setSeconds("from", from);
+  setSeconds("to", to);
+}
+
+/**
+ * A field holds a time in the viewer's zone.
+ * @param {string} id
+ */
+const secondsOf = (id) => Math.floor(new Date(inputById(id).value).getTime() / 1000);
+
+/**
+ * @param {string} id
+ * @param {number} timestamp
+ */
+function setSeconds(id, timestamp) {
+  const zoneMinutes = new Date(timestamp * 1000).getTimezoneOffset();
+  const local = new Date((timestamp - zoneMinutes * 60) * 1000);
+  inputById(id).value = local.toISOString().slice(0, 19);
+}
+
+/**
+ * Everybody ever heard, to choose from.
+ * @param {StaffMember[]} staff
+ */
+export function drawNames(staff) {
+  keyed(
+    $("names"),
+    staff.map((one) => String(one.staff_id)).sort(compare),
+    (id) => id,
+    (id) => el("option", { value: id }, `Staff ${id}`),
+    () => {},
+  );
+}
+
+/**
+ * @param {string} id "" for no downloads
+ * @param {Range} range
+ */
+export function drawDownloads(id, { from, to }) {
+  for (const format of ["csv", "geojson"]) {
+    const url = `${DOWNLOADS}/staff/${encodeURIComponent(id)}/detections?from=${from}&to=${to}&format=${format}`;
+    const link = $(`download-${format}`);
+    setAttribute(link, "aria-disabled", id ? null : "true");
+    setAttribute(link, "href", id ? url : null);
+    setAttribute(link, "download", id ? `staff-${id}-${from}-${to}.${format}` : null);
+  }
+}

@@ -1,0 +1,31 @@
+// How long somebody was in each spot, as bars.
+/** @import { Visit } from "../rules/visits.js" */
+import { $, el, keyed, setText, setWidth } from "../page/dom.js";
+import { timeSpent } from "../rules/visits.js";
+import { duration, placeText } from "../rules/words.js";
+
+/**
+ * @param {Visit[]} visits
+ * @param {number} seconds of the whole range
+ */
+export function drawTimeSpent(visits, seconds) {
+  const spots = timeSpent(visits);
+  const longest = spots[0]?.seconds || 1;
+  const heard = duration(spots.reduce((sum, spot) => sum + spot.seconds, 0));
+  const locations = spots.length === 1 ? "location" : "locations";
+  const summary = `${spots.length} ${locations}, heard for ${heard} of ${duration(seconds)}`;
+  setText($("dwell-summary"), summary);
+  keyed(
+    $("dwell"),
+    spots,
+    (spot) => spot.key,
+    () => el("li", {}, el("span"), el("span", { class: "amount" }), el("span", { class: "bar" })),
+    (row, spot) => {
+      const [place, amount, bar] = row.children;
+      const times = spot.visits > 1 ? `, ${spot.visits} visits` : "";
+      setText(place, placeText(spot));
+      setText(amount, `${duration(spot.seconds)}${times}`);
+      setWidth(bar, Math.max(0.5, (spot.seconds / longest) * 100));
+    },
+  );
+}

@@ -1,0 +1,62 @@
+// Which locations are a gap in the coverage, and their order. Pure.
+import { compare, duration, isUnknown, levelOrder } from "./words.js";
+
+/**
+ * A location with the seconds since anyone was there (Infinity: never). "soon": over half of the time.
+ * @typedef {Omit<CoveredLocation, "level"> & {
+ *   key: string, level: string, age: number, state: "ok" | "soon" | "gap" }} Gap
+ */
+
+const AHEAD_SECONDS = 120; // a visit in the future: the phone's clock is wrong, and so is the time
+
+/**
+ * The locations whose level is known, each with its state.
+ * @param {CoveredLocation[]} locations
+ * @param {number} now unix seconds
+ * @param {number} gapMinutes
+ * @returns {Gap[]}
+ */
+export function withStates(locations, now, gapMinutes) {
+  return locations
+    .filter((one) => !isUnknown(one.level))
+    .map((one) => {
+      const level = String(one.level);
+      const age = one.last_visited === null ? Infinity : now - one.last_visited;
+      const state = stateOf(age, gapMinutes * 60);
+      return { ...one, key: `${level}\n${one.location}`, level, age, state };
+    });
+}
+
+/**
+ * @param {number} age
+ * @param {number} gapSeconds
+ */
+function stateOf(age, gapSeconds) {
+  if (age >= gapSeconds) return "gap";
+  return age >= gapSeconds / 2 || age < -AHEAD_SECONDS ? "soon" : "ok";
+}
+
+/**
+ * @param {number} age seconds
+ */
+export function sinceText(age) {
+  if (age === Infinity) return "never";
+  if (age < -AHEAD_SECONDS) return "clock ahead";
+  return age < 60 ? "now" : duration(age);
+}
+
+/**
+ * @param {Gap} one
+ * @param {Gap} other
+ */
+export const byLongestGap = (one, other) =>
+  other.age - one.age ||
+  levelOrder(one.level, other.level) ||
+  compare(one.location, other.location);
+
+/**
+ * @param {Gap} one
+ * @param {Gap} other
+ */
+export const fromWestToEast = (one, other) =>
+  (one.x ?? Infinity) - (other.x ?? Infinity) || compare(one.location, other.location);

@@ -1,0 +1,127 @@
+// Who is where, from what the API says of staff and of beacons. Pure.
+/** @import { Freshness } from "./words.js" */
+import {
+  GONE_SECONDS,
+  compare,
+  freshness,
+  heardAt as heardTime,
+  heardText,
+  isUnknown,
+  placeText,
+  spotText,
+} from "./words.js";
+
+/**
+ * A spot on the plan; x and y in metres, null off the plan.
+ * @typedef {{ key: string, level: string, location: string, mac?: string, x: number | null, y: number | null }} Spot
+ *
+ * The spots of the directory, by the ways in which a detection may name one.
+ * @typedef {object} Directory
+ * @property {Spot[]} known
+ * @property {Map<string, Spot>} byMac
+ * @property {Map<string, Spot>} byName by level and location
+ *
+ * Somebody who was ever heard.
+ * @typedef {object} Person
+ * @property {string} id
+ * @property {number} order their place among all, by name
+ * @property {string} level
+ * @property {string} location
+ * @property {string} mac
+ * @property {number | null} [rssi] dBm
+ * @property {boolean} [known] whether the API knows the beacon
+ * @property {Spot | undefined} spot
+ * @property {string} spotKey
+ * @property {number} heardAt unix seconds
+ * @property {number} age seconds
+ * @property {number} ahead seconds, by which the phone's clock is ahead
+ * @property {boolean} gone too long ago for the plan
+ * @property {Freshness} fresh
+ * @property {string} title
+ * @property {boolean} picked
+ */
+
+/**
+ * @param {Beacon[]} beacons
+ * @returns {Directory}
+ */
+export function directorySpots(beacons) {
+  const known = beacons.map((beacon) => ({
+    ...beacon,
+    key: beacon.mac,
+    location: spotText(beacon),
+  }));
+  return {
+    known,
+    byMac: new Map(known.map((spot) => [spot.mac, spot])),
+    byName: new Map(known.map((spot) => [`${spot.level}\n${spot.location}`, spot])),
+  };
+}
+
+/**
+ * Everybody ever heard, by name. Whose beacon the directory does not know has no `spot`.
+ * @param {{ data: StaffAnswer | null, failure: string, takenAt: number, now: () => number }} staff
+ * @param {Directory} directory
+ * @param {string} picked the id of the person whose details are shown
+ * @returns {Person[]}
+ */
+export function everyone(staff, directory, picked) {
+  const now = staff.now();
+  const asOf = staff.failure ? staff.takenAt : now; // blind: whom we saw then, however long ago
+  const { data = [], as_of: answeredAt = now } = staff.data ?? {};
+  return data
+    .map((found) => ({ ...found, id: String(found.staff_id) }))
+    .sort((one, other) => compare(one.id, other.id))
+    .map((found, order) => {
+      const heardAt = heardTime(found, answeredAt);
+      const age = now - heardAt;
+      const level = isUnknown(found.level) ? "unknown" : String(found.level);
+      const spot = spotOf(found, level, directory);
+      const place = placeText({ ...found, level });
+      return {
+        ...found,
+        level,
+        age,
+        heardAt,
+        spot,
+        spotKey: spot?.key ?? `${level} ${found.mac}`,
+        title: `Staff ${found.id}: ${place}, ${heardText(heardAt, age, staff.failure)}`,
+        fresh: freshness(age),
+        gone: asOf - heardAt > GONE_SECONDS,
+        ahead: found.timestamp - heardAt,
+        picked: found.id === picked,
+        order,
+      };
+    });
+}
+
+/**
+ * @param {StaffMember} found
+ * @param {string} level
+ * @param {Directory} directory
+ */
+function spotOf(found, level, { byMac, byName }) {
+  const spot = byMac.get(found.mac);
+  return spot?.level === level ? spot : byName.get(`${level}\n${found.location}`);
+}
+
+/**
+ * The spots to draw: those of the directory, and those where somebody is that it does not know.
+ * @param {Directory} directory
+ * @param {Person[]} present
+ * @returns {Spot[]}
+ */
+export function spotsToDraw(directory, present) {
+  const busy = new Set(present.map((one) => one.spotKey));
+  const known = directory.known.filter((spot) => Number.isFinite(spot.x) || busy.has(spot.key));
+  const unknown = present
+    .filter((one) => !one.spot)
+    .map((one) => ({
+      key: one.spotKey,
+      level: one.level,
+      location: spotText(one),
+      x: null,
+      y: null,
+    }));
+  return [...known, ...new Map(unknown.map((spot) => [spot.key, spot])).values()];
+}

@@ -1,0 +1,101 @@
+// From detections to visits: somebody stays in a spot from the first to the last detection there. Pure.
+
+/**
+ * @typedef {object} Visit
+ * @property {string} level
+ * @property {string} location
+ * @property {string} mac
+ * @property {number | null} [x]
+ * @property {number | null} [y]
+ * @property {number} from unix seconds
+ * @property {number} to
+ * @property {number} count of detections
+ *
+ * @typedef {object} TimeSpent
+ * @property {string} key
+ * @property {string} level
+ * @property {string} location
+ * @property {string} mac
+ * @property {number} seconds
+ * @property {number} visits
+ */
+
+export const SILENCE_SECONDS = 300; // without a detection for so long, nobody knows where they were
+
+/**
+ * @param {Detection[]} detections the newest first, as the API answers them
+ * @returns {Visit[]} the oldest first
+ */
+export function visits(detections) {
+  /** @type {Visit[]} */
+  const found = [];
+  for (let i = detections.length - 1; i >= 0; i -= 1) {
+    const one = detections[i];
+    const last = found.at(-1);
+    const isHeardOn = last && one.timestamp - last.to <= SILENCE_SECONDS;
+    if (
+      isHeardOn &&
+      last.level === one.level &&
+      last.location === one.location &&
+      (one.location !== "unknown" || last.mac === one.mac)
+    ) {
+      last.to = one.timestamp;
+      last.count += 1;
+    } else {
+      if (isHeardOn) last.to = one.timestamp; // on the way; the next spot begins when it is heard
+      found.push({
+        level: one.level,
+        location: one.location,
+        mac: one.mac,
+        x: one.x,
+        y: one.y,
+        from: one.timestamp,
+        to: one.timestamp,
+        count: 1,
+      });
+    }
+  }
+  return found;
+}
+
+/**
+ * The visit at a time, or the last one before it; `there` is false when it was over by then.
+ * @param {Visit[]} list the oldest first
+ * @param {number} time
+ */
+export function visitAt(list, time) {
+  let low = 0,
+    high = list.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (list[middle].from <= time) low = middle + 1;
+    else high = middle;
+  }
+  const visit = list[low - 1];
+  return visit && { visit, index: low - 1, there: time <= visit.to };
+}
+
+/**
+ * The time spent in each spot, the longest first.
+ * @param {Visit[]} list
+ * @returns {TimeSpent[]}
+ */
+export function timeSpent(list) {
+  /** @type {Map<string, TimeSpent>} */
+  const spots = new Map();
+  for (const visit of list) {
+    const key = `${visit.level}\n${visit.location}\n${visit.location === "unknown" ? visit.mac : ""}`;
+    const spot = spots.get(key) ?? {
+      key,
+      level: visit.level,
+      location: visit.location,
+      mac: visit.mac,
+      seconds: 0,
+      visits: 0,
+    };
+    spot.seconds += visit.to - visit.from;
+    spot.visits += 1;
+    spots.set(key, spot);
+  }
+  return [...spots.values()].sort((one, other) => other.seconds - one.seconds);
+}

@@ -1,0 +1,135 @@
+// What the page says, apart from how it is drawn. Ages and times are in seconds. Pure.
+
+/** @typedef {"now" | "recent" | "stale"} Freshness */
+/** @typedef {string | number | null | undefined} LevelName "unknown" and null: nobody knows */
+/** @typedef {{ location?: string | null, mac?: string | null }} Place */
+
+export const NOW_SECONDS = 60;
+export const RECENT_SECONDS = 300;
+export const GONE_SECONDS = 900; // then somebody is not on the plan any more, only in the list
+
+/**
+ * @param {number} age
+ * @returns {Freshness}
+ */
+export function freshness(age) {
+  if (age <= NOW_SECONDS) return "now";
+  return age <= RECENT_SECONDS ? "recent" : "stale";
+}
+
+/**
+ * When somebody was heard. A phone whose clock is ahead must not stay "now" for ever: for such a
+ * phone it is the time at which the detection was received, which the API's age counts from.
+ * @param {StaffMember} found
+ * @param {number} asOf the time of the answer, in the server's unix seconds
+ */
+export function heardAt(found, asOf) {
+  const counted = asOf - found.age_seconds;
+  return found.timestamp - counted > 2 ? counted : found.timestamp;
+}
+
+/** @param {number} seconds */
+export function duration(seconds) {
+  if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 2 * 86400) {
+    const minutes = Math.floor((seconds % 3600) / 60);
+    return `${Math.floor(seconds / 3600)} h${minutes && seconds < 36000 ? ` ${minutes} min` : ""}`;
+  }
+  return `${Math.floor(seconds / 86400)} days`;
+}
+
+/**
+ * While the page is blind, nobody knows how long ago somebody was heard: then it tells the time.
+ * @param {number} heard
+ * @param {number} age
+ * @param {unknown} blind
+ */
+export const heardText = (heard, age, blind) => (blind ? `at ${clock(heard)}` : ageText(age));
+
+/** @param {number} age */
+export function ageText(age) {
+  const fresh = freshness(age);
+  if (fresh === "now") return "now";
+  return fresh === "recent" ? `${duration(age)} ago` : `stale ${duration(age)}`;
+}
+
+/**
+ * @param {Date} one
+ * @param {Date} other
+ */
+const sameDay = (one, other) => one.toDateString() === other.toDateString();
+
+/**
+ * In the viewer's zone; with the day only when it is not today.
+ * @param {number} timestamp
+ * @param {{ seconds?: boolean }} [options]
+ */
+export function clock(timestamp, { seconds = true } = {}) {
+  const moment = new Date(timestamp * 1000);
+  const time = moment.toLocaleTimeString([], {
+    hour: "2-digit",
+    minute: "2-digit",
+    ...(seconds && { second: "2-digit" }),
+  });
+  if (sameDay(moment, new Date())) return time;
+  return `${moment.toLocaleDateString([], { day: "numeric", month: "short" })}, ${time}`;
+}
+
+/** @param {number} timestamp */
+export function utc(timestamp) {
+  return `${new Date(timestamp * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}
+
+/** @param {string} mac */
+export const macText = (mac) => (mac.match(/../g) ?? [mac]).join(":");
+/** @param {LevelName} level */
+export const isUnknown = (level) => level === "unknown" || level === null || level === undefined;
+/** @param {LevelName} level */
+export const levelText = (level) => (isUnknown(level) ? "level unknown" : `level ${level}`);
+/** @param {LevelName} level */
+export const levelTitle = (level) => (isUnknown(level) ? "Unknown level" : `Level ${level}`);
+
+/** @param {Place} place */
+export function spotText({ location, mac }) {
+  if (location && location !== "unknown") return location;
+  return mac ? `unknown beacon ${macText(mac)}` : "unknown location";
+}
+
+/** @param {Place & { level?: LevelName }} found */
+export const placeText = (found) => `${levelText(found.level)}, ${spotText(found)}`;
+/** @param {number} count */
+export const peopleText = (count) => (count === 1 ? "1 person" : `${count} people`);
+
+/** By number, then by name, so that a refresh never moves a row without a reason. */
+export const compare = new Intl.Collator(undefined, { numeric: true }).compare;
+
+/**
+ * Unknown levels come last.
+ * @param {LevelName} one
+ * @param {LevelName} other
+ */
+export function levelOrder(one, other) {
+  return Number(isUnknown(one)) - Number(isUnknown(other)) || compare(String(one), String(other));
+}
+
+/**
+ * What is wrong, since when, and what happens next; "" while all is well.
+ * @param {{ failure: "" | "network" | "open" | "unknown", failingSince: number, takenAt: number,
+ *   seconds: number, now: () => number }} source times in unix seconds; it is read every `seconds`
+ */
+export function banner(source) {
+  if (!source.failure) return "";
+  const now = source.now();
+  const since = ` since ${clock(source.failingSince)}`;
+  const shown = source.takenAt
+    ? ` Below is what was known at ${clock(source.takenAt)}, ${duration(now - source.takenAt)} ago.`
+    : " Nothing was read before that could be shown.";
+  const next = ` It is tried again every ${source.seconds} seconds.`;
+  const what = {
+    network: `This page cannot reach Waymark${since}.`,
+    open: `The circuit is open${since}: no ingest service answers, so this cannot be told now.`,
+    unknown: `Waymark cannot read this${since}, so it cannot be told now.`,
+  };
+  return what[source.failure] + shown + next;
+}

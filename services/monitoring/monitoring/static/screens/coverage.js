@@ -1,0 +1,170 @@
+// Coverage: what is unwatched? Every location by the time since anyone was there.
+/** @import { Gap } from "../rules/coverage_states.js" */
+import { Plan } from "../drawings/plan.js";
+import { changeAddress, parameter } from "../page/address.js";
+import { $, el, inputById, keyed, setAttribute, setText } from "../page/dom.js";
+import { showFreshness } from "../page/shell.js";
+import { Source } from "../page/source.js";
+import { updateTime } from "../page/time_element.js";
+import { drawLevelTabs } from "../panels/level_tabs.js";
+import { byLongestGap, fromWestToEast, sinceText, withStates } from "../rules/coverage_states.js";
+import { nearestText, walkers } from "../rules/nearest_person.js";
+import { duration, levelOrder, levelText, levelTitle } from "../rules/words.js";
+
+const REFRESH_SECONDS = 10;
+const MAX_GAP_MINUTES = 10080; // as in the template
+
+/** @type {Source<CoverageAnswer>} */
+const coverage = new Source("/monitoring/api/coverage", REFRESH_SECONDS, draw);
+/** @type {Source<StaffAnswer>} */
+const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
+const plan = new Plan($("plan"));
+const gapField = inputById("gap");
+
+const heading = document.querySelector("[data-gap]");
+const officeMinutes = Number(heading?.getAttribute("data-gap"));
+
+/** Without a visit for so long, a location is a gap: as the viewer, else the office, has it. */
+function gapMinutes() {
+  const minutes = Number.parseInt(parameter("gap") || localStorage.getItem("gap") || "", 10);
+  return minutes > 0 ? minutes : officeMinutes;
+}
+
+function draw() {
+  showFreshness(coverage, staff);
+  const all = withStates(coverage.data?.data ?? [], coverage.now(), gapMinutes());
+  const ready = Boolean(coverage.data);
+  $("skeleton").hidden = ready || Boolean(coverage.failure);
+  $("board").hidden = !ready;
+  const levels = [...new Set(all.map((one) => one.level))].sort(levelOrder);
+  const level = levels.includes(parameter("level")) ? parameter("level") : "";
+  const gaps = all.filter((one) => one.state === "gap");
+  drawTabs(levels, level, gaps);
+  if (ready)
+    setText(
+      $("summary"),
+      all.length === 0
+        ? "No location is in the directory yet"
+        : `${gaps.length} of ${all.length} locations unvisited for ${gapMinutes()} minutes or more`,
+    );
+  drawGaps(level ? gaps.filter((one) => one.level === level) : gaps);
+  if (!ready) return;
+  $("plan").hidden = !level;
+  $("levels-board").hidden = Boolean(level);
+  if (!level) return drawBoard(levels, all);
+  drawLevel(
+    level,
+    all.filter((one) => one.level === level),
+  );
+}
+
+/**
+ * @param {string[]} levels
+ * @param {string} level
+ * @param {Gap[]} gaps
+ */
+function drawTabs(levels, level, gaps) {
+  /** @param {string} name */
+  const count = (name) => gaps.filter((one) => !name || one.level === name).length;
+  drawLevelTabs(levels, level, {
+    count: (name) => (coverage.data ? String(count(name)) : "?"),
+    title: (name) => `${count(name)} gaps`,
+    choose: (name) => {
+      changeAddress({ level: name });
+      draw();
+    },
+  });
+}
+
+/**
+ * @param {string} level
+ * @param {Gap[]} here
+ */
+function drawLevel(level, here) {
+  const spots = here.map(({ key, location, x, y, state, age }) => {
+    const visited = age === Infinity ? "never visited" : `last visited ${duration(age)} ago`;
+    const title = `${location}: ${visited}`;
+    return { key, level, location, x, y, state, note: sinceText(age), title };
+  });
+  const gaps = here.filter((one) => one.state === "gap").length;
+  plan.show(spots, [], { label: `Plan of ${levelText(level)}: ${gaps} gaps` });
+}
+
+/**
+ * A row of tiles for each level, the highest on top.
+ * @param {string[]} levels
+ * @param {Gap[]} all
+ */
+function drawBoard(levels, all) {
+  keyed(
+    $("levels-board"),
+    [...levels].reverse(),
+    (name) => name,
+    (name) => {
+      const title = levelTitle(name);
+      return el("section", { class: "tiles", "aria-label": title }, el("h2", {}, title), el("ul"));
+    },
+    (row, name) => {
+      const here = all.filter((one) => one.level === name).sort(fromWestToEast);
+      keyed(
+        row.children[1],
+        here,
+        (one) => one.key,
+        () => el("li", {}, el("span", { class: "place" }), el("time")),
+        (tile, one) => {
+          setAttribute(tile, "class", `tile ${one.state}`);
+          setText(tile.children[0], one.location);
+          updateVisit(tile.children[1], one);
+        },
+      );
+    },
+  );
+}
+
+/**
+ * @param {Element} node
+ * @param {Gap} one
+ */
+function updateVisit(node, { age, last_visited: visited }) {
+  if (visited === null)
+    setText(node, "never"); // it has a time as soon as somebody comes
+  else updateTime(node, visited, sinceText(age));
+}
+
+/** @param {Gap[]} gaps */
+function drawGaps(gaps) {
+  if (coverage.data) {
+    const walking = walkers(staff.data, staff.now(), coverage.data.data);
+    keyed(
+      $("gaps"),
+      gaps.sort(byLongestGap),
+      (one) => one.key,
+      () => el("li", {}, el("strong"), el("time"), el("span", { class: "quiet" })),
+      (row, one) => {
+        const [place, visit, nearest] = row.children;
+        setText(place, `${one.location}, ${levelText(one.level)}`);
+        updateVisit(visit, one);
+        setText(nearest, `Nearest: ${nearestText(one, walking)}`);
+      },
+    );
+  }
+  $("no-gaps").hidden = !coverage.data || gaps.length > 0;
+  if (!$("no-gaps").hidden)
+    setText($("no-gaps"), `Every location was visited in the last ${gapMinutes()} minutes.`);
+}
+
+gapField.value = String(gapMinutes());
+gapField.addEventListener("change", () => {
+  const wanted = Math.round(Number(gapField.value)) || officeMinutes;
+  const minutes = String(Math.min(MAX_GAP_MINUTES, Math.max(1, wanted)));
+  gapField.value = minutes;
+  localStorage.setItem("gap", minutes);
+  changeAddress({ gap: minutes }, { replace: true });
+  draw();
+});
+window.addEventListener("popstate", () => {
+  gapField.value = String(gapMinutes());
+  draw();
+});
+staff.start();
+coverage.start();

@@ -1,0 +1,167 @@
+// Live: where is everyone? The plan of a level, or the building from the side, and the list beside it.
+/** @import { Marker } from "../drawings/marker_layout.js" */
+/** @import { Changes } from "../page/address.js" */
+/** @import { Person, Spot } from "../rules/people_model.js" */
+import { CrossSection } from "../drawings/cross_section.js";
+import { Plan } from "../drawings/plan.js";
+import { adopt, changeAddress, parameter } from "../page/address.js";
+import { $, inputById, selectById, setText } from "../page/dom.js";
+import { showFreshness } from "../page/shell.js";
+import { Source } from "../page/source.js";
+import { drawLevelTabs } from "../panels/level_tabs.js";
+import { drawPeopleList, orderName } from "../panels/people_list.js";
+import { PersonDetails } from "../panels/person_details.js";
+import { directorySpots, everyone, spotsToDraw } from "../rules/people_model.js";
+import {
+  duration,
+  levelOrder,
+  levelText,
+  levelTitle,
+  peopleText,
+  spotText,
+} from "../rules/words.js";
+
+const REFRESH_SECONDS = 5;
+const DIRECTORY_SECONDS = 60;
+
+/** @type {Source<StaffAnswer>} */
+const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
+/** @type {Source<BeaconsAnswer>} */
+const beacons = new Source("/monitoring/api/beacons", DIRECTORY_SECONDS, draw);
+const plan = new Plan($("plan"), { pick });
+const crossSection = new CrossSection($("section"), { pick, choose: (level) => open({ level }) });
+const details = new PersonDetails($("person"), () => open({ person: "" }), draw);
+const search = inputById("search");
+const sort = selectById("sort");
+
+/**
+ * A marker is a person. One that counts several leads to their level, and there to their spot.
+ * @param {Marker} marker
+ */
+function pick({ person, more }) {
+  if (person) return open({ person: person.id });
+  const first = more?.[0];
+  if (!first) return;
+  if (!parameter("level")) return open({ level: first.level });
+  search.value = spotText(first);
+  open({ q: spotText(first) });
+}
+
+/** @param {Changes} changes */
+function open(changes) {
+  changeAddress(changes);
+  draw();
+}
+
+/** @param {Source<any>} [source] the one that was read */
+function draw(source) {
+  showFreshness(staff);
+  const directory = directorySpots(beacons.data?.data ?? []);
+  const all = everyone(staff, directory, parameter("person"));
+  const present = all.filter((one) => !one.gone);
+  const levels = [
+    ...new Set([...directory.known.map((spot) => spot.level), ...present.map((one) => one.level)]),
+  ].sort(levelOrder);
+  const level = levels.includes(parameter("level")) ? parameter("level") : "";
+  // A beacon that is new in the directory: read that again, once for each time that staff are read.
+  if (source === staff && present.some((one) => one.known && !one.spot)) beacons.refresh();
+  const chosen = all.find((one) => one.picked);
+  drawTabs(levels, level, present);
+  drawPicture(levels, level, present, spotsToDraw(directory, present), chosen);
+  drawPeopleList(staff, all, level, (id) => open({ person: id }));
+  drawSummary(all, present);
+  details.show(chosen, parameter("person"), staff);
+}
+
+/**
+ * @param {string[]} levels
+ * @param {string} level
+ * @param {Person[]} present
+ */
+function drawTabs(levels, level, present) {
+  /** @param {string} name */
+  const count = (name) => present.filter((one) => !name || one.level === name).length;
+  drawLevelTabs(levels, level, {
+    count: (name) => (staff.data ? String(count(name)) : "?"), // not 0: nobody knows
+    title: (name) => {
+      const text = staff.data ? peopleText(count(name)) : "cannot be told now";
+      return `${name ? levelTitle(name) : "All levels"}: ${text}`;
+    },
+    choose: (name) => open({ level: name }),
+  });
+}
+
+/**
+ * @param {string[]} levels
+ * @param {string} level
+ * @param {Person[]} present
+ * @param {Spot[]} spots
+ * @param {Person | undefined} chosen
+ */
+function drawPicture(levels, level, present, spots, chosen) {
+  const ready = Boolean(staff.data);
+  $("skeleton").hidden = ready || Boolean(staff.failure);
+  $("section").hidden = !ready || Boolean(level);
+  $("plan").hidden = !ready || !level;
+  if (!ready) return;
+  /** @param {string} name */
+  const spotsOf = (name) => spots.filter((spot) => spot.level === name);
+  if (level) {
+    const here = present.filter((one) => one.level === level);
+    const label = `Plan of ${levelText(level)}: ${peopleText(here.length)}`;
+    const trail = chosen?.level === level ? details.trail(level, spots) : [];
+    plan.show(spotsOf(level), here, { label, trail });
+  } else {
+    const stacked = levels.map((name) => ({ level: name, spots: spotsOf(name) }));
+    const label = `Cross-section of ${levels.length} levels: ${peopleText(present.length)}`;
+    crossSection.show(stacked, present, label);
+  }
+}
+
+/**
+ * @param {Person[]} all
+ * @param {Person[]} present
+ */
+function drawSummary(all, present) {
+  if (!staff.data) {
+    setText($("summary"), staff.failure ? "No positions to show yet" : "Loading…");
+    return;
+  }
+  const gone = all.length - present.length;
+  const longer = gone ? `, ${gone} longer ago` : "";
+  setText($("summary"), `${peopleText(present.length)} heard in the last 15 minutes${longer}`);
+  $("empty").hidden = Boolean(staff.failure) || present.length > 0;
+  if ($("empty").hidden) return;
+  const last = duration(staff.now() - Math.max(...all.map((one) => one.heardAt)));
+  setText(
+    $("empty-title"),
+    all.length ? "Nobody was heard in the last 15 minutes" : "No detections yet",
+  );
+  setText(
+    $("empty-since"),
+    all.length
+      ? `The last detection is ${last} old. Waymark works; no phone has reported a beacon since.`
+      : "Waymark works; no phone has reported a beacon yet.",
+  );
+}
+
+adopt(search, "q");
+search.addEventListener("input", () => {
+  changeAddress({ q: search.value }, { replace: true });
+  draw();
+});
+sort.value = orderName();
+sort.addEventListener("change", () => {
+  changeAddress({ sort: sort.value === "name" ? "" : sort.value }, { replace: true });
+  draw();
+});
+window.addEventListener("popstate", () => {
+  search.value = parameter("q");
+  sort.value = orderName();
+  draw();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && parameter("person")) open({ person: "" });
+});
+beacons.start();
+staff.start();

@@ -1,0 +1,127 @@
+// System: is it healthy? The circuit, the services, the database, and the last hour.
+import { drawBars } from "../drawings/chart.js";
+import { $, el, keyed, setAttribute, setText, setWidth } from "../page/dom.js";
+import { showFreshness } from "../page/shell.js";
+import { Source } from "../page/source.js";
+import { updateTime } from "../page/time_element.js";
+import { drawServices } from "../panels/services_table.js";
+import { sizeText } from "../rules/memory_use.js";
+import { readsByMinute, readsText, shardShares, verdict } from "../rules/system_state.js";
+import { clock, duration } from "../rules/words.js";
+
+const HOUR = 3600;
+const MINUTE = 60;
+
+/** @type {Source<SystemReport>} */
+const system = new Source("/monitoring/api/system", 5, draw);
+/** @type {Source<DatabaseReport>} */
+const database = new Source("/monitoring/api/system/database", 30, draw);
+
+/** The name of each state, and what it means. @type {Record<CircuitState, [string, string]>} */
+const CIRCUIT = {
+  closed: ["Closed", "Every ingest service that was seen answers."],
+  "half-open": [
+    "Half-open",
+    "Not every ingest service answers; the gateway tries the missing one again every 20 seconds.",
+  ],
+  open: [
+    "Open",
+    "No ingest service answers. The gateway lets one request through every 20 seconds to see whether one is back.",
+  ],
+  unknown: ["Unknown", "The gateway itself does not answer this service."],
+};
+
+function draw() {
+  showFreshness(system);
+  const report = system.data;
+  $("skeleton").hidden = Boolean(report) || Boolean(system.failure);
+  $("board").hidden = !report;
+  if (!report) return;
+  drawCircuit(report);
+  drawServices(report);
+  drawLatency(report);
+  drawDatabase();
+}
+
+/** @param {SystemReport} report */
+function drawCircuit(report) {
+  const { state, since } = report.circuit;
+  const [name, text] = CIRCUIT[state];
+  setText($("circuit"), name);
+  setText($("circuit-text"), text);
+  setAttribute($("circuit-card"), "data-state", state);
+  const time = updateTime(el("time"), since);
+  $("circuit-since").replaceChildren("since ", time, ` (${duration(system.now() - since)})`);
+  setText($("summary"), verdict(report));
+}
+
+/**
+ * The slowest read of each minute, as this service saw them; a failed one fills its minute.
+ * @param {SystemReport} report
+ */
+function drawLatency({ reads, now }) {
+  const bars = readsByMinute(reads).map(({ timestamp, slowest, failed, count }) => {
+    const what = failed
+      ? `${failed} of ${count} reads failed`
+      : `slowest of ${count} reads ${slowest} ms`;
+    const title = `${clock(timestamp, { seconds: false })}: ${what}`;
+    return { timestamp, value: failed ? null : slowest, title };
+  });
+  const label = readsText(reads);
+  setText($("latency-text"), label);
+  drawBars($("latency"), bars, { from: now - HOUR, to: now, step: MINUTE, unit: "ms", label });
+}
+
+function drawDatabase() {
+  const report = database.data;
+  const state = databaseState();
+  setText($("database-state"), state);
+  $("database-state").hidden = !state;
+  if (!report && database.failure) setText($("rate-text"), "This cannot be read now.");
+  if (!report) return;
+  drawShards(report.shards);
+  drawRate(report);
+}
+
+/** What is wrong with the database's data; "" when nothing is. */
+function databaseState() {
+  if (!database.failure) return database.data ? "" : "Loading…";
+  const asOf = database.takenAt ? `: as of ${clock(database.takenAt)}` : "";
+  return `This cannot be read since ${clock(database.failingSince)}${asOf}.`;
+}
+
+/** @param {ShardReport[]} shards */
+function drawShards(shards) {
+  const sum = shards.reduce((total, one) => total + one.documents, 0).toLocaleString();
+  const kind = shards.length === 1 ? "replica set" : "shards";
+  setText($("documents"), `${sum} detections on ${shards.length} ${kind}`);
+  keyed(
+    $("shards"),
+    shardShares(shards),
+    (one) => one.name,
+    () => el("li", {}, el("span"), el("span", { class: "amount" }), el("span", { class: "bar" })),
+    (row, { name, documents, percent, bytes }) => {
+      const [title, amount, bar] = row.children;
+      const share = `${documents.toLocaleString()} (${percent.toFixed(0)} %)`;
+      setText(title, name);
+      setText(amount, `${share}, ${sizeText(bytes)}`);
+      setWidth(bar, Math.max(0.5, percent));
+    },
+  );
+}
+
+/** @param {DatabaseReport} report */
+function drawRate({ minutes, as_of: to }) {
+  const bars = minutes.map(({ timestamp, count }) => {
+    const title = `${clock(timestamp, { seconds: false })}: ${count} detections`;
+    return { timestamp, value: count, title };
+  });
+  const total = minutes.reduce((sum, one) => sum + one.count, 0);
+  const rate = (total / HOUR).toFixed(1);
+  const label = `${total.toLocaleString()} detections in the last hour, ${rate} a second`;
+  setText($("rate-text"), label);
+  drawBars($("rate"), bars, { from: to - HOUR, to, step: MINUTE, unit: "/min", label });
+}
+
+system.start();
+database.start();

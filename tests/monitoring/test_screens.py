@@ -1,0 +1,68 @@
+"""The screens: small, and with addresses that their visitor can use."""
+
+import gzip
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from monitoring.screens import SCREENS
+from monitoring.static_files import FOLDER
+
+BEHIND = {"Host": "way.example:8080", "X-Forwarded-Proto": "https"}
+FIRST_PAINT_BYTES = 100_000
+
+
+def test_it_never_imports_pymongo(root: Any) -> None:
+    code = "import sys, monitoring; monitoring.create_app(); sys.exit('pymongo' in sys.modules)"
+    environment = {"PYTHONPATH": str(root / "services" / "monitoring")}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+def test_the_page_names_the_address_its_visitor_uses(client: FlaskClient) -> None:
+    page = client.get("/monitoring", headers=BEHIND)
+    assert "default-src 'self'" in page.headers["Content-Security-Policy"]
+    assert "curl '" in page.text
+    assert "https://way.example:8080/newbeacondetect?" in page.text
+    assert client.get("/").headers["Location"] == "/monitoring"
+    assert client.get("/nothing").get_json() == {"error": "not found"}
+    assert client.get("/monitoring/nothing").status_code == 404
+
+
+def test_on_its_own_port_the_page_says_so_and_leads_to_the_gateway(client: FlaskClient) -> None:
+    own = client.get("/monitoring/replay?person=3").text
+    assert "own port" in own
+    assert re.search(r'href="http://127\.0\.0\.1:\d+/monitoring/replay\?person=3"', own)
+    assert 'data-api="/monitoring/api"' in own
+    behind = client.get("/monitoring/replay?person=3", headers=BEHIND).text
+    assert "own port" not in behind
+    assert 'data-api="/api/v1"' in behind
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_screen_is_small_and_names_only_files_of_ours(client: FlaskClient, screen: str) -> None:
+    page = client.get("/monitoring" if screen == "live" else f"/monitoring/{screen}")
+    assert page.status_code == 200
+    named = set(re.findall(r'(?:href|src)="(/monitoring/static/[^"]+)"', page.text))
+    files = [client.get(url, headers={"Accept-Encoding": "gzip"}) for url in named]
+    assert {answer.status_code for answer in files} == {200}
+    total = len(gzip.compress(page.data)) + sum(len(answer.data) for answer in files)
+    assert total < FIRST_PAINT_BYTES
+    assert not re.findall(
+        r'(?:href|src)="(?:https?:)?//', page.text.replace("http://127.0.0.1", "")
+    )
+    modules = {url.removeprefix("/monitoring/static/") for url in named if url.endswith(".js")}
+    needed = {path for name in modules for path in imports_of(name)}
+    assert needed <= modules, "a module that is not preloaded costs a round trip more"
+
+
+def imports_of(name: str) -> set[str]:
+    """Return the modules that a module imports; this reads them in another way than the service."""
+    text = (FOLDER / name).read_text()
+    return {
+        str((FOLDER / name).parent.joinpath(target).resolve().relative_to(FOLDER.resolve()))
+        for target in re.findall(r'from\s+"(\.[\w./]+)";', text)
+    }

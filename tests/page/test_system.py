@@ -1,0 +1,79 @@
+"""System: is it healthy?"""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.conftest import Opener
+
+MIB = 1024 * 1024
+
+
+def service(name: str, used: int, limit: int | None) -> dict[str, Any]:
+    """Return what the health monitor reports of a service whose memory is used so far, in MiB."""
+    now = time.time()
+    memory = {"used_bytes": used * MIB, "limit_bytes": limit and limit * MIB}
+    return {
+        "name": name,
+        "answers": True,
+        "since": now - 60,
+        "seen_at": now,
+        "latency_ms": 1.5,
+        "queued": 0,
+        "memory": memory,
+        "mongodb": {"reachable": True, "latency_ms": 0.7},
+    }
+
+
+@pytest.fixture
+def limited(opened: Opener) -> Page:
+    """Return the screen with limits of memory, which a native stack does not have."""
+    now = time.time()
+    services = [service("ingest-1", 16, 64), service("ingest-2", 60, 64), service("free", 30, None)]
+    report = {
+        "now": now,
+        "circuit": {"state": "closed", "since": now - 60, "detail": ""},
+        "services": services,
+        "monitoring": {"memory": {"used_bytes": 24 * MIB, "limit_bytes": 48 * MIB}},
+        "reads": [{"timestamp": now - 30, "latency_ms": 2.5}],
+    }
+    headers = {"X-Circuit-State": "closed", "Content-Type": "application/json"}
+    return opened(
+        "/system",
+        prepare=lambda page: page.route(
+            "**/monitoring/api/system",
+            lambda route: route.fulfill(headers=headers, body=json.dumps(report)),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "share"),
+    [
+        ("ingest-1", "16 MiB of 64 MiB", 0.25),
+        ("ingest-2", "60 MiB of 64 MiB", 0.9375),
+        ("monitoring", "24 MiB of 48 MiB", 0.5),
+    ],
+)
+def test_a_meter_shows_how_much_of_the_memory_is_used(
+    limited: Page, name: str, text: str, share: float
+) -> None:
+    row = limited.locator("#services tr", has_text=name)
+    expect(row).to_contain_text(text)
+    meter = row.locator(".meter").bounding_box()
+    bar = row.locator(".meter span").bounding_box()
+    assert meter
+    assert bar
+    assert bar["width"] / meter["width"] == pytest.approx(share, abs=0.01)
+
+
+def test_a_nearly_full_memory_stands_out_and_without_a_limit_there_is_no_meter(
+    limited: Page,
+) -> None:
+    expect(limited.locator("#services .meter.full")).to_have_count(1)
+    free = limited.locator("#services tr", has_text="free")
+    expect(free).to_contain_text("30 MiB, no limit")
+    expect(free.locator(".meter")).to_be_hidden()

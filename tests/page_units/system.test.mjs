@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  memoryText,
+  meterLevel,
+  sizeText,
+} from "../../services/monitoring/monitoring/static/rules/memory_use.js";
+import {
+  health,
+  readsByMinute,
+  readsText,
+  shardShares,
+  verdict,
+} from "../../services/monitoring/monitoring/static/rules/system_state.js";
+
+const MIB = 1024 * 1024;
+
+test("the meter shows the ratio of what is used to the limit", () => {
+  assert.deepEqual(meterLevel({ used_bytes: 16 * MIB, limit_bytes: 64 * MIB }), {
+    percent: 25,
+    isFull: false,
+  });
+  assert.deepEqual(meterLevel({ used_bytes: 48 * MIB, limit_bytes: 64 * MIB }), {
+    percent: 75,
+    isFull: false,
+  });
+  assert.deepEqual(meterLevel({ used_bytes: 60, limit_bytes: 64 }), {
+    percent: 93.75,
+    isFull: true,
+  });
+  assert.equal(meterLevel({ used_bytes: 90, limit_bytes: 60 }).percent, 100);
+});
+
+test("without a limit there is no meter", () => {
+  for (const memory of [undefined, null, {}, { used_bytes: 5, limit_bytes: null }])
+    assert.equal(meterLevel(memory), null);
+});
+
+test("memory in words", () => {
+  assert.equal(memoryText({ used_bytes: 16 * MIB, limit_bytes: 64 * MIB }), "16 MiB of 64 MiB");
+  assert.equal(memoryText({ used_bytes: 16 * MIB, limit_bytes: null }), "16 MiB, no limit");
+  assert.equal(memoryText(null), "–");
+  assert.deepEqual([1, 2048, 1.5 * MIB].map(sizeText), ["1 KiB", "2 KiB", "1.5 MiB"]);
+});
+
+const service = (more = {}) => ({
+  answers: true,
+  queued: 0,
+  mongodb: { reachable: true },
+  ...more,
+});
+const away = { mongodb: { reachable: false } };
+const report = (state, ...services) => ({ circuit: { state }, services });
+
+test("the verdict names what is worst", () => {
+  const cases = [
+    [report("closed", service(), service()), "Everything is healthy"],
+    [report("closed", service({ queued: 5 })), "5 detections wait to be stored"],
+    [
+      report("closed", service({ queued: 5, ...away }), service()),
+      "1 of 2 services cannot reach the database",
+    ],
+    [report("half-open", service({ answers: false })), "Works, but a service is missing"],
+    [report("open", service({ answers: false })), "Detections are not taken in"],
+    [report("unknown"), "Detections are not taken in"],
+  ];
+  for (const [given, wanted] of cases) assert.equal(verdict(given), wanted);
+});
+
+test("the health of a service", () => {
+  assert.equal(health(service()), "healthy");
+  assert.equal(health({ answers: true }), "healthy"); // the gateway has no database
+  assert.equal(health(service(away)), "no database");
+  assert.equal(health(service({ answers: false, ...away })), "silent");
+});
+
+const reads = [
+  { timestamp: 60, latency_ms: 4 },
+  { timestamp: 119, latency_ms: 9 },
+  { timestamp: 120, latency_ms: null },
+  { timestamp: 130, latency_ms: 2 },
+];
+
+test("reads are gathered by minute: the slowest, and how many failed", () => {
+  assert.deepEqual(readsByMinute(reads), [
+    { timestamp: 60, slowest: 9, failed: 0, count: 2 },
+    { timestamp: 120, slowest: 2, failed: 1, count: 2 },
+  ]);
+});
+
+test("reads in one sentence", () => {
+  assert.equal(readsText(reads), "4 reads: median 4 ms, slowest 9 ms, 1 failed");
+  assert.equal(readsText([]), "0 reads: median – ms, slowest – ms, 0 failed");
+});
+
+test("shards by name, with their share of all detections", () => {
+  const shares = shardShares([
+    { name: "shard2", documents: 1, bytes: 1 },
+    { name: "shard1", documents: 3, bytes: 1 },
+  ]);
+  assert.deepEqual(
+    shares.map((one) => [one.name, one.percent]),
+    [
+      ["shard1", 75],
+      ["shard2", 25],
+    ],
+  );
+  assert.equal(shardShares([{ name: "empty", documents: 0, bytes: 0 }])[0].percent, 0);
+});

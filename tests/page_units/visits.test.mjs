@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  SILENCE_SECONDS,
+  timeSpent,
+  visitAt,
+  visits,
+} from "../../services/monitoring/monitoring/static/rules/visits.js";
+
+const heard = (timestamp, location, more = {}) => ({
+  timestamp,
+  level: "1",
+  location,
+  mac: location,
+  ...more,
+});
+const visitsOf = (...oldestFirst) => visits(oldestFirst.reverse());
+const spans = (list) => list.map(({ location, from, to }) => [location, from, to]);
+
+test("nobody heard is no visit", () => {
+  assert.deepEqual(visits([]), []);
+  assert.equal(visitAt([], 5), undefined);
+});
+
+test("a visit lasts from the first to the last detection, and on to the next spot", () => {
+  const list = visitsOf(heard(0, "A"), heard(60, "A"), heard(100, "B"), heard(130, "B"));
+  assert.deepEqual(spans(list), [
+    ["A", 0, 100],
+    ["B", 100, 130],
+  ]);
+  assert.equal(list[0].count, 2);
+});
+
+test("after a silence nobody knows where somebody was", () => {
+  const late = 60 + SILENCE_SECONDS + 1;
+  const list = visitsOf(heard(0, "A"), heard(60, "A"), heard(late, "A"), heard(late + 5, "B"));
+  assert.deepEqual(spans(list), [
+    ["A", 0, 60],
+    ["A", late, late + 5],
+    ["B", late + 5, late + 5],
+  ]);
+});
+
+test("the same name on another level is another spot", () => {
+  const list = visitsOf(heard(0, "Lobby"), heard(10, "Lobby", { level: "2" }));
+  assert.equal(list.length, 2);
+});
+
+test("unknown locations differ by their beacon, known ones do not", () => {
+  const macs = ["AA", "BB"];
+  const at = (location) => visitsOf(...macs.map((mac, n) => heard(n * 10, location, { mac })));
+  assert.equal(at("unknown").length, 2);
+  assert.equal(at("Lobby").length, 1);
+});
+
+test("a time is in a visit, after one, or before all", () => {
+  const list = visitsOf(heard(0, "A"), heard(60, "A"), heard(1000, "B"), heard(1100, "B"));
+  assert.equal(visitAt(list, -1), undefined);
+  assert.deepEqual([visitAt(list, 60).visit.location, visitAt(list, 60).there], ["A", true]);
+  assert.deepEqual([visitAt(list, 61).visit.location, visitAt(list, 61).there], ["A", false]);
+  assert.deepEqual([visitAt(list, 1000).index, visitAt(list, 5000).there], [1, false]);
+});
+
+test("every time is found in a long list", () => {
+  const list = visitsOf(...Array.from({ length: 100 }, (_, n) => heard(n * 10, `${n % 7}`)));
+  for (let time = 0; time < 990; time += 1) {
+    const { visit } = visitAt(list, time);
+    assert.ok(visit.from <= time && time <= visit.to);
+  }
+});
+
+test("the time spent is added up by spot, the longest first", () => {
+  const list = visitsOf(heard(0, "A"), heard(100, "B"), heard(300, "A"), heard(350, "A"));
+  assert.deepEqual(
+    timeSpent(list).map(({ location, seconds, visits: count }) => [location, seconds, count]),
+    [
+      ["B", 200, 1],
+      ["A", 150, 2],
+    ],
+  );
+});

@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  ageText,
+  banner,
+  clock,
+  duration,
+  freshness,
+  heardAt,
+  heardText,
+  levelOrder,
+  levelText,
+  levelTitle,
+  macText,
+  peopleText,
+  placeText,
+  spotText,
+  utc,
+} from "../../services/monitoring/monitoring/static/rules/words.js";
+
+const table = (name, say, rows) =>
+  test(name, () => {
+    for (const [given, wanted] of rows) assert.equal(say(given), wanted, `${given}`);
+  });
+
+table("freshness by age", freshness, [
+  [0, "now"],
+  [60, "now"],
+  [61, "recent"],
+  [300, "recent"],
+  [301, "stale"],
+]);
+
+table("an age in words", ageText, [
+  [59, "now"],
+  [130, "2 min ago"],
+  [800, "stale 13 min"],
+]);
+
+table("durations", duration, [
+  [-3, "0 s"],
+  [59.4, "59 s"],
+  [60, "1 min"],
+  [3600, "1 h"],
+  [3660, "1 h 1 min"],
+  [36_000 + 60, "10 h"],
+  [2 * 86_400, "2 days"],
+]);
+
+table("levels", levelText, [
+  ["4", "level 4"],
+  ["unknown", "level unknown"],
+  [null, "level unknown"],
+]);
+
+test("a title begins with a capital, and levels are ordered by number, unknown last", () => {
+  assert.equal(levelTitle("B2"), "Level B2");
+  assert.equal(levelTitle(undefined), "Unknown level");
+  assert.deepEqual(["10", "unknown", "9", "B1"].sort(levelOrder), ["9", "10", "B1", "unknown"]);
+});
+
+test("a place without a name is named by its beacon", () => {
+  assert.equal(spotText({ location: "Lobby B" }), "Lobby B");
+  assert.equal(
+    spotText({ location: "unknown", mac: "AABBCCDDEEFF" }),
+    "unknown beacon AA:BB:CC:DD:EE:FF",
+  );
+  assert.equal(spotText({ location: null }), "unknown location");
+  assert.equal(placeText({ level: "4", location: "Lobby B" }), "level 4, Lobby B");
+  assert.equal(macText(""), "");
+});
+
+test("one person, two people", () => {
+  assert.deepEqual([0, 1, 2].map(peopleText), ["0 people", "1 person", "2 people"]);
+});
+
+test("a phone whose clock is ahead was heard when its detection came", () => {
+  assert.equal(heardAt({ timestamp: 990, age_seconds: 10 }, 1000), 990);
+  assert.equal(heardAt({ timestamp: 8190, age_seconds: 10 }, 1000), 990);
+  assert.equal(heardAt({ timestamp: 500, age_seconds: 10 }, 1000), 500);
+});
+
+test("times have a day only when it is another one", () => {
+  const now = Math.floor(Date.now() / 1000);
+  assert.doesNotMatch(clock(now), /,/);
+  assert.match(clock(now - 10 * 86_400), /,/);
+  assert.equal(utc(0), "1970-01-01 00:00:00 UTC");
+});
+
+test("while blind, a time stands for an age", () => {
+  const now = Date.now() / 1000;
+  assert.equal(heardText(now, 2, ""), "now");
+  assert.equal(heardText(now, 2, "open"), `at ${clock(now)}`);
+});
+
+test("the banner says what is wrong, since when, and what happens next", () => {
+  const source = { failure: "", failingSince: 940, takenAt: 900, seconds: 5, now: () => 1000 };
+  assert.equal(banner(source), "");
+  const text = banner({ ...source, failure: "open" });
+  assert.match(text, /The circuit is open since/);
+  assert.match(text, /known at .*, 1 min ago/);
+  assert.match(text, /tried again every 5 seconds/);
+  assert.match(banner({ ...source, failure: "network", takenAt: 0 }), /Nothing was read before/);
+});
