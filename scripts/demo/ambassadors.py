@@ -1,6 +1,6 @@
 """Fourteen simulated ambassadors, two on each of seven levels, for a page that lives.
 
-    python -m loadtests.demo http://127.0.0.1:8080
+    python -m scripts.demo.ambassadors http://127.0.0.1:8080
 
 Each walks its level and reports the nearest beacon every 4 s, as the source system's phones do.
 It behaves as a good client: what was not confirmed is sent again with the same event id.
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mongo.directory import Beacon, parse
 
-DIRECTORY = Path(__file__).resolve().parents[1] / "mongo" / "directory.csv"
+DIRECTORY = Path(__file__).resolve().parents[2] / "mongo" / "directory.csv"
 LEVELS = 7
 AMBASSADORS_A_LEVEL = 2
 INTERVAL_SECONDS = 4.0

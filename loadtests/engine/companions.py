@@ -1,15 +1,14 @@
 """What runs beside a plan's requests: the mock HACS and open monitoring pages."""
 
-import json
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gevent
 
-from loadtests.client import Answer, Api, WrongAnswer, query
-from loadtests.histories import History
-from loadtests.plans import ALL_TIME
+from loadtests.engine import endpoints
+from loadtests.engine.client import Api, Response
+from loadtests.engine.histories import History
+from loadtests.engine.pace import wait_until
 
 HACS_SECONDS = 10.0
 PAGE_SECONDS = 30.0
@@ -30,40 +29,30 @@ def start(
 
 
 def _poll(api: Api, staff: int, history: History, began: float) -> None:
-    path = query("/extractbeacon", staff_id=staff, **ALL_TIME)
     for due in _every(HACS_SECONDS, began):
         before = history.acknowledged
 
-        def verify(answer: Answer, before: int = before) -> None:
-            history.verify_live(answer, before)
+        def verify(response: Response, before: int = before) -> None:
+            history.verify_live(response, before)
 
-        api.ask("hacs", path, verify, due=due, gzip=True)
+        api.measure("hacs", endpoints.extract(staff), verify, due=due, gzip=True)
 
 
 def _page_data(api: Api) -> str:
     """Return what an open page fetches again and again: old and new differ."""
-    new = "/monitoring/latest"
-    return "/retrieveformonitoring" if api.call(new).status == 404 else new
+    is_old = api.send(endpoints.MONITORING).status == 404
+    return endpoints.OLD_MONITORING if is_old else endpoints.MONITORING
 
 
 def _show(api: Api, data: str, began: float) -> None:
     for due in _every(PAGE_SECONDS, began):
-        api.ask("page", data, _verify_page, due=due, gzip=True)
-
-
-def _verify_page(answer: Answer) -> None:
-    try:
-        found = json.loads(answer.body)
-    except ValueError as error:
-        raise WrongAnswer(f"the page's data are no JSON: {answer.body[:80]!r}") from error
-    if not {"staff", "location"} & set(found):
-        raise WrongAnswer(f"the page's data lack the staff: {answer.body[:80]!r}")
+        api.measure("page", data, endpoints.verify_page, due=due, gzip=True)
 
 
 def _every(seconds: float, began: float) -> Iterator[float]:
     """Yield the due times of something periodic, each when it has come."""
     due = began
     while True:
-        gevent.sleep(max(0.0, due - time.monotonic()))
+        wait_until(due)
         yield due
         due += seconds

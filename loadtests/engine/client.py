@@ -1,10 +1,10 @@
-"""Requests that are timed, verified and noted; for gevent, in the process of the load generator."""
+"""Requests that are timed, verified and recorded; for gevent, in the load generator's process."""
 
+import copy
 import time
 import zlib
 from collections.abc import Callable
 from typing import NamedTuple
-from urllib.parse import urlencode
 
 from geventhttpclient import HTTPClient
 from geventhttpclient.response import HTTPParseError
@@ -17,26 +17,25 @@ CONNECT_SECONDS = 10.0
 MOST_AT_ONCE = 10_000  # never the client's own limit
 
 
-class WrongAnswer(Exception):
+class WrongResponse(Exception):
     """A good status with content that is not right."""
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """What came back; status 0 when nothing did, and then `body` says why."""
 
     status: int
     body: bytes
 
 
-Verify = Callable[[Answer], None]
+Verify = Callable[[Response], object]
 
 
 class Api:
-    """Asks one server, and keeps a row of each request."""
+    """Sends requests to one server, and keeps a row of each."""
 
     def __init__(self, url: str, environment: Environment, timeout_seconds: float) -> None:
         self._environment = environment
-        self.timeout_seconds = timeout_seconds
         self._pool = HTTPClient.from_url(
             url,
             concurrency=MOST_AT_ONCE,
@@ -51,18 +50,29 @@ class Api:
         self.rows: list[Row] = []
 
     def begin(self, plan: str, step: str) -> float:
-        """Note what follows under this step; return when it begins (monotonic seconds)."""
+        """Record what follows under this step; return when it begins (monotonic seconds)."""
         self.plan, self.step, self.began = plan, step, time.monotonic()
         return self.began
 
-    def call(
-        self, path: str, body: bytes | None = None, *, gzip: bool = False, keep: bool = False
-    ) -> Answer:
-        """Ask without noting: GET, or POST of a JSON body.
+    def checkpoint(self) -> Callable[[], None]:
+        """Return what forgets all requests recorded since: our rows and Locust's statistics."""
+        first, stats = len(self.rows), self._environment.stats
+        before = copy.deepcopy((stats.entries, stats.total, stats.errors), {id(stats): stats})
 
-        Each request has a connection of its own, as JMeter's threads have; unless `keep`.
+        def forget() -> None:
+            del self.rows[first:]
+            stats.entries, stats.total, stats.errors = before
+
+        return forget
+
+    def send(
+        self, path: str, body: bytes | None = None, *, gzip: bool = False, keep_alive: bool = False
+    ) -> Response:
+        """Send without recording: GET, or POST of a JSON body.
+
+        Each request has a connection of its own, as JMeter's threads have; unless `keep_alive`.
         """
-        headers = {} if keep else {"Connection": "close"}
+        headers = {} if keep_alive else {"Connection": "close"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         if gzip:
@@ -71,12 +81,12 @@ class Api:
             response = self._pool.request("GET" if body is None else "POST", path, body, headers)
             text = bytes(response.read())
         except (OSError, HTTPParseError) as error:
-            return Answer(0, f"{type(error).__name__}: {error}".encode())
+            return Response(0, f"{type(error).__name__}: {error}".encode())
         if response.get("content-encoding") == "gzip":
             text = zlib.decompress(text, wbits=31)
-        return Answer(response.status_code, text)
+        return Response(response.status_code, text)
 
-    def ask(
+    def measure(
         self,
         name: str,
         path: str,
@@ -86,36 +96,30 @@ class Api:
         due: float | None = None,
         good: tuple[int, ...] = (200,),
         gzip: bool = False,
-        keep: bool = False,
-    ) -> Answer:
-        """Ask, verify what came, and note it; `due` is when it should have been sent."""
+        keep_alive: bool = False,
+    ) -> Response:
+        """Send, verify the response, and record both; `due` is when it should have been sent."""
         sent = time.monotonic()
-        answer = self.call(path, body, gzip=gzip, keep=keep)
+        response = self.send(path, body, gzip=gzip, keep_alive=keep_alive)
         ms = (time.monotonic() - sent) * 1000
         error, detail = "", ""
-        if answer.status not in good:
-            error, detail = HTTP, f"{answer.status} {answer.body[:120]!r}"
+        if response.status not in good:
+            error, detail = HTTP, f"{response.status} {response.body[:120]!r}"
         else:
             try:
-                verify(answer)
-            except WrongAnswer as wrong:
+                verify(response)
+            except WrongResponse as wrong:
                 error, detail = VERIFICATION, str(wrong)
-        late = sent if due is None else due
-        times = (late - self.began, sent - self.began, ms)
-        size = len(answer.body)
-        row = Row(self.plan, self.step, name, *times, answer.status, size, error, detail)
+        times = ((sent if due is None else due) - self.began, sent - self.began, ms)
+        size = len(response.body)
+        row = Row(self.plan, self.step, name, *times, response.status, size, error, detail)
         self.rows.append(row)
         self._environment.events.request.fire(  # type: ignore[no-untyped-call]
             request_type="GET" if body is None else "POST",
             name=name,
             response_time=ms,
             response_length=size,
-            exception=WrongAnswer(f"{error}: {detail}") if error else None,
+            exception=WrongResponse(f"{error}: {detail}") if error else None,
             context={},
         )
-        return answer
-
-
-def query(path: str, **parameters: object) -> str:
-    """Return a path with its parameters."""
-    return f"{path}?{urlencode(parameters)}"
+        return response
