@@ -20,17 +20,15 @@ import time
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from bson import ObjectId
 from pymongo import MongoClient
 
-from loadtests.limits import SERVICE, Group, LimitsUnavailable, Usage
 from mongo import topology
-from tests.ports import free_port
-
-if TYPE_CHECKING:
-    from tests.cluster import Cluster
+from scripts.processes.cluster import Cluster
+from scripts.processes.control_groups import SERVICE, LimitedGroup, LimitsUnavailableError, Usage
+from scripts.processes.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
@@ -48,7 +46,7 @@ GZIP = b"Accept-Encoding: gzip\r\n"
 class Service:
     """One service inside the limits, running while in the context."""
 
-    def __init__(self, kind: str, cluster: "Cluster") -> None:
+    def __init__(self, kind: str, cluster: Cluster) -> None:
         self.kind = kind
         self.port = free_port()
         self._cluster = cluster
@@ -68,7 +66,7 @@ class Service:
             "SPOOL_FILE": str(self._cluster.folder / f"{self.port}.db"),
             "MALLOC_ARENA_MAX": "1",  # as in the image
         }
-        self.group = Group(self.kind, SERVICE)
+        self.group = LimitedGroup(self.kind, SERVICE)
         self._process = subprocess.Popen(self.group.command(command), env=environment)
         deadline = time.monotonic() + 30
         while not self._serves():
@@ -310,7 +308,7 @@ class Live:
 class Bench:
     """The cases, on one database."""
 
-    def __init__(self, cluster: "Cluster", seconds: float) -> None:
+    def __init__(self, cluster: Cluster, seconds: float) -> None:
         self._cluster = cluster
         self._seconds = seconds
 
@@ -455,7 +453,7 @@ def at_least(old: list[Result], new: list[Result], least: float | None) -> bool:
 class Measurement:
     """All rounds of all cases, and the verdict."""
 
-    def __init__(self, bench: Bench, cluster: "Cluster", rounds: int, wanted: list[str]) -> None:
+    def __init__(self, bench: Bench, cluster: Cluster, rounds: int, wanted: list[str]) -> None:
         self._bench = bench
         self._cluster = cluster
         self._rounds = rounds
@@ -595,9 +593,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
     parser.add_argument("cases", nargs="*", help="parts of their names; all without")
     options = parser.parse_args()
-    sys.path.insert(0, str(ROOT / "services" / "ingest"))  # the next line needs it
-    from tests.cluster import Cluster
-
     folder = Path(tempfile.mkdtemp(prefix="waymark-bench-"))
     cluster = Cluster(topology.load(topology.EMBEDDED), folder)
     try:
@@ -610,7 +605,7 @@ def main() -> None:
             for row in measurement.rows:
                 if not row.new:
                     show(row)
-    except LimitsUnavailable as error:
+    except LimitsUnavailableError as error:
         sys.exit(str(error))
     sys.exit(0 if reached else 1)
 

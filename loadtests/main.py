@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from loadtests import capacity, check, comparison, generator, report, sides, targets
-from loadtests.limits import LimitsUnavailable
 from loadtests.plans import PLANS
 from loadtests.stacks import New, NotStarted, Stack
 from mongo.binaries import NoMongod
+from scripts.processes.control_groups import LimitsUnavailableError
 
-FAILURES = (LimitsUnavailable, NotStarted, NoMongod, targets.ForeignTarget, OSError)
+FAILURES = (LimitsUnavailableError, NotStarted, NoMongod, targets.ForeignTarget, OSError)
 SPEEDS = {"retail": 20.0}
 PASSED_ON = ("ramp", "pages", "hacs", "only", "rows", "shift")
 

@@ -8,7 +8,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from mongo import topology
-from tests.cluster import Cluster
+from scripts.processes.cluster import Cluster
 from tests.upstream import Upstream
 
 # Several processes share the tests (scripts/test), file by file, but for these: files of one line

@@ -5,7 +5,7 @@ import time
 
 from flask.testing import FlaskClient
 
-from tests.cluster import Cluster
+from scripts.processes.cluster import Cluster
 
 EXTRACT = "/extractbeacon?start_time=0&end_time=4102444800&staff_id="
 READS = (

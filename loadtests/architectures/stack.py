@@ -18,7 +18,6 @@ from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
 from gateway.start import find_nginx
-from loadtests.limits import SERVICE, UNLIMITED, Group, Limits, Usage
 from mongo import secrets, topology
 from mongo.binaries import find_binaries
 from mongo.bootstrap import bootstrap
@@ -26,6 +25,7 @@ from mongo.directory import DATABASE, Beacon, parse
 from mongo.topology import FOLDER
 from scripts.native import parts
 from scripts.native.layout import ROOT, Layout
+from scripts.processes.control_groups import SERVICE, UNLIMITED, LimitedGroup, Limits, Usage
 
 DIRECTORY = ROOT / "mongo" / "directory.csv"
 READY_SECONDS = 60.0
@@ -58,14 +58,14 @@ class Stack:
         self.limited = limited
         self.folder = Path(tempfile.mkdtemp(prefix="waymark-load-"))
         self.work = self.folder  # where the parts run
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, LimitedGroup] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._ports = free_ports(services + 3)
         self.url = f"http://127.0.0.1:{self._ports[0]}"
         self.mongod_port = self._ports[1]
 
     def __enter__(self) -> "Stack":
-        """Start everything; NotStarted when that fails, LimitsUnavailable when not allowed."""
+        """Start everything; NotStarted when that fails, LimitsUnavailableError when not allowed."""
         try:
             self._start()
         except BaseException:
@@ -119,7 +119,7 @@ class Stack:
     def _launch(self, part: Part) -> None:
         command = ["setpriv", "--pdeathsig", "TERM", *part.command]
         if self.limited:
-            group = Group(part.name, part.limits._replace(cpu=None))
+            group = LimitedGroup(part.name, part.limits._replace(cpu=None))
             self.groups[part.name] = group
             command = group.command(command)
         with (self.folder / f"{part.name}.log").open("wb") as log:

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from loadtests import figures, report
 from loadtests.generator import generate
-from loadtests.limits import Usage
 from loadtests.plans import PLANS, RAMP_SECONDS, Plan
 from loadtests.sides import DURABLE, SIDES, UNOPTIMISED
 from loadtests.stacks import NotStarted, Stack
 from scripts.native.layout import ROOT
+from scripts.processes.control_groups import Usage
 
 DEFAULT_OUTPUT = ROOT / "load-report"
 SAMPLE_SECONDS = 0.5

@@ -1,16 +1,15 @@
 """The stack as a user starts it: `docker compose up -d`, in a project of its own."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scripts.processes.ports import free_port
 from tests.client import Client
 from tests.compose.engine import Docker, engine
 from tests.compose.images import Images, images
-from tests.ports import free_port
 
 PROJECT = "waymark-tests"
 ONE_SHOT = {"secrets", "mongo-init"}
@@ -61,15 +60,6 @@ class Stack(Client):
         assert set(now) == OURS | MONGO | ONE_SHOT
         good = {name: "exited" if name in ONE_SHOT else "healthy" for name in now}
         return {name: status for name, status in now.items() if status != good[name]}
-
-
-def eventually(holds: Callable[[], Any], seconds: float) -> float:
-    """Wait until something holds; return after how many seconds it did."""
-    began = time.monotonic()
-    while not holds():
-        assert time.monotonic() - began < seconds, f"not within {seconds} s"
-        time.sleep(0.2)
-    return time.monotonic() - began
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,8 @@ import signal
 import pytest
 import requests
 
-from tests.compose.conftest import MONGO, ONE_SHOT, OURS, Stack, eventually
+from scripts.processes.waiting import eventually
+from tests.compose.conftest import MONGO, ONE_SHOT, OURS, Stack
 
 HEAL_SECONDS = 180.0
 HEALTHY_SECONDS = 150.0

@@ -17,7 +17,8 @@ import psutil
 import pytest
 import requests
 
-from tests.ports import free_port
+from scripts.processes.ports import free_port
+from scripts.processes.waiting import eventually
 from tests.upstream import Upstream
 
 # What waits for a service waits 1 s or longer, and what does not is answered in a few ms: half the
@@ -139,14 +140,6 @@ class Gateway:
                     ours = Path(f"/proc/{process.pid}/fd/1").readlink() == self.log
                     found += [process] * ours
         return found
-
-
-def eventually(holds: Callable[[], object], seconds: float = 30) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.05)
 
 
 def seconds_of(log: list[dict[str, str]]) -> list[float]:

@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.gateway.conftest import Gateway, eventually
+from scripts.processes.waiting import eventually
+from tests.gateway.conftest import Gateway
 
 DETECTION = b"GET /newbeacondetect HTTP/1.1\r\nHost: x\r\n"
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.gateway.conftest import ROOT, Gateway, eventually
-from tests.ports import free_port
+from scripts.processes.ports import free_port
+from scripts.processes.waiting import eventually
+from tests.gateway.conftest import ROOT, Gateway
 
 LIMIT_BYTES = 32 * 2**20
 CGROUPS = Path("/sys/fs/cgroup/memory")

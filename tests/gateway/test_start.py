@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from gateway.render import Config, ConfigError
-from tests.gateway.conftest import OPEN, ROOT, SLOW_SECONDS, Gateway, eventually
+from scripts.processes.waiting import eventually
+from tests.gateway.conftest import OPEN, ROOT, SLOW_SECONDS, Gateway
 from tests.upstream import Upstream
 
 AS_ROOT = [] if os.geteuid() == 0 else ["--map-root-user"]

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.gateway.conftest import ROOT, Gateway, eventually
-from tests.ports import free_port
+from scripts.processes.ports import free_port
+from scripts.processes.waiting import eventually
+from tests.gateway.conftest import ROOT, Gateway
 
 V2, V3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 

@@ -13,9 +13,9 @@ from pymongo.database import Database
 
 from ingest.latest import RECENT
 from ingest.store import Store
+from scripts.processes.waiting import eventually
 from tests.phones import BEACON, Phones, through
 from tests.service import Service
-from tests.system.conftest import eventually
 
 PEOPLE = [*range(150), *(f"guard-{number}" for number in range(150))]
 OLD = 1_700_000_000

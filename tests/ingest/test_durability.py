@@ -10,7 +10,7 @@ from pymongo.database import Database
 
 from ingest import create_app
 from ingest.config import Config
-from tests.ports import free_port
+from scripts.processes.ports import free_port
 
 GOOD = {"user_address": "0", "beacon_address": "C2A628384B08", "rssi": "-20"}
 

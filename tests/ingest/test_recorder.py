@@ -18,7 +18,7 @@ from ingest.config import Config
 from ingest.detections import document
 from ingest.store import Store
 from mongo import topology
-from tests.cluster import Cluster
+from scripts.processes.cluster import Cluster
 from tests.phones import Phones, inside
 from tests.reads import read_while_frozen
 

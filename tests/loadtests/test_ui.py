@@ -17,6 +17,7 @@ import pytest
 
 from loadtests.stacks import free_ports
 from scripts.native.layout import ROOT
+from scripts.processes.waiting import eventually
 from tests.loadtests.liar import Liar
 
 FORM = {"user_count": 1, "spawn_rate": 1, "plan": "PERF-TP-1", "ramp": 1, "only": "2100"}
@@ -47,13 +48,6 @@ def ask(url: str, form: dict[str, Any] | None = None) -> str:
     body = None if form is None else urlencode(form).encode()
     with urllib.request.urlopen(url, body, timeout=5) as answer:
         return str(answer.read().decode())
-
-
-def eventually(holds: Any, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def run(url: str, **form: object) -> dict[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ from mongo import secrets, topology
 from mongo.bootstrap import INDEXES
 from mongo.progress import NotInTimeError
 from mongo.topology import ReplicaSet, Topology
-from tests.cluster import Client, Cluster
+from scripts.processes.cluster import Cluster
 
 SINGLE = topology.load(topology.EMBEDDED)
 TRIPLE = Topology(ReplicaSet("embedded", ("mongod:1", "mongod-2:1", "mongod-3:1")), None, (), ())
@@ -73,7 +73,7 @@ def test_lost_passwords_are_set_anew(cluster: Cluster) -> None:
         client["ICT3102"]["staff"].find_one()
 
 
-def refused(client: Client, database: str, command: str, value: object = 1) -> bool:
+def refused(client: MongoClient[Any], database: str, command: str, value: object = 1) -> bool:
     try:
         client[database].command(command, value)
     except OperationFailure as error:
@@ -133,7 +133,7 @@ def test_one_member_grows_to_three(cluster: Cluster) -> None:
     cluster.bootstrap()
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         client["ICT3102"]["staff"].insert_many({"staff_id": n} for n in range(1000))
-    cluster.named = TRIPLE
+    cluster.topology = TRIPLE
     cluster.start()
     said = cluster.bootstrap()
     assert [line.split(": added")[0] for line in said] == ["replica set embedded"] * 2

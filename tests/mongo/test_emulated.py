@@ -11,7 +11,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
-from tests.ports import free_port
+from scripts.processes.ports import free_port
 
 SMALL = ["--wiredTigerCacheSizeGB", "0.25", "--oplogSize", "16"]
 # A mongos that is asked to end waits 15 s for its clients to leave.

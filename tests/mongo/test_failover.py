@@ -11,7 +11,8 @@ from pymongo import MongoClient
 from ingest import create_app
 from mongo.replica_set import primary_of
 from mongo.topology import ReplicaSet, Topology
-from tests.cluster import Cluster
+from scripts.processes.cluster import Cluster
+from tests.mongo.settings import settings
 from tests.phones import Phones, inside
 
 NAMES = ("a", "b", "c")
@@ -31,7 +32,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 def test_a_killed_primary_costs_seconds_and_no_detection(cluster: Cluster) -> None:
     members = cluster.local.users_set.members
     # With three members a failover will come: the driver may wait for it.
-    app = create_app(cluster.service(timeout_ms=8000))
+    app = create_app(settings(cluster, timeout_ms=8000))
     with Phones(inside(app), [*range(WRITERS)]) as writers:
         time.sleep(2)
         primary = primary_of(cluster.local.users_set)

@@ -29,11 +29,12 @@ from ingest.recorder import Outcome, PartlyUnavailable
 from ingest.store import Store
 from mongo import clients, topology
 from mongo.topology import ReplicaSet, Topology
-from tests.cluster import Cluster
+from scripts.processes.cluster import Cluster
+from scripts.processes.waiting import eventually
 from tests.ingest.api import contract
+from tests.mongo.settings import settings
 from tests.phones import Phones, inside
 from tests.reads import EXTRACT, read_while_frozen
-from tests.system.conftest import eventually
 
 NAMED = topology.load(topology.SHARDED)
 MAC = "C2A628384B08"
@@ -98,7 +99,7 @@ class Commands(CommandListener):
 def test_a_beacon_is_looked_up_in_memory(cluster: Cluster, staff: Any) -> None:
     commands = Commands()
     monitoring.register(commands)  # for clients made from here on
-    app = create_app(cluster.service())
+    app = create_app(settings(cluster))
     client = app.test_client()
     query = {"user_address": 1, "beacon_address": MAC, "rssi": -20}
     for _ in range(5):
@@ -113,7 +114,7 @@ def test_an_event_repeated_over_the_other_router_is_stored_once(
 ) -> None:
     body = {"user_address": 3, "beacon_address": MAC, "rssi": -20, "event_id": "e1"}
     for router in (0, 1):
-        app = create_app(cluster.service(router))
+        app = create_app(settings(cluster, router))
         assert app.test_client().post("/newbeacondetect", json=body).status_code == 200
         app.extensions["store"].close()
     assert staff.count_documents({}) == 1
@@ -122,7 +123,7 @@ def test_an_event_repeated_over_the_other_router_is_stored_once(
 @pytest.fixture(scope="module")
 def services(cluster: Cluster) -> Iterator[list[FlaskClient]]:
     """Run two services in this process, each on a router of its own."""
-    apps = [create_app(cluster.service(router)) for router in (0, 1)]
+    apps = [create_app(settings(cluster, router)) for router in (0, 1)]
     yield [app.test_client() for app in apps]
     for app in apps:
         app.extensions["store"].close()
@@ -194,7 +195,7 @@ def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[Fl
 
 def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) -> None:
     """14 staff members lie on both shards; one of these answers nobody for a while."""
-    apps = [create_app(cluster.service(router, timeout_ms=1500)) for router in (0, 1)]
+    apps = [create_app(settings(cluster, router, timeout_ms=1500)) for router in (0, 1)]
     everybody = [*range(14)]
     with Phones(inside(apps[0]), everybody) as one, Phones(inside(apps[1]), everybody) as two:
         eventually(lambda: one.answers[200] and two.answers[200], 60)
@@ -222,7 +223,7 @@ def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) 
 @pytest.fixture
 def full(cluster: Cluster, staff: Any) -> Iterator[Flask]:
     """Return a service whose spool takes nothing, and that knows the directory."""
-    config = cluster.service(timeout_ms=40_000)  # longer than the router looks for a dead shard
+    config = settings(cluster, timeout_ms=40_000)  # longer than the router looks for a dead shard
     app = create_app(dataclasses.replace(config, spool_max_detections=0))
     eventually(lambda: app.test_client().get("/readyz").status_code == 200, 60)
     assert app.test_client().get("/api/v1/beacons").status_code == 200
@@ -296,7 +297,7 @@ def test_neighbours_in_a_group_learn_each_of_their_own(
 
 def test_reads_of_a_shard_that_just_froze_are_a_503_soon(cluster: Cluster, staff: Any) -> None:
     """Its router lives, and answers a ping; the service would wait 10 s."""
-    app = create_app(cluster.service())
+    app = create_app(settings(cluster))
     client = app.test_client()
     everybody = [*range(14)]
     for staff_id in everybody:
@@ -359,7 +360,7 @@ class Phone(threading.Thread):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__()
-        self._app = create_app(cluster.service(timeout_ms=20_000))
+        self._app = create_app(settings(cluster, timeout_ms=20_000))
         self._stop_asked = threading.Event()
         self.acknowledged = 0
 
@@ -392,7 +393,7 @@ def test_a_third_shard_takes_its_part_while_detections_come_in(tmp_path: Path) -
             staff.insert_many({"staff_id": n % 50, "timestamp": n} for n in range(1000))
             phone = Phone(cluster)
             phone.start()
-            cluster.named = Topology(None, NAMED.config, grown, NAMED.routers)
+            cluster.topology = Topology(None, NAMED.config, grown, NAMED.routers)
             cluster.start("shard3")
             said = cluster.bootstrap()
             acknowledged = phone.finish()

@@ -5,7 +5,7 @@ from flask.testing import FlaskClient
 
 from monitoring import create_app
 from monitoring.config import Config
-from tests.ports import free_port
+from scripts.processes.ports import free_port
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ import pytest
 import requests
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from scripts.processes.waiting import eventually
 from tests.page.browser import launch
-from tests.system.conftest import Stack, eventually
+from tests.system.conftest import Stack
 
 ZONE = "Asia/Singapore"
 LAPTOP = (1280, 800)

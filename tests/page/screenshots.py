@@ -16,8 +16,9 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from mongo.directory import parse
+from scripts.processes.waiting import eventually
 from tests.page.browser import launch
-from tests.system.conftest import Stack, eventually
+from tests.system.conftest import Stack
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "docs" / "screenshots"

@@ -5,8 +5,8 @@ import time
 
 from playwright.sync_api import expect
 
+from scripts.processes.waiting import eventually
 from tests.page.conftest import Office, Opener
-from tests.system.conftest import eventually
 
 # A level of its own, which the demo does not walk.
 LEVEL = "21"

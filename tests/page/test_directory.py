@@ -6,8 +6,8 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
+from scripts.processes.waiting import eventually
 from tests.page.conftest import Office, Opener
-from tests.system.conftest import eventually
 
 STRANGER = "AABBCCDD0042"
 NEW = "AABBCCDD0043"

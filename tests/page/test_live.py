@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from scripts.processes.waiting import eventually
 from tests.page.conftest import Office, Opener, loaded
-from tests.system.conftest import eventually
 
 LOBBY_B_6 = "C2A628060008"
 STRANGER = "AABBCCDDEE01"

@@ -6,8 +6,8 @@ import time
 import pytest
 from playwright.sync_api import expect
 
+from scripts.processes.waiting import eventually
 from tests.page.conftest import Office, Opener, loaded
-from tests.system.conftest import eventually
 
 BEACONS, STAFF = 500, 200
 PAGES, WATCHED_SECONDS = 10, 8

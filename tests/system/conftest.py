@@ -5,16 +5,15 @@ import os
 import re
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
+from scripts.processes.ports import free_block, free_port
+from scripts.processes.waiting import eventually
 from tests.client import Client
-from tests.ports import free_block, free_port
 
 
 class Stack(Client):
@@ -68,15 +67,6 @@ def kill_tree(pid: int) -> None:
     for process in [parent, *parent.children(recursive=True)]:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(signal.SIGKILL)
-
-
-def eventually(holds: Callable[[], Any], seconds: float) -> float:
-    """Wait until something holds; return after how many seconds it did."""
-    began = time.monotonic()
-    while not holds():
-        assert time.monotonic() - began < seconds, f"not within {seconds} s"
-        time.sleep(0.1)
-    return time.monotonic() - began
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import psutil
 import pytest
 import requests
 
-from tests.system.conftest import Stack, eventually
+from scripts.processes.waiting import eventually
+from tests.system.conftest import Stack
 
 SECONDS = 180
 RATE = 60.0

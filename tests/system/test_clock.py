@@ -18,10 +18,10 @@ import requests
 from pymongo import MongoClient
 
 from mongo import topology
-from tests.cluster import Cluster
+from scripts.processes.cluster import Cluster
+from scripts.processes.waiting import eventually
 from tests.phones import Phones, Post, through
 from tests.service import Service
-from tests.system.conftest import eventually
 
 HOUR = 3600
 STEPS = (-HOUR, 0, HOUR, 0)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.system.conftest import Stack, eventually
+from scripts.processes.waiting import eventually
+from tests.system.conftest import Stack
 
 GOOD = {"user_address": "90", "beacon_address": "C2A628384B08", "rssi": "-20"}
 RANGE = {"staff_id": "90", "start_time": "0", "end_time": "4102444800"}

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from scripts.processes.waiting import eventually
 from tests.phones import Phones, through
-from tests.system.conftest import Stack, eventually, kill_tree
+from tests.system.conftest import Stack, kill_tree
 
 CLIENTS = 8
 REQUESTS_A_CLIENT = 100

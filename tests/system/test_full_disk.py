@@ -15,10 +15,11 @@ import requests
 from pymongo import MongoClient
 
 from mongo import topology
-from tests.cluster import Cluster
+from scripts.processes import ROOT
+from scripts.processes.cluster import Cluster
+from scripts.processes.waiting import eventually
 from tests.phones import BEACON, CONFIRMED, Phones, Post, through
-from tests.service import ROOT, Service
-from tests.system.conftest import eventually
+from tests.service import Service
 
 AS_ROOT = [] if os.geteuid() == 0 else ["--map-root-user"]
 # The first is full before SQLite ever moves its log into the file, the second after.
@@ -131,7 +132,7 @@ def test_full_disks_lose_and_double_nothing_and_drain_alone(
         if fault == "killed":
             for service in services:  # with a full disk from its first moment on
                 service.kill()
-                service.start(awaited="/healthz")
+                service.start(health="/healthz")
                 eventually(lambda one=service: refuses(one), 10)  # type: ignore[misc]
             cluster.start()
         else:

@@ -15,10 +15,10 @@ import pytest
 from pymongo import MongoClient
 
 from mongo import topology
-from tests.cluster import Cluster
+from scripts.processes.cluster import Cluster
+from scripts.processes.waiting import eventually
 from tests.phones import Phones, through
 from tests.service import Service
-from tests.system.conftest import eventually
 
 STAFF = [f"walker-{number % 6}" for number in range(24)]  # 24 phones: groups are large
 

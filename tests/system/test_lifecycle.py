@@ -11,8 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.ports import free_port
-from tests.system.conftest import Stack, eventually, kill_tree
+from scripts.processes.ports import free_port
+from scripts.processes.waiting import eventually
+from tests.system.conftest import Stack, kill_tree
 
 PARTS = {"mongod", "ingest-1", "ingest-2", "monitoring", "gateway"}
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.conftest import Stack, eventually, kill_tree
+from scripts.processes.waiting import eventually
+from tests.system.conftest import Stack, kill_tree
 
 PARTS = {"configsvr", "shard1", "shard2", "mongos-1", "mongos-2"}
 

@@ -17,7 +17,7 @@ from werkzeug.test import TestResponse
 from ingest.api import changes
 from mongo import topology
 from mongo.servers import Server
-from tests.cluster import Cluster
+from scripts.processes.cluster import Cluster
 from tests.ingest.api.conftest import MAC, Api
 from tests.service import Service
 

@@ -13,8 +13,8 @@ from flask.testing import FlaskClient
 from ingest import create_app
 from ingest.api import people
 from ingest.config import Config
+from scripts.processes.ports import free_port
 from tests.ingest.api.conftest import MAC, Api
-from tests.ports import free_port
 
 BEACON = {"level": "4", "location": "Lobby"}
 

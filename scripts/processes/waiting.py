@@ -1,0 +1,24 @@
+"""Wait for a condition, never for a fixed time."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Found = TypeVar("Found")
+
+PAUSE_SECONDS = 0.05
+
+
+def eventually(
+    condition: Callable[[], Found], seconds: float = 30, *, pause_seconds: float = PAUSE_SECONDS
+) -> Found:
+    """Return the first true value of a condition. Raises TimeoutError when there is none in time.
+
+    What the condition raises ends the wait.
+    """
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds:g} s")
+        time.sleep(pause_seconds)
+    return found

@@ -1,0 +1,113 @@
+"""The limits are enforced, not only written down."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts.processes import control_groups
+from scripts.processes.control_groups import (
+    SERVICE,
+    UNLIMITED,
+    ControlGroup,
+    LimitedGroup,
+    Limits,
+    LimitsUnavailableError,
+    Usage,
+)
+
+V1 = "\n".join(
+    f"cgroup /sys/fs/cgroup/{one} cgroup rw,{one} 0 0" for one in control_groups.CONTROLLERS
+)
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="limits need root")
+
+
+def run(program: str, limits: Limits) -> Usage:
+    """Run a program of Python to its end under limits; return what it used."""
+    with LimitedGroup("test", limits) as group:
+        subprocess.run(group.command([sys.executable, "-c", program]), check=False)
+        return group.usage()
+
+
+@as_root
+def test_the_cpu_share_is_enforced() -> None:
+    spin = "import time; end = time.monotonic() + 2\nwhile time.monotonic() < end: pass"
+    used = run(spin, Limits(0.3, None))
+    assert used.cpu_seconds < 0.3 * 2.5 + 0.2  # while others work here it may get less
+    assert used.throttled_seconds > 0
+
+
+@as_root
+def test_the_memory_limit_is_enforced() -> None:
+    used = run("bytearray(100 << 20)", SERVICE)
+    assert used.killed == 1
+    assert used.peak_bytes <= 64 * 2**20
+
+
+@as_root
+def test_a_group_adopts_a_process_and_its_children_and_ends_them() -> None:
+    script = ["sh", "-c", "sleep 60 & echo; wait"]
+    with subprocess.Popen(script, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        with LimitedGroup("test") as group:
+            group.adopt(process.pid)
+            assert len(group.pids()) == 2
+    assert process.returncode != 0
+
+
+@as_root
+@pytest.mark.parametrize("limits", [SERVICE, UNLIMITED])
+def test_the_limits_of_any_process_are_read(limits: Limits) -> None:
+    with LimitedGroup("test", limits) as group:
+        command = group.command(["sh", "-c", "echo; exec sleep 60"])
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout
+            process.stdout.readline()
+            found = ControlGroup.of(process.pid)
+            assert found.limits() == limits
+            assert found.pids() == [process.pid]
+            assert 0 < found.usage().memory_bytes < 64 * 2**20
+            process.kill()
+
+
+def test_both_kinds_of_control_groups_are_found() -> None:
+    assert control_groups._mounted(V1)["memory"] == Path("/sys/fs/cgroup/memory")
+    found = control_groups._mounted("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0")
+    assert set(found.values()) == {Path("/sys/fs/cgroup")}
+
+
+def test_a_new_group_of_v2_is_limited_and_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Files stand for the kernel's: this machine has only one of the two kinds."""
+    monkeypatch.setattr(
+        control_groups, "_mounted", lambda _: dict.fromkeys(control_groups.CONTROLLERS, tmp_path)
+    )
+    (tmp_path / "cgroup.controllers").touch()
+    folders = control_groups._make("waymark-test-0-0")
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +memory"
+    (folders["cpu"] / "cgroup.controllers").touch()
+    group = LimitedGroup.__new__(LimitedGroup)
+    ControlGroup.__init__(group, folders)
+    group.limit(SERVICE)
+    assert (folders["cpu"] / "cpu.max").read_text() == "30000 100000"
+    assert group.limits() == SERVICE
+    (folders["cpu"] / "cpu.max").write_text("max 100000\n")
+    (folders["cpu"] / "memory.max").write_text("max\n")
+    (folders["cpu"] / "cpu.stat").write_text("usage_usec 1500000\nthrottled_usec 500000\n")
+    (folders["cpu"] / "memory.stat").write_text("anon 7\nfile 9\n")
+    assert group.limits() == UNLIMITED
+    assert group.usage()[:2] == (1.5, 0.5)
+    assert group.usage().anonymous_bytes == 7
+
+
+def test_without_permission_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(_: Path) -> str:
+        raise PermissionError("no")
+
+    monkeypatch.setattr(control_groups, "_mounted", forbidden)
+    with pytest.raises(LimitsUnavailableError, match="run as root"):
+        LimitedGroup("test")
