@@ -1,15 +1,17 @@
 """./scripts/load check: do the figures agree with those of a second tool?"""
 
 import argparse
+import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from loadtests import plain
-from loadtests.figures import Summary, ratios, read_rows, spread, summary
-from loadtests.generator import generate
+from loadtests.architectures.new import New
+from loadtests.architectures.stack import Stack
+from loadtests.engine.generator import generate
+from loadtests.figures import Row, Summary, ratios, read_csv, spread, summary
+from loadtests.lean import Exchange, open_loop
 from loadtests.plans import ALL_TIME, BEACON, PLANS, requests
-from loadtests.stacks import New, Stack
 
 CASES = {
     ("PERF-RT-1", "3780"): "/newbeacondetect?" + urlencode(BEACON) + "&user_address={staff}",
@@ -27,8 +29,8 @@ SHIFT = 100  # staff ids of one turn
 class Turn(NamedTuple):
     """What each tool measured, one right after the other."""
 
-    ours: Summary
-    theirs: Summary
+    first: Summary
+    second: Summary
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def check(options: argparse.Namespace) -> int:
     """Let both tools measure the same in turn; status 0 when they agree within 15 %."""
-    print(f"{'':>16}{'':>12}{'Locust':>10}{'plain':>10}{'ratio':>8}{'turns':>7}")
+    print(f"{'':>16}{'':>12}{'Locust':>10}{'lean':>10}{'ratio':>8}{'turns':>7}")
     right = True
     for plan, step in CASES:
         turns: list[Turn] = []
@@ -51,7 +53,7 @@ def check(options: argparse.Namespace) -> int:
                 if all(agrees(turns, figure) for figure in FIGURES):
                     break
         for figure in FIGURES:
-            one, other = (spread(side).median for side in _values(turns, figure))
+            one, other = (spread(tool).median for tool in _values(turns, figure))
             ratio = ratios(*_values(turns, figure)).median
             right = right and agrees(turns, figure)
             name, count = (f"{plan} {step}", str(len(turns))) if figure == "rate" else ("", "")
@@ -63,29 +65,34 @@ def check(options: argparse.Namespace) -> int:
 
 def agrees(turns: Sequence[Turn], figure: str) -> bool:
     """Tell whether the tools agree: the median of neighbours, as the machine is never the same."""
-    ours, theirs = _values(turns, figure)
-    apart = spread([abs(one - other) for one, other in zip(ours, theirs, strict=True)]).median
+    first, second = _values(turns, figure)
+    apart = spread(abs(one - other) for one, other in zip(first, second, strict=True)).median
     near = figure != "rate" and apart <= CLOCK_MS
-    return near or abs(ratios(ours, theirs).median - 1) <= TOLERANCE or figure in SHOWN_ONLY
+    return near or abs(ratios(first, second).median - 1) <= TOLERANCE or figure in SHOWN_ONLY
 
 
-def _values(turns: Sequence[Turn], figure: str) -> tuple[list[float], list[float]]:
-    ours = [float(getattr(turn.ours, figure)) for turn in turns]
-    return ours, [float(getattr(turn.theirs, figure)) for turn in turns]
+def _values(turns: Sequence[Turn], figure: str) -> tuple[list[float], ...]:
+    return tuple(
+        [float(getattr(tool, figure)) for tool in tools] for tools in zip(*turns, strict=True)
+    )
 
 
 def _turn(stack: Stack, plan: str, step: str, ramp: float, number: int) -> Turn:
     """Measure with both; the one that begins changes. The second tool writes to what is there."""
     count = requests(next(one for one in PLANS[plan].steps if one.name == step), ramp)
     kind, rows = PLANS[plan].steps[0].kind, stack.folder / "rows.csv"
-    first = number % 2 == 1
-    path = CASES[plan, step].format(staff=SHIFT * (number - first))
+    begins = number % 2 == 1
+    path = CASES[plan, step].format(staff=SHIFT * (number - begins))
+    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode()
 
-    def theirs() -> Summary:
-        return summary(plain.run(stack.url, path, count, ramp))
+    def second() -> Summary:
+        exchange = Exchange(request, lambda _: True)
+        return summary(
+            asyncio.run(open_loop([stack.gateway_port], count, ramp, lambda _: exchange))
+        )
 
-    before = theirs() if first else None
-    arguments = ["--ramp", str(ramp), "--only", step, "--pages", "0"]
-    generate(stack.url, plan, [*arguments, "--shift", str(SHIFT * number)], rows=rows, quiet=True)
-    ours = summary([row for row in read_rows(rows) if row.name == kind])
-    return Turn(ours, before or theirs())
+    before = second() if begins else None
+    given = {"ramp": ramp, "only": step, "pages": 0, "shift": SHIFT * number, "rows": rows}
+    generate(stack.url, plan, given, quiet=True)
+    first = summary([row for row in read_csv(rows, Row) if row.name == kind])
+    return Turn(first, before or second())

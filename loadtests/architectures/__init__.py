@@ -4,19 +4,23 @@ import argparse
 from collections.abc import Callable
 from functools import partial
 
-from loadtests.stacks import New, Old, Stack
+from loadtests.architectures.new import New
+from loadtests.architectures.old import Old
+from loadtests.architectures.stack import Stack
 
-UNOPTIMISED, DURABLE = "old-unoptimised", "old-durable"
-SIDES: dict[str, Callable[..., Stack]] = {
-    "old": Old,
-    "new": New,
-    UNOPTIMISED: partial(Old, unoptimised=True),  # the original's first query
-    DURABLE: partial(Old, durable=True),  # answers when a detection is on the disk, as the new side
+OLD, NEW, UNOPTIMISED, DURABLE = "old", "new", "old-unoptimised", "old-durable"
+ARCHITECTURES: dict[str, Callable[..., Stack]] = {
+    OLD: Old,
+    NEW: New,
+    UNOPTIMISED: partial(Old, unoptimised=True),
+    DURABLE: partial(Old, durable=True),
 }
+SERVICES = ("ingest-1", "ingest-2")
+PARTS = (*SERVICES, "gateway", "mongod", "monitoring")  # whose usage a comparison reports
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that choose a side; without them it is this architecture."""
+    """Declare the options that choose an architecture; without them it is this one."""
     parser.add_argument("--old", action="store_true", help="the old architecture instead")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
@@ -30,9 +34,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(options: argparse.Namespace) -> str:
-    """Return the name of the side that the options choose."""
+    """Return the name of the architecture that the options choose."""
     if options.unoptimised:
         return UNOPTIMISED
     if options.durable:
         return DURABLE
-    return "old" if options.old else "new"
+    return OLD if options.old else NEW

@@ -62,8 +62,8 @@ def judge(threads: int, figures: Summary, limit_ms: float, generator_cpu: float)
         verdict = GENERATOR
     else:
         verdict = MACHINE if figures.late else STACK
-    _, answered, _, _, _, *others = figures  # as an attempt has them, from p50 to how late
-    return Attempt(threads, rate, answered, *others, generator_cpu, verdict)
+    others = figures[5:]  # as an attempt has them, from p50 to how late
+    return Attempt(threads, rate, figures.rate, *others, generator_cpu, verdict)
 
 
 def decide(attempt: Callable[[], Attempt], limit_ms: float) -> bool:

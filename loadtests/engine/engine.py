@@ -4,8 +4,8 @@ import contextlib
 import os
 import signal
 import time
+from argparse import Namespace
 from functools import partial
-from typing import NamedTuple
 
 import gevent
 
@@ -15,27 +15,13 @@ from loadtests.engine.client import Api, WrongResponse
 from loadtests.engine.preload import PHONE_SECONDS, Preloader
 from loadtests.engine.traffic import Traffic
 from loadtests.figures import Summary
-from loadtests.plans import RAMP_SECONDS, Plan, Step, until_it_breaks
+from loadtests.plans import Plan, Step, until_it_breaks
 from mongo.directory import parse
-from scripts.native.layout import ROOT
+from scripts.processes.cluster import DIRECTORY
 
-DIRECTORY = ROOT / "mongo" / "directory.csv"
 SENDS = 2  # of a step, when the generator was late
 RELOAD_SECONDS = 0.5
 SETTLE_SECONDS = 30.0  # for a service's spool to drain after the last write
-
-
-class Options(NamedTuple):
-    """How a plan is run."""
-
-    ramp_seconds: float = RAMP_SECONDS
-    hacs: tuple[int, ...] | None = None  # instead of the plan's
-    pages: int | None = None  # instead of the plan's
-    until_it_breaks: bool = False
-    steps: tuple[str, ...] = ()  # measure only these; all when empty
-    p99_limit_ms: float = 0.0  # search the rate that just keeps it, beginning with the first step
-    gateway: int = 0  # its process, which forgets its circuits between attempts; 0: none
-    shift: int = 0  # added to every staff id, for a stack that has seen the plan's own
 
 
 class NotEmpty(Exception):
@@ -43,9 +29,9 @@ class NotEmpty(Exception):
 
 
 class Engine:
-    """One run of one plan."""
+    """One run of one plan, as the generator's options say (options.py)."""
 
-    def __init__(self, api: Api, plan: Plan, options: Options) -> None:
+    def __init__(self, api: Api, plan: Plan, options: Namespace) -> None:
         self._api = api
         self._plan = plan
         self._options = options
@@ -63,9 +49,9 @@ class Engine:
         for step in endless if self._options.until_it_breaks else steps:
             for staff, count in step.preload:
                 self._preloader.preload(staff, self._traffic.histories[staff], count)
-            if self._options.steps and step.name not in self._options.steps:
+            if self._options.only and step.name not in self._options.only.split(","):
                 continue
-            if self._options.p99_limit_ms:
+            if self._options.p99:
                 self._search(step)
                 break
             figures = self._measured(step)
@@ -77,12 +63,13 @@ class Engine:
             self._check_stored()
 
     def _adjusted(self, step: Step) -> Step:
-        hacs, pages, shift = self._options.hacs, self._options.pages, self._options.shift
+        options, shift = self._options, self._options.shift
+        hacs = map(int, options.hacs.split(",")) if options.hacs else step.hacs
         return step._replace(
             staff=tuple(one + shift for one in step.staff),
             preload=tuple((one + shift, count) for one, count in step.preload),
-            hacs=tuple(one + shift for one in (step.hacs if hacs is None else hacs)),
-            pages=step.pages if pages is None else pages,
+            hacs=tuple(one + shift for one in hacs),
+            pages=step.pages if options.pages < 0 else options.pages,
         )
 
     def _check_empty(self, steps: list[Step]) -> None:
@@ -102,7 +89,7 @@ class Engine:
         with contextlib.suppress(StopIteration):
             while True:
                 rate = step._replace(name=str(threads), threads=threads)
-                kept = decide(partial(self._attempt, rate), self._options.p99_limit_ms)
+                kept = decide(partial(self._attempt, rate), self._options.p99)
                 threads = searching.send(kept)
 
     def _attempt(self, step: Step) -> Attempt:
@@ -113,7 +100,7 @@ class Engine:
         cpu, began = time.process_time(), time.monotonic()
         figures = self._send(step)
         cpu = (time.process_time() - cpu) / (time.monotonic() - began)
-        one = judge(step.threads, figures, self._options.p99_limit_ms, cpu)
+        one = judge(step.threads, figures, self._options.p99, cpu)
         self.attempts.append(one)
         reason = "" if one.verdict == KEPT else f"  too much for the {one.verdict}"
         print(f"{line(step.name, figures)}  generator {cpu:.2f} cores{reason}", flush=True)
@@ -130,7 +117,7 @@ class Engine:
         return self._send(step)
 
     def _send(self, step: Step) -> Summary:
-        return self._traffic.send(self._plan.name, step, self._options.ramp_seconds)
+        return self._traffic.send(self._plan.name, step, self._options.ramp)
 
     def _check_stored(self) -> None:
         """Compare what is stored with what was acknowledged, once the spools are empty."""

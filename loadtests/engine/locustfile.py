@@ -19,7 +19,7 @@ from loadtests import targets
 from loadtests.engine import options
 from loadtests.engine.attempts import Attempt
 from loadtests.engine.client import Api, WrongResponse
-from loadtests.engine.engine import Engine, NotEmpty, Options
+from loadtests.engine.engine import Engine, NotEmpty
 from loadtests.figures import Row, write_csv
 from loadtests.plans import PLANS
 from loadtests.workloads import WORKLOADS
@@ -67,7 +67,9 @@ def _run(environment: Environment, given: Namespace) -> int:
     try:
         if given.workload:
             return _workload(api, given)
-        engine = _engine(api, given)
+        plan = PLANS[given.plan]
+        print(f"{plan.name}: {plan.text}", flush=True)
+        engine = Engine(api, plan, given)
         engine.run()
     finally:
         if given.rows:
@@ -76,22 +78,6 @@ def _run(environment: Environment, given: Namespace) -> int:
             write_csv(Path(given.attempts), engine.attempts, Attempt._fields)
     searched = given.p99 > 0  # and so went beyond what is right, except in what was stored
     return int(any(row.error for row in api.rows if row.step == "stored" or not searched))
-
-
-def _engine(api: Api, given: Namespace) -> Engine:
-    plan = PLANS[given.plan]
-    print(f"{plan.name}: {plan.text}", flush=True)
-    how = Options(
-        ramp_seconds=given.ramp,
-        hacs=tuple(map(int, given.hacs.split(","))) if given.hacs else None,
-        pages=given.pages if given.pages >= 0 else None,
-        until_it_breaks=given.until_it_breaks,
-        p99_limit_ms=given.p99,
-        gateway=given.gateway,
-        shift=given.shift,
-        steps=tuple(filter(None, given.only.split(","))),
-    )
-    return Engine(api, plan, how)
 
 
 def _workload(api: Api, given: Namespace) -> int:

@@ -50,7 +50,9 @@ def arguments(values: Mapping[str, object]) -> list[str]:
     """Return options as a command line."""
     line: list[str] = []
     for name, value in values.items():
-        line += [_flag(name)] if value is True else [] if value is False else [_flag(name), str(value)]
+        line += (
+            [_flag(name)] if value is True else [] if value is False else [_flag(name), str(value)]
+        )
     return line
 
 
