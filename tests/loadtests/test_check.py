@@ -7,7 +7,7 @@ import pytest
 
 from loadtests.check import Turn, agrees
 from loadtests.figures import Summary
-from scripts.native.layout import ROOT
+from scripts.processes import ROOT
 
 
 def turn(ours: float, theirs: float) -> Turn:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import report
+from loadtests.architectures import DURABLE
 from loadtests.figures import HTTP, Row, write_csv
-from loadtests.measured import Measured
-from loadtests.sides import DURABLE
+from loadtests.report import report
+from loadtests.report.results import Results, mean
 
 FACTS = {
     **dict.fromkeys(("processor", "kernel", "python", "commit", "began"), "x"),
@@ -36,34 +36,34 @@ def folder(tmp_path: Path) -> Path:
     for kind in ("rows", "usage"):
         (tmp_path / kind).mkdir()
     slow = [row._replace(ms=row.ms + 500 * row.sent) for row in rows(960, 2, 5)]
-    sides = {
+    architectures = {
         "old": [*rows(600, 2, 5), *slow],  # a second late after two: a mean that looks good
         "new": [*rows(600, 2, 10), *rows(960, 2, 10), *rows(1536, 2, 10, errors=2)],
         DURABLE: [*rows(600, 2, 30), *rows(960, 2, 30)],
     }
-    for side, found in sides.items():
-        write_csv(tmp_path / "rows" / f"1-{side}-SWEEP-INSERT.csv", found, Row._fields)
+    for name, found in architectures.items():
+        write_csv(tmp_path / "rows" / f"1-{name}-SWEEP-INSERT.csv", found, Row._fields)
     (tmp_path / "rows" / "1-new-PERF-TP-1.part").write_text("of a run that was interrupted")
     return tmp_path
 
 
-@pytest.mark.parametrize(("side", "rate"), [("old", 10), ("new", 16), (DURABLE, 16)])
+@pytest.mark.parametrize(("architecture", "rate"), [("old", 10), ("new", 16), (DURABLE, 16)])
 def test_the_highest_rate_is_one_that_was_kept_up_with(
-    folder: Path, side: str, rate: float
+    folder: Path, architecture: str, rate: float
 ) -> None:
-    assert Measured(folder).capacity("SWEEP-INSERT", side) == (rate, rate, rate)
+    assert Results(folder).highest_rate("SWEEP-INSERT", architecture) == (rate, rate, rate)
 
 
-def test_ratios_are_by_the_new_side(folder: Path) -> None:
-    for side, ratio in (("old", 0.5), (DURABLE, 3)):
-        found = Measured(folder).ratio("SWEEP-INSERT", "600", side, lambda one: one.mean)
+def test_ratios_are_by_the_new_one(folder: Path) -> None:
+    for architecture, ratio in (("old", 0.5), (DURABLE, 3)):
+        found = Results(folder).ratio("SWEEP-INSERT", "600", architecture, mean)
         assert found.median == pytest.approx(ratio)
 
 
-def test_the_summary_has_a_line_for_each_old_side(folder: Path) -> None:
-    for side, ms in (("old", 10), ("new", 20), (DURABLE, 5)):
+def test_the_summary_has_a_line_for_each_old_form(folder: Path) -> None:
+    for name, ms in (("old", 10), ("new", 20), (DURABLE, 5)):
         found = [row._replace(plan="PERF-TP-1", step="2100") for row in rows(2100, 1, ms)]
-        write_csv(folder / "rows" / f"1-{side}-PERF-TP-1.csv", found, Row._fields)
+        write_csv(folder / "rows" / f"1-{name}-PERF-TP-1.csv", found, Row._fields)
     report.write(folder)
     text = (folder / "report.md").read_text()
     theirs = "17.3 (max 95.0) | 21.3 (max 109)"
