@@ -1,16 +1,15 @@
 """./scripts/load check: do the figures agree with those of a second tool?"""
 
 import argparse
-import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from loadtests import second_tool
 from loadtests.architectures.new import New
 from loadtests.architectures.stack import Stack
 from loadtests.engine.generator import generate
 from loadtests.figures import Row, Summary, ratios, read_csv, spread, summary
-from loadtests.lean import Exchange, open_loop
 from loadtests.plans import ALL_TIME, BEACON, PLANS, requests
 
 CASES = {
@@ -42,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def check(options: argparse.Namespace) -> int:
     """Let both tools measure the same in turn; status 0 when they agree within 15 %."""
-    print(f"{'':>16}{'':>12}{'Locust':>10}{'lean':>10}{'ratio':>8}{'turns':>7}")
+    print(f"{'':>16}{'':>12}{'Locust':>10}{'plain':>10}{'ratio':>8}{'turns':>7}")
     right = True
     for plan, step in CASES:
         turns: list[Turn] = []
@@ -83,13 +82,9 @@ def _turn(stack: Stack, plan: str, step: str, ramp: float, number: int) -> Turn:
     kind, rows = PLANS[plan].steps[0].kind, stack.folder / "rows.csv"
     begins = number % 2 == 1
     path = CASES[plan, step].format(staff=SHIFT * (number - begins))
-    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode()
 
     def second() -> Summary:
-        exchange = Exchange(request, lambda _: True)
-        return summary(
-            asyncio.run(open_loop([stack.gateway_port], count, ramp, lambda _: exchange))
-        )
+        return summary(second_tool.run(stack.url, path, count, ramp))
 
     before = second() if begins else None
     given = {"ramp": ramp, "only": step, "pages": 0, "shift": SHIFT * number, "rows": rows}

@@ -1,7 +1,6 @@
 """Runs the cases and prints a table; exits with 1 when a target is missed."""
 
 import argparse
-import asyncio
 import sys
 import tempfile
 from collections import defaultdict
@@ -15,6 +14,7 @@ from loadtests.benchmark.loads import Target
 from loadtests.benchmark.results import Comparison, Result, result
 from loadtests.benchmark.services import prepare, service, stored
 from loadtests.comparison.machine import commit
+from loadtests.engine.client import Api
 from loadtests.tables import Table
 from mongo import topology
 from scripts.processes import ROOT
@@ -69,12 +69,16 @@ class Benchmark:
             for one in services:
                 started.enter_context(one)
             groups = [one.group for one in services if one.group]
-            target = Target([one.port for one in services], self._seconds, partial(stored, uri))
+            apis = [Api(f"http://127.0.0.1:{one.port}") for one in services]
+            target = Target(apis, self._seconds, partial(stored, uri))
             if case.before:
-                asyncio.run(case.before(target._replace(seconds=WARM_UP_SECONDS)))
+                case.before(target._replace(seconds=WARM_UP_SECONDS))
+            for api in apis:
+                api.rows.clear()
             before = [group.usage() for group in groups]
-            rows = asyncio.run(case.load(target))
+            case.load(target)
             after = [group.usage() for group in groups]
+        rows = [row for api in apis for row in api.rows]
         for part in {row.name for row in rows}:
             some = [row for row in rows if row.name == part]
             results[part].append(result(case, some, before, after))

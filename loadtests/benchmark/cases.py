@@ -1,12 +1,12 @@
 """The cases as data."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from loadtests.benchmark.loads import Load, clients, cold, each_once, live, mixed, paced
-from loadtests.benchmark.messages import GZIP, batches, insert_of_anybody
+from loadtests.benchmark.loads import Load, batches, cold, each_once, inserts, live, mixed, paced
+from loadtests.engine.client import GZIP, KEEP_ALIVE
 
 SINGLES = "insert, 32 connections"
-SENDERS = 4  # of backlogs
 
 
 class Case(NamedTuple):
@@ -24,16 +24,16 @@ class Case(NamedTuple):
 
 
 def _inserts(connections: int, least: float = 0.0) -> Case:
-    load = clients(connections, insert_of_anybody)
+    load = inserts(connections)
     return Case(f"insert, {connections} connections", load, before=load, least=least)
 
 
 def _batches(size: int, least: float = 0.0) -> Case:
-    load, name = clients(SENDERS, batches(size)), f"batches of {size}, against single inserts at 32"
+    load, name = batches(size), f"batches of {size}, against single inserts at 32"
     return Case(name, load, size, before=load, least=least, old_case=SINGLES)
 
 
-def _paced(name: str, headers: bytes) -> Case:
+def _paced(name: str, headers: Mapping[str, str]) -> Case:
     load, before = paced(headers), each_once(headers)
     return Case(name, load, 1, before, services=2, paced=True, p99_limit_ms=500, old_case="")
 
@@ -45,11 +45,11 @@ CASES = (
     _inserts(128),
     _batches(50),
     _batches(500, least=100),
-    Case("live history of 3,000", live(b""), least=10),
+    Case("live history of 3,000", live(KEEP_ALIVE), least=10),
     Case("the same, gzip taken", live(GZIP)),
     Case("mixed, 8 phones and 4 readers", mixed),
     Case("four cold histories of 30,000 at once", cold),
-    _paced("14.3/s of 30,000, two services", b""),
+    _paced("14.3/s of 30,000, two services", KEEP_ALIVE),
     _paced("the same 14.3/s, gzip taken", GZIP),
 )
 PEAK_MIB = 58  # at most, in any case

@@ -1,131 +1,167 @@
-"""The kinds of load that a case puts on services, given by their ports."""
+"""The kinds of load that a case puts on services. Responses are verified by what costs little."""
 
-import asyncio
+import os
 import time
-from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import count, islice
+from typing import NamedTuple
 
-from loadtests.benchmark import messages
-from loadtests.benchmark.messages import STAFF
-from loadtests.figures import Row
-from loadtests.lean import Client, Exchange, Make, Response, closed_loop, open_loop
+import gevent
 
+from loadtests.engine import endpoints
+from loadtests.engine.client import KEEP_ALIVE, Api, Response, WrongResponse
+from loadtests.engine.pace import closed_loop, open_loop
+from loadtests.plans import BEACON
+
+STAFF = 14  # who send; 0 to 13 have long histories
 LONG, SHORT = 30_000, 3_000  # detections of a history
-SHORT_STAFF = 100  # who has the short one; 0 to 13 have long ones
-READERS, PHONES = 4, 8
+SHORT_STAFF = 100  # who has the short one
+READERS, PHONES, SENDERS = 4, 8, 4
 WRITES_PER_SECOND = 5  # to the history that is read
 EXTRACTS_PER_SECOND = 14.3  # PERF-TP-2
+BACKLOG = 90 * 86_400  # seconds; of a phone that sends it in pieces, one detection each 4 s
 
 
 class Target(NamedTuple):
-    """What gets the load, and for how many seconds."""
+    """The services that get the load, and for how many seconds."""
 
-    ports: list[int]
+    apis: list[Api]
     seconds: float
     stored: Callable[[int], int]  # how many detections of somebody are stored
 
 
-Load = Callable[[Target], Coroutine[Any, Any, list[Row]]]
+Load = Callable[[Target], object]  # the rows are the services'
+Headers = Mapping[str, str]
 
 
-def clients(number: int, make: Make) -> Load:
-    """Return so many clients that send one request after the other."""
-
-    async def load(target: Target) -> list[Row]:
-        return await closed_loop(target.ports[0], number, target.seconds, make)
-
-    return load
+def inserts(connections: int) -> Load:
+    """Return phones that send one detection after the other."""
+    return lambda on: closed_loop(connections, on.seconds, partial(_insert_of_anybody, on.apis[0]))
 
 
-def live(headers: bytes) -> Load:
+def batches(size: int) -> Load:
+    """Return phones that send a backlog piece by piece, each detection with an event id.
+
+    Its times go on from piece to piece: the same ones again would measure mongod's cache.
+    """
+    run, began = os.urandom(6).hex(), int(time.time()) - BACKLOG
+    backlogs = [count() for _ in range(SENDERS)]
+
+    def send(api: Api, number: int) -> None:
+        items = ",".join(
+            f'{{"staff_id":{300 + number},"mac":"C2A628384B08","rssi":-20'
+            f',"timestamp":{began + 4 * one % BACKLOG},"event_id":"{run}-{number}-{one}"}}'
+            for one in islice(backlogs[number], size)
+        )
+        body, stored = f'{{"detections":[{items}]}}'.encode(), b'"status":"stored"'
+
+        def verify(response: Response) -> None:
+            _verify_count(response.body.count(stored), size, size)
+
+        api.measure("", endpoints.BATCH, verify, body, _headers())
+
+    return lambda on: closed_loop(SENDERS, on.seconds, partial(send, on.apis[0]))
+
+
+def live(headers: Headers) -> Load:
     """Return four readers of one history of 3,000, to which detections come all the time."""
-
-    async def load(target: Target) -> list[Row]:
-        history = _History(target, headers)
-        writing = asyncio.create_task(history.write())
-        rows = await closed_loop(target.ports[0], READERS, target.seconds, history.read)
-        await writing
-        return rows
-
-    return load
+    return lambda on: _History(on).read("", headers, write=True)
 
 
-async def mixed(target: Target) -> list[Row]:
+def mixed(on: Target) -> None:
     """Eight phones and four readers of the short history at once."""
-    port, seconds = target.ports[0], target.seconds
-    history = _History(target)
-    both = await asyncio.gather(
-        closed_loop(port, PHONES, seconds, lambda n: messages.insert_of_anybody(n, "phones")),
-        closed_loop(port, READERS, seconds, history.read),
-    )
-    return [*both[0], *(row._replace(name="readers") for row in both[1])]
+    insert = partial(_insert_of_anybody, on.apis[0], name="phones")
+    phones = gevent.spawn(closed_loop, PHONES, on.seconds, insert)
+    _History(on).read("readers", KEEP_ALIVE)
+    phones.get()
 
 
-async def cold(target: Target) -> list[Row]:
+def cold(on: Target) -> None:
     """Four long histories at once from a service that has just started."""
-    return await open_loop(target.ports, 4, 0, long_history(b""))
+    open_loop(4, 0, partial(_long_history, on, KEEP_ALIVE))
 
 
-def paced(headers: bytes) -> Load:
+def paced(headers: Headers) -> Load:
     """Return long histories at a fixed rate, for twice the seconds, from each service in turn."""
 
-    async def load(target: Target) -> list[Row]:
-        seconds = 2 * target.seconds
-        count = max(1, int(EXTRACTS_PER_SECOND * seconds))
-        return await open_loop(target.ports, count, seconds, long_history(headers))
+    def load(on: Target) -> None:
+        requests = max(1, int(EXTRACTS_PER_SECOND * 2 * on.seconds))
+        open_loop(requests, 2 * on.seconds, partial(_long_history, on, headers))
 
     return load
 
 
-def each_once(headers: bytes) -> Load:
+def each_once(headers: Headers) -> Load:
     """Return long histories until each service has seen each of them."""
 
-    async def load(target: Target) -> list[Row]:
-        make = long_history(headers)
-        rows = []
-        for port in target.ports:
-            client = Client(port)
-            rows += [await client.exchange(make(staff), 0) for staff in range(STAFF)]
-            client.close()
-        return rows
+    def load(on: Target) -> None:
+        for number in range(STAFF * len(on.apis)):
+            _long_history(on, headers, number)
 
     return load
-
-
-def long_history(headers: bytes) -> Make:
-    """Return what makes the request for the next long history."""
-
-    def make(number: int) -> Exchange:
-        request = messages.extract(number % STAFF, headers)
-        return Exchange(request, lambda response: messages.documents(response) == LONG)
-
-    return make
 
 
 class _History:
-    """A history that is written to while it is read: every response must be exact."""
+    """The short history, written to while it is read: every response must be exact."""
 
-    def __init__(self, target: Target, headers: bytes = b"") -> None:
-        self._target = target
-        self._request = messages.extract(SHORT_STAFF, headers)
-        self._sent = self._acknowledged = target.stored(SHORT_STAFF)
+    def __init__(self, on: Target) -> None:
+        self._api, self._seconds = on.apis[0], on.seconds
+        self._sent = self._acknowledged = on.stored(SHORT_STAFF)
 
-    def read(self, _: int) -> Exchange:
+    def read(self, name: str, headers: Headers, *, write: bool = False) -> None:
+        """Read it all the time; with `write`, detections come at a steady rate meanwhile."""
+        rate = round(self._seconds * WRITES_PER_SECOND) * write
+        writing = gevent.spawn(open_loop, rate, self._seconds, self._write)
+        closed_loop(READERS, self._seconds, lambda _: self._read_once(name, headers))
+        writing.get()
+
+    def _read_once(self, name: str, headers: Headers) -> None:
         """Read all that was acknowledged before, and nothing that nobody sent."""
         least = self._acknowledged
 
-        def is_right(response: Response) -> bool:
-            return least <= messages.documents(response) <= self._sent
+        def verify(response: Response) -> None:
+            _verify_count(_documents(response), least, self._sent)
 
-        return Exchange(self._request, is_right)
+        self._api.measure(name, endpoints.extract(SHORT_STAFF), verify, None, _headers(headers))
 
-    async def write(self) -> None:
-        """Write at a steady rate, each time from a new connection."""
-        until = time.monotonic() + self._target.seconds
-        while time.monotonic() < until:
-            client = Client(self._target.ports[0])
-            self._sent += 1
-            row = await client.exchange(messages.insert(SHORT_STAFF), 0)
-            self._acknowledged += row.status == 200
-            client.close()
-            await asyncio.sleep(1 / WRITES_PER_SECOND)
+    def _write(self, _number: int, _due: float) -> None:
+        self._sent += 1
+        self._acknowledged += self._api.send(_insert(SHORT_STAFF)).status == 200
+
+
+def _insert(staff: int) -> str:
+    return endpoints.path_of("/newbeacondetect", user_address=staff, **BEACON)
+
+
+def _insert_of_anybody(api: Api, number: int, name: str = "") -> None:
+    staff = 200 + (number + os.urandom(1)[0]) % STAFF
+    api.measure(name, _insert(staff), endpoints.verify_insert, None, _headers())
+
+
+def _long_history(on: Target, headers: Headers, number: int, due: float | None = None) -> None:
+    """Read a whole history; two services take turns by the number, and get the same ones."""
+    api = on.apis[number % len(on.apis)]
+    path = endpoints.extract(number // len(on.apis) % STAFF)
+
+    def verify(response: Response) -> None:
+        _verify_count(_documents(response), LONG, LONG)
+
+    api.measure("", path, verify, None, _headers(headers), due=due)
+
+
+def _documents(response: Response) -> int:
+    """Return how many detections a history holds; -1 when it is cut off."""
+    whole = response.body.rstrip().endswith(b"]}")
+    return response.body.count(b'"timestamp"') if whole else -1
+
+
+def _verify_count(found: int, least: int, most: int) -> None:
+    if not least <= found <= most:
+        raise WrongResponse(f"{found} detections instead of {least} to {most}")
+
+
+def _headers(more: Headers = KEEP_ALIVE) -> dict[str, str]:
+    """Return what the gateway adds to a request."""
+    named = {"X-Request-ID": os.urandom(8).hex(), "X-Request-Start": f"{time.time():.3f}"}
+    return named | dict(more)

@@ -10,8 +10,7 @@ from bson import ObjectId
 from pymongo import MongoClient
 
 from loadtests.architectures import old
-from loadtests.benchmark.loads import LONG, SHORT, SHORT_STAFF
-from loadtests.benchmark.messages import STAFF
+from loadtests.benchmark.loads import LONG, SHORT, SHORT_STAFF, STAFF
 from mongo.directory import DATABASE
 from scripts.processes.control_groups import SERVICE
 from scripts.processes.health import http_problem

@@ -6,12 +6,14 @@ from typing import Any
 import gevent
 
 from loadtests.engine import endpoints
-from loadtests.engine.client import Api, Response
+from loadtests.engine.client import CLOSE, GZIP, Api, Response
 from loadtests.engine.histories import History
 from loadtests.engine.pace import wait_until
 
 HACS_SECONDS = 10.0
 PAGE_SECONDS = 30.0
+
+HEADERS = CLOSE | GZIP
 
 Greenlet = Any  # gevent's is generic in its stubs and not when it runs
 
@@ -35,7 +37,7 @@ def _poll(api: Api, staff: int, history: History, began: float) -> None:
         def verify(response: Response, before: int = before) -> None:
             history.verify_live(response, before)
 
-        api.measure("hacs", endpoints.extract(staff), verify, due=due, gzip=True)
+        api.measure("hacs", endpoints.extract(staff), verify, None, HEADERS, due=due)
 
 
 def _page_data(api: Api) -> str:
@@ -46,7 +48,7 @@ def _page_data(api: Api) -> str:
 
 def _show(api: Api, data: str, began: float) -> None:
     for due in _every(PAGE_SECONDS, began):
-        api.measure("page", data, endpoints.verify_page, due=due, gzip=True)
+        api.measure("page", data, endpoints.verify_page, None, HEADERS, due=due)
 
 
 def _every(seconds: float, began: float) -> Iterator[float]:

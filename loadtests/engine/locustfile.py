@@ -4,8 +4,10 @@ One Locust user is the whole load: Locust's own users wait for their responses a
 the server is slow (a closed loop), and these plans do not.
 """
 
+import copy
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,6 @@ from loadtests.engine.engine import Engine, NotEmpty
 from loadtests.figures import Row, write_csv
 from loadtests.plans import PLANS
 from loadtests.workloads import WORKLOADS
-from loadtests.workloads.workload import Setting
 
 LEAST_TIMEOUT_SECONDS = 10.0
 
@@ -36,6 +37,37 @@ def _options(parser: LocustArgumentParser) -> None:
     options.declare(parser, options.WORKLOAD)
     options.declare(parser, options.TARGET, include_in_web_ui=False)
     options.declare(parser, options.PRIVATE, include_in_web_ui=False)
+
+
+class LocustApi(Api):
+    """Tells Locust of each request, for its page and its summary."""
+
+    def __init__(self, url: str, environment: Environment, timeout_seconds: float) -> None:
+        super().__init__(url, timeout_seconds)
+        self._environment = environment
+
+    def record(self, row: Row, method: str) -> None:
+        """Keep a row, and have Locust count it."""
+        super().record(row, method)
+        self._environment.events.request.fire(  # type: ignore[no-untyped-call]
+            request_type=method,
+            name=row.name,
+            response_time=row.ms,
+            response_length=row.size,
+            exception=WrongResponse(f"{row.error}: {row.detail}") if row.error else None,
+            context={},
+        )
+
+    def checkpoint(self) -> Callable[[], None]:
+        """Return what forgets all requests since: our rows and Locust's statistics."""
+        forget_rows, stats = super().checkpoint(), self._environment.stats
+        before = copy.deepcopy((stats.entries, stats.total, stats.errors), {id(stats): stats})
+
+        def forget() -> None:
+            forget_rows()
+            stats.entries, stats.total, stats.errors = before
+
+        return forget
 
 
 class Load(User):
@@ -62,7 +94,7 @@ class Load(User):
 def _run(environment: Environment, given: Namespace) -> int:
     """Run a plan or a workload; return the exit status: 0 only when every response was right."""
     host = targets.check(environment.host or "", i_own_this_host=given.i_own_this_host)
-    api = Api(host, environment, max(LEAST_TIMEOUT_SECONDS, given.ramp))
+    api = LocustApi(host, environment, max(LEAST_TIMEOUT_SECONDS, given.ramp))
     engine: Engine | None = None
     try:
         if given.workload:
@@ -82,13 +114,10 @@ def _run(environment: Environment, given: Namespace) -> int:
 
 def _workload(api: Api, given: Namespace) -> int:
     """Run a workload; its last line is its verdict."""
-    pending = tuple(filter(None, given.pending.split(",")))
-    speed = given.speed or WORKLOADS[given.workload].SPEED
-    setting = Setting(given.seconds, speed, given.size, given.mongod, pending, given.csv_waiting)
-    verdict = ""
-    run = WORKLOADS[given.workload].run
+    verdict, run = "", WORKLOADS[given.workload].run
+    given.speed = given.speed or WORKLOADS[given.workload].SPEED
     print(f"{given.workload}: {(run.__doc__ or '').splitlines()[0]}")
     api.begin(given.workload, "")
-    for verdict in run(api, setting):
+    for verdict in run(api, given):
         print(f"  {verdict}", flush=True)
     return int(not verdict.startswith("PASS"))

@@ -1,4 +1,4 @@
-"""An open loop: requests are sent at their times, whether or not earlier ones were answered."""
+"""When requests are sent: at their times whatever the responses, or one after the other."""
 
 import time
 from collections.abc import Callable
@@ -13,11 +13,8 @@ def wait_until(due: float) -> None:
 
 def open_loop(
     count: int, seconds: float, send: Callable[[int, float], object], began: float | None = None
-) -> float:
-    """Call `send(number, due)` so often, evenly over the seconds; return when all have ended.
-
-    Returns the time at which it began (monotonic seconds). Raises what `send` raises.
-    """
+) -> None:
+    """Call `send(number, due)` so often, evenly over the seconds; raises what that raises."""
     began = time.monotonic() if began is None else began
     sent = []
     for number in range(count):
@@ -25,4 +22,16 @@ def open_loop(
         wait_until(due)
         sent.append(gevent.spawn(send, number, due))
     gevent.joinall(sent, raise_error=True)
-    return began
+
+
+def closed_loop(clients: int, seconds: float, send: Callable[[int], object]) -> int:
+    """Keep so many clients busy, each waiting for its responses; return how often they sent."""
+    end, sent = time.monotonic() + seconds, [0]
+
+    def client(number: int) -> None:
+        while time.monotonic() < end:
+            send(number)
+            sent[0] += 1
+
+    gevent.joinall([gevent.spawn(client, n) for n in range(clients)], raise_error=True)
+    return sent[0]

@@ -7,7 +7,7 @@ import gevent
 from gevent.pool import Pool
 
 from loadtests.engine import endpoints
-from loadtests.engine.client import Api, Response, WrongResponse
+from loadtests.engine.client import KEEP_ALIVE, Api, Response, WrongResponse
 from loadtests.engine.endpoints import Place
 from loadtests.engine.histories import History
 from mongo.directory import Beacon
@@ -68,7 +68,7 @@ class Preloader:
             _right(response)
 
     def _send_one(self, one: dict[str, Any]) -> None:
-        _right(self._api.send(endpoints.insert(one), keep_alive=True))
+        _right(self._api.send(endpoints.insert(one), headers=KEEP_ALIVE))
 
 
 def _right(response: Response) -> Response:

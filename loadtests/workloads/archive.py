@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from argparse import Namespace
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,6 @@ from loadtests.engine.client import Api
 from loadtests.engine.pace import open_loop
 from loadtests.figures import write_csv
 from loadtests.workloads.resending import Clients
-from loadtests.workloads.workload import Setting, verdict
 
 SPEED = 1.0
 PHASES = ((100, 60.0), (850, 30.0))  # values a second, and seconds for which it is frozen
@@ -24,19 +24,20 @@ DRAIN_SECONDS = 120.0
 LEAST_FREEZE_SECONDS = 4.0  # a service waits 2 s before it gives the database up
 
 
-def run(api: Api, setting: Setting) -> Iterator[str]:
+def run(api: Api, given: Namespace) -> Iterator[str]:
     """100 values a second, then 850, and the database frozen for 60 and 30 s: what has to wait?"""
     clients = Clients(api)
     problems: list[str] = []
+    pending = [address for address in given.pending.split(",") if address]
     waiting: list[tuple[int, float, int]] = []  # values a second, seconds, how many waited
     for rate, frozen in PHASES:
-        phase, first = frozen / setting.speed, len(waiting)
+        phase, first = frozen / given.speed, len(waiting)
         sending = gevent.spawn(_send, clients, rate, 3 * phase)
-        watching = gevent.spawn(_watch, setting.pending, waiting, rate)
+        watching = gevent.spawn(_watch, pending, waiting, rate)
         gevent.sleep(phase / 2)
         sustained = max((count for *_, count in waiting[first:]), default=0)
-        _freeze(setting.mongod, phase)
-        drained = _drained(setting.pending, time.monotonic())
+        _freeze(given.mongod, phase)
+        drained = _drained(pending, time.monotonic())
         sending.get()
         watching.kill()
         waited = [(at, count) for _, at, count in waiting[first:]]
@@ -50,14 +51,14 @@ def run(api: Api, setting: Setting) -> Iterator[str]:
         yield "  waiting: " + "  ".join(f"{at:.0f} s {count:,}" for at, count in at_times)
         if sustained > rate:
             problems.append(f"{sustained} waited at {rate}/s although nothing was frozen")
-        if setting.mongod and not most and phase > LEAST_FREEZE_SECONDS:
+        if given.mongod and not most and phase > LEAST_FREEZE_SECONDS:
             problems.append("nothing waited: was the database frozen?")
         if drained >= DRAIN_SECONDS:
             problems.append(f"not drained after {DRAIN_SECONDS:.0f} s")
-    if setting.csv:
-        write_csv(Path(setting.csv), waiting, ("values_a_second", "seconds", "waiting"))
+    if given.csv_waiting:
+        write_csv(Path(given.csv_waiting), waiting, ("values_a_second", "seconds", "waiting"))
     yield f"{sum(clients.acknowledged.values())} values acknowledged, {clients.retries} retries"
-    yield from verdict(clients, problems)
+    yield from clients.verdict(problems)
 
 
 def _freeze(mongod: int, seconds: float) -> None:
@@ -78,14 +79,14 @@ def _send(clients: Clients, rate: int, seconds: float) -> None:
     open_loop(round(seconds * BATCHES_PER_SECOND), seconds, send)
 
 
-def _watch(addresses: tuple[str, ...], into: list[tuple[int, float, int]], rate: int) -> None:
+def _watch(addresses: list[str], into: list[tuple[int, float, int]], rate: int) -> None:
     began = time.monotonic()
     while True:
         into.append((rate, round(time.monotonic() - began, 2), _pending(addresses)))
         gevent.sleep(0.25)
 
 
-def _pending(addresses: tuple[str, ...]) -> int:
+def _pending(addresses: list[str]) -> int:
     return sum(_queued(address) for address in addresses)
 
 
@@ -94,7 +95,7 @@ def _queued(address: str) -> int:
     return int(json.loads(bytes(response.read()))["queued"])
 
 
-def _drained(addresses: tuple[str, ...], since: float) -> float:
+def _drained(addresses: list[str], since: float) -> float:
     """Return after how many seconds nothing waits any more."""
     while time.monotonic() - since < DRAIN_SECONDS and _pending(addresses):
         gevent.sleep(0.1)

@@ -1,15 +1,13 @@
 """A router fleet manager's devices."""
 
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 
-import gevent
-
-from loadtests.engine.client import Api
-from loadtests.engine.pace import open_loop
+from loadtests.engine.client import KEEP_ALIVE, Api
+from loadtests.engine.pace import closed_loop, open_loop
 from loadtests.figures import summary
 from loadtests.workloads.resending import Clients
-from loadtests.workloads.workload import Setting, verdict
 
 SPEED = 1.0
 PUSH_SECONDS = 200.0
@@ -18,42 +16,39 @@ SAFE_SHARE = 0.8  # of the lowest measured rate, as the source counted safe devi
 SAMPLE = 500  # devices whose histories are read
 
 
-def run(api: Api, setting: Setting) -> Iterator[str]:
+def run(api: Api, given: Namespace) -> Iterator[str]:
     """Devices that push every 200 s: how many, how many retries, and how many would be safe."""
     clients = Clients(api)
-    interval = PUSH_SECONDS / setting.speed
-    pushes = round(setting.size * setting.seconds / interval)
+    interval = PUSH_SECONDS / given.speed
+    pushes = round(given.size * given.seconds / interval)
 
     def push(number: int, due: float) -> None:
-        clients.single(f"device-{number % setting.size}-{clients.run}", due)
+        clients.single(f"device-{number % given.size}-{clients.run}", due)
 
-    open_loop(pushes, pushes * interval / setting.size, push)
+    open_loop(pushes, pushes * interval / given.size, push)
     figures = summary([row for row in api.rows if row.name == "send"])
     yield (
-        f"{setting.size} devices, of which {len(clients.acknowledged)} pushed, every "
-        f"{interval:.0f} s: {pushes} pushes, {setting.size / interval:.0f}/s, "
+        f"{given.size} devices, of which {len(clients.acknowledged)} pushed, every "
+        f"{interval:.0f} s: {pushes} pushes, {given.size / interval:.0f}/s, "
         f"p50 {figures.p50:.0f}, p99 {figures.p99:.0f} ms, "
         f"{clients.retries} retries, {clients.drops} drops"
         + (f", GENERATOR {figures.late_p99_ms:.0f} ms LATE" if figures.late else "")
     )
-    rates = [_closed_loop(clients, min(2.0, setting.seconds / 3)) for _ in range(3)]
+    rates = [_rate(clients, min(2.0, given.seconds / 3)) for _ in range(3)]
     each = ", ".join(f"{one:.0f}" for one in rates)
     safe = min(rates) * PUSH_SECONDS * SAFE_SHARE
     yield (
         f"{SENDERS} senders: {each} pushes/s; safe devices "
         f"(lowest x {PUSH_SECONDS:.0f} s x {SAFE_SHARE}) {safe:,.0f}"
     )
-    yield from verdict(clients, [], only=SAMPLE)
+    yield from clients.verdict([], only=SAMPLE)
 
 
-def _closed_loop(clients: Clients, seconds: float) -> float:
+def _rate(clients: Clients, seconds: float) -> float:
     """Return the pushes a second of six senders that wait for each response."""
-    began, pushed = time.monotonic(), [0]
+    began = time.monotonic()
 
     def push(number: int) -> None:
-        while time.monotonic() - began < seconds:
-            clients.single(f"sender-{number}-{clients.run}", keep_alive=True)
-            pushed[0] += 1
+        clients.single(f"sender-{number}-{clients.run}", headers=KEEP_ALIVE)
 
-    gevent.joinall([gevent.spawn(push, number) for number in range(SENDERS)], raise_error=True)
-    return pushed[0] / (time.monotonic() - began)
+    return closed_loop(SENDERS, seconds, push) / (time.monotonic() - began)

@@ -5,13 +5,13 @@ import random
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 import gevent
 
 from loadtests.engine import endpoints
-from loadtests.engine.client import Api, Response, Verify, WrongResponse
+from loadtests.engine.client import CLOSE, Api, Response, Verify, WrongResponse
 
 MOST_IN_A_BATCH = 1000
 RETRY_SECONDS = 1.0
@@ -37,10 +37,12 @@ class Clients:
             verify = partial(endpoints.verify_batch, size=len(part))
             self._store(staff, len(part), endpoints.BATCH, verify, body, due)
 
-    def single(self, staff: str, due: float | None = None, *, keep_alive: bool = False) -> None:
+    def single(
+        self, staff: str, due: float | None = None, headers: Mapping[str, str] = CLOSE
+    ) -> None:
         """Send one detection as a phone does."""
         path = endpoints.insert(endpoints.detection(staff, "C2A628384B08", int(time.time())))
-        self._store(staff, 1, path, endpoints.verify_insert, None, due, keep_alive=keep_alive)
+        self._store(staff, 1, path, endpoints.verify_insert, None, due, headers)
 
     def read(self, path: str, verify: Verify) -> None:
         """Read, and wait as told when it is too much at once (429, 503)."""
@@ -65,14 +67,11 @@ class Clients:
         verify: Verify,
         body: bytes | None,
         due: float | None,
-        *,
-        keep_alive: bool = False,
+        headers: Mapping[str, str] = CLOSE,
     ) -> None:
         good = endpoints.STORED
         for _ in range(SENDS):
-            response = self._api.measure(
-                "send", path, verify, body, due=due, good=good, keep_alive=keep_alive
-            )
+            response = self._api.measure("send", path, verify, body, headers, due=due, good=good)
             if response.status in good:
                 self.acknowledged[staff] += size
                 return
@@ -81,7 +80,21 @@ class Clients:
             gevent.sleep(RETRY_SECONDS)
         self.drops += size
 
-    def stored_wrong(self, staff: Iterable[str]) -> dict[str, tuple[int, int]]:
+    def verdict(self, problems: list[str], only: int = 0) -> Iterator[str]:
+        """Yield PASS, or FAIL and why; `only` looks at so many staff members, by chance."""
+        every = list(self.acknowledged)
+        sampled = 0 < only < len(every)
+        wrong = self._stored_wrong(random.sample(every, only) if sampled else every)
+        if self.drops:
+            problems = [*problems, f"{self.drops} dropped"]
+        if wrong:
+            staff, (found, expected) = next(iter(wrong.items()))
+            problems = [*problems, f"{len(wrong)} histories wrong: {staff} {found}, not {expected}"]
+        looked = f"{only} of " if sampled else ""
+        right = f"PASS: stored is what was acknowledged ({looked}{len(every)} histories)"
+        yield f"FAIL: {'; '.join(problems)}" if problems else right
+
+    def _stored_wrong(self, staff: Iterable[str]) -> dict[str, tuple[int, int]]:
         """Return who has not exactly what was acknowledged: what is stored, and what should be."""
         wrong = {}
         for one in staff:

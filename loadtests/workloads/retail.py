@@ -3,6 +3,7 @@
 import itertools
 import math
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 
 import gevent
@@ -10,7 +11,6 @@ import gevent
 from loadtests.engine.client import Api
 from loadtests.engine.pace import wait_until
 from loadtests.workloads.resending import Clients, random_mac
-from loadtests.workloads.workload import Setting, verdict
 
 SPEED = 20.0
 ITEMS_PER_SECOND = 107  # the source's average over 18 hours
@@ -22,14 +22,14 @@ READERS = (  # kind, how many, items of their bursts, shortest and longest inter
 )
 
 
-def run(api: Api, setting: Setting) -> Iterator[str]:
+def run(api: Api, given: Namespace) -> Iterator[str]:
     """50 readers of a shop: docks, shelves and tills, for 18 hours, here in a part of the time.
 
     Each reader has an interval of its own, those of a kind spread evenly over the stated range:
     together 110 items/s, where the source wrote 107.
     """
     clients = Clients(api)
-    end = time.monotonic() + setting.seconds
+    end = time.monotonic() + given.seconds
     bursts: list[tuple[int, float]] = []
 
     def read(name: str, sizes: tuple[int, ...], interval: float) -> None:
@@ -44,19 +44,19 @@ def run(api: Api, setting: Setting) -> Iterator[str]:
     readers = []
     for kind, number, sizes, shortest, longest in READERS:
         for n in range(number):
-            interval = (shortest + (longest - shortest) * n / (number - 1)) / setting.speed
+            interval = (shortest + (longest - shortest) * n / (number - 1)) / given.speed
             readers.append(gevent.spawn(read, f"{kind}-{n}-{clients.run}", sizes, interval))
     gevent.joinall(readers, raise_error=True)
     total = sum(clients.acknowledged.values())
-    rate = total / setting.seconds / setting.speed
+    rate = total / given.seconds / given.speed
     took = [seconds for size, seconds in bursts if size >= BURST]
     yield (
-        f"{setting.seconds * setting.speed / 3600:.1f} h of the shop in {setting.seconds:.0f} s: "
+        f"{given.seconds * given.speed / 3600:.1f} h of the shop in {given.seconds:.0f} s: "
         f"{total} items in {len(bursts)} bursts, {rate:.0f}/s by the shop's clock and "
-        f"{rate * setting.speed:.0f}/s by ours, {clients.retries} retries"
+        f"{rate * given.speed:.0f}/s by ours, {clients.retries} retries"
     )
     yield f"{len(took)} bursts of {BURST}, stored after {max(took, default=math.nan):.2f} s at most"
     problems = [] if took else [f"no burst of {BURST}"]
     if rate < ITEMS_PER_SECOND:
         problems.append(f"{rate:.0f} items/s by the shop's clock, not {ITEMS_PER_SECOND}")
-    yield from verdict(clients, problems)
+    yield from clients.verdict(problems)

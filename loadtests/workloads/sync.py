@@ -2,6 +2,7 @@
 
 import json
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 
 import gevent
@@ -10,14 +11,13 @@ from loadtests.engine import endpoints
 from loadtests.engine.client import Api, Response, WrongResponse
 from loadtests.figures import VERIFICATION
 from loadtests.workloads.resending import Clients, random_mac
-from loadtests.workloads.workload import Setting, verdict
 
 SPEED = 1.0
 USERS, PARTS, OBJECTS_A_PART = 100, 4, 5
 MORE_READS = 4  # 904 requests in all, as in the source
 
 
-def run(api: Api, _setting: Setting) -> Iterator[str]:
+def run(api: Api, _given: Namespace) -> Iterator[str]:
     """100 users with a device each: begin, store 20 objects in four parts, read each part back."""
     clients = Clients(api)
 
@@ -42,4 +42,4 @@ def run(api: Api, _setting: Setting) -> Iterator[str]:
     sent = len(api.rows) - clients.retries
     rate = len(api.rows) / took
     yield f"{sent} requests and {clients.retries} retries, {rate:.0f}/s, {len(wrong)} wrong"
-    yield from verdict(clients, [f"wrong answer: {wrong[0]}"] if wrong else [])
+    yield from clients.verdict([f"wrong answer: {wrong[0]}"] if wrong else [])
