@@ -1,17 +1,19 @@
 """./scripts/load check: do the figures agree with those of a second tool?"""
 
 import argparse
+import http.client
+import threading
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
-from loadtests import second_tool
-from loadtests.architectures.new import New
-from loadtests.architectures.stack import Stack
+from loadtests.architectures import New, Stack
 from loadtests.engine.generator import generate
-from loadtests.figures import Row, Summary, ratios, read_csv, spread, summary
+from loadtests.figures import HTTP, Row, Summary, ratios, read_csv, spread, summary
 from loadtests.plans import ALL_TIME, BEACON, PLANS, requests
 
+TIMEOUT_SECONDS = 30.0
 CASES = {
     ("PERF-RT-1", "3780"): "/newbeacondetect?" + urlencode(BEACON) + "&user_address={staff}",
     ("PERF-TP-2", "860"): "/extractbeacon?" + urlencode(ALL_TIME) + "&staff_id={staff}",
@@ -84,10 +86,47 @@ def _turn(stack: Stack, plan: str, step: str, ramp: float, number: int) -> Turn:
     path = CASES[plan, step].format(staff=SHIFT * (number - begins))
 
     def second() -> Summary:
-        return summary(second_tool.run(stack.url, path, count, ramp))
+        return summary(_run_second(stack.url, path, count, ramp))
 
     before = second() if begins else None
     given = {"ramp": ramp, "only": step, "pages": 0, "shift": SHIFT * number, "rows": rows}
     generate(stack.url, plan, given, quiet=True)
     first = summary([row for row in read_csv(rows, Row) if row.name == kind])
     return Turn(first, before or second())
+
+
+def _run_second(url: str, path: str, count: int, ramp_seconds: float) -> list[Row]:
+    """Send GETs evenly over the ramp, each from a thread and a connection of its own.
+
+    This tool has nothing in common with the first but the statistics.
+    """
+    rows: list[Row] = []
+    began = time.monotonic() + 0.1
+    threads = []
+    for number in range(count):
+        due = began + number * ramp_seconds / count
+        time.sleep(max(0.0, due - time.monotonic()))
+        thread = threading.Thread(
+            target=lambda due=due: rows.append(_get(url, path, due - began, began))
+        )
+        thread.start()
+        threads.append(thread)
+    for thread in threads:
+        thread.join()
+    return rows
+
+
+def _get(url: str, path: str, due: float, began: float) -> Row:
+    at = urlsplit(url)
+    sent = time.monotonic()
+    connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=TIMEOUT_SECONDS)
+    try:
+        connection.request("GET", path, headers={"Connection": "close"})
+        response = connection.getresponse()
+        status, size = response.status, len(response.read())
+    except (OSError, http.client.HTTPException):
+        status, size = 0, 0
+    finally:
+        connection.close()
+    ms = (time.monotonic() - sent) * 1000
+    return Row("", "", "", due, sent - began, ms, status, size, "" if status == 200 else HTTP)

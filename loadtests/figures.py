@@ -54,6 +54,15 @@ class Summary(NamedTuple):
         """Tell whether the generator itself was the limit."""
         return self.late_p99_ms > LATE_MS
 
+    def line(self, name: str) -> str:
+        """Return them for people."""
+        late = f"  GENERATOR {self.late_p99_ms:.0f} ms LATE" if self.late else ""
+        return (
+            f"  {name:>6}: {self.rate:7.1f}/s  mean {self.mean:.1f}  p50 {self.p50:.1f}  "
+            f"p99 {self.p99:.0f}  min {self.min:.1f}  max {self.max:.0f} ms  "
+            f"errors {self.errors}, verification {self.verification_errors}{late}"
+        )
+
     def broke(self, mean_limit_ms: float) -> bool:
         """Tell whether a step shows that the server has had too much."""
         return bool(self.wrong) or self.mean > mean_limit_ms

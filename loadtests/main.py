@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from loadtests import architectures, capacity, check, targets
-from loadtests.architectures import ARCHITECTURES
-from loadtests.architectures.stack import Stack
+from loadtests.architectures import ARCHITECTURES, Stack
 from loadtests.comparison import compare
-from loadtests.engine import options as generators
+from loadtests.engine import generator
 from loadtests.engine.generator import generate
 from loadtests.plans import PLANS
 from loadtests.report import report
@@ -56,7 +55,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", choices=sorted(PLANS))
     _add_target(parser)
     architectures.add_options(parser)
-    generators.declare(parser, generators.PLAN)
+    generator.declare(parser, generator.PLAN)
     parser.add_argument(
         "--ui", type=int, nargs="?", const=8089, default=0, metavar="PORT", help="Locust's page"
     )
@@ -66,7 +65,7 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_workload)
     parser.add_argument("name", choices=["retail", "sync", "archive", "fleet"])
     _add_target(parser)
-    generators.declare(parser, generators.WORKLOAD)
+    generator.declare(parser, generator.WORKLOAD)
     parser.add_argument("--csv", default="", help="archive: file for how many waited over time")
     parser.add_argument("--tls", action="store_true", help="with a certificate made for it")
 
@@ -74,7 +73,7 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
 def _add_target(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(old=False, unoptimised=False, durable=False, tls=False)
     parser.add_argument("--target", help="a running stack's address; without it one is started")
-    generators.declare(parser, generators.TARGET)
+    generator.declare(parser, generator.TARGET)
     parser.add_argument("--services", type=int, default=2, help="how many services (2)")
     parser.add_argument("--no-limits", action="store_true", help="start it without limits")
 
@@ -95,7 +94,7 @@ def _target(options: argparse.Namespace) -> Iterator[tuple[str, Stack | None]]:
 
 
 def _run(options: argparse.Namespace) -> int:
-    given = generators.chosen(options, generators.PLAN, generators.TARGET)
+    given = generator.chosen(options, generator.PLAN, generator.TARGET)
     with _target(options) as (url, _):
         if options.ui:
             print(f"Locust's page: http://127.0.0.1:{options.ui}, the target: {url}", flush=True)
@@ -104,7 +103,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _workload(options: argparse.Namespace) -> int:
-    given = generators.chosen(options, generators.WORKLOAD, generators.TARGET)
+    given = generator.chosen(options, generator.WORKLOAD, generator.TARGET)
     given |= {"workload": options.name, "csv_waiting": options.csv}
     with _target(options) as (url, stack):
         if stack:

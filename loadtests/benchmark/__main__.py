@@ -23,43 +23,60 @@ from scripts.processes.control_groups import LimitsUnavailableError
 
 WARM_UP_SECONDS = 1.0
 
-Parts = dict[str, list[Result]]  # one service's results of all turns, by the part of a case
+Parts = defaultdict[str, list[Result]]  # one service's results of all turns, by part of the case
 
 
 class Benchmark:
     """Cases on one database: this checkout's service in turns with another's, or the old one."""
 
-    def __init__(self, cluster: Cluster, seconds: float, rounds: int, against: Path | None) -> None:
+    def __init__(self, cluster: Cluster, options: argparse.Namespace) -> None:
         self._cluster = cluster
-        self._seconds = seconds
-        self._rounds = rounds
-        self._against = against
-        self._old: dict[str, Parts] = {}  # by case: what others are compared with
+        self._seconds: float = options.seconds
+        self._rounds: int = options.rounds
+        self._against: Path | None = options.against and options.against.resolve()
+        self._old: dict[str, Parts] = {"": Parts(list)}  # by case, for others
 
-    def compare(self, case: Case) -> list[Comparison]:
+    def run(self, wanted: list[str]) -> bool:
+        """Print a line for each case; tell whether all targets were reached."""
+        other = f"other: {commit(self._against)}" if self._against else "old"
+        times = ("times as fast", "times less CPU")  # median and range of neighbouring turns
+        heads = ("case", other, f"new: {commit(ROOT)}", *times, "target")
+        print(Table(heads, []).markdown(), end="", flush=True)
+        reached, peaks = True, [0.0]
+        for case in CASES:
+            if not wanted or any(word in case.name for word in wanted):
+                for one in self._compare(case):
+                    peaks += [turn.peak_mib for turn in one.new]
+                    reached = reached and one.reached()
+                    print(f"| {' | '.join(one.cells())} |", flush=True)
+        missed = "" if max(peaks) <= PEAK_MIB else " MISSED"
+        print(f"| peak memory {max(peaks):.0f} MiB | | | | | <= {PEAK_MIB} MiB{missed} |")
+        return reached and not missed
+
+    def _compare(self, case: Case) -> list[Comparison]:
         """Measure a case; from round to round the other one begins."""
-        other: Parts = defaultdict(list)
-        new: Parts = defaultdict(list)
+        other, new = Parts(list), Parts(list)
         turns = [(self._against, other), (ROOT, new)]
-        if self._against:
-            turns *= 2
-        elif case.old_case is not None:
-            del turns[0]
+        if self._against:  # A B B A: none is always the second one
+            turns += turns[::-1]
+        if not self._against and case.old_case is not None:
             other = self._measured_old(case.old_case)
+            del turns[0]
         for number in range(self._rounds):
             for checkout, results in turns[:: -1 if number % 2 else 1]:
                 self._turn(case, checkout, results)
         self._old[case.name] = other
-        return [Comparison(case, part, other.get(part, []), new[part]) for part in sorted(new)]
+        is_checkout = bool(self._against)
+        return [Comparison(case, part, other[part], new[part], is_checkout) for part in sorted(new)]
 
     def _measured_old(self, name: str) -> Parts:
         """Return the old service's results in another case; none without a name."""
-        for case in CASES:
-            if case.name == name and name not in self._old:
-                self._old[name] = defaultdict(list)
-                for _ in range(self._rounds):
-                    self._turn(case, None, self._old[name])
-        return self._old.get(name, {})
+        if name not in self._old:
+            case = next(one for one in CASES if one.name == name)
+            self._old[name] = Parts(list)
+            for _ in range(self._rounds):
+                self._turn(case, None, self._old[name])
+        return self._old[name]
 
     def _turn(self, case: Case, checkout: Path | None, results: Parts) -> None:
         """Start a service (or two), warm it up, measure it, stop it."""
@@ -86,46 +103,21 @@ class Benchmark:
 
 def main() -> None:
     """Run the cases named, or all, and print a table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m loadtests.benchmark",
-        description=benchmark.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=benchmark.__doc__, formatter_class=raw)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="instead of the old one")
     parser.add_argument("cases", nargs="*", help="parts of their names; all without")
     options = parser.parse_args()
-    against = options.against and options.against.resolve()
-    cluster = Cluster(
-        topology.load(topology.EMBEDDED), Path(tempfile.mkdtemp(prefix="waymark-benchmark-"))
-    )
+    folder = Path(tempfile.mkdtemp(prefix="waymark-benchmark-"))
+    cluster = Cluster(topology.load(topology.EMBEDDED), folder)
     try:
         with cluster.running(DIRECTORY):
             prepare(cluster.uri())
-            measured = Benchmark(cluster, options.seconds, options.rounds, against)
-            sys.exit(int(not _all(measured, against, options.cases)))
+            sys.exit(not Benchmark(cluster, options).run(options.cases))
     except LimitsUnavailableError as error:
         sys.exit(str(error))
-
-
-def _all(measured: Benchmark, against: Path | None, wanted: list[str]) -> bool:
-    """Print a line for each case; tell whether all targets were reached."""
-    other = f"other: {commit(against)}" if against else "old"
-    times = ("times as fast", "times less CPU")  # median and range of neighbouring turns
-    heads = ("case", other, f"new: {commit(ROOT)}", *times, "target")
-    print(Table(heads, []).markdown(), end="", flush=True)
-    reached, peaks = True, [0.0]
-    for case in CASES:
-        if not wanted or any(word in case.name for word in wanted):
-            for one in measured.compare(case):
-                peaks += [turn.peak_mib for turn in one.new]
-                reached = reached and one.reached(against_checkout=bool(against))
-                print(f"| {' | '.join(one.cells(against_checkout=bool(against)))} |", flush=True)
-    small = max(peaks) <= PEAK_MIB
-    verdict = f"<= {PEAK_MIB} MiB{'' if small else ' MISSED'}"
-    print(f"| peak memory {max(peaks):.0f} MiB | | | | | {verdict} |")
-    return reached and small
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from loadtests.architectures.stack import Stack
+from loadtests.architectures import Stack
 from scripts.processes import ROOT
 
 SAMPLE_SECONDS = 0.5

@@ -1,12 +1,18 @@
 """The search for the highest rate that keeps a limit: which to try, and what an attempt proves."""
 
+import contextlib
+import os
+import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from loadtests.figures import Summary
-from loadtests.plans import RAMP_SECONDS
+from loadtests.plans import RAMP_SECONDS, Step
 
+RELOAD_SECONDS = 0.5
 BUSY = 0.85  # of one core: from here on the generator, which has no second one, is the limit
 KEPT, STACK, GENERATOR, MACHINE = "kept", "stack", "generator", "machine"
 
@@ -77,6 +83,43 @@ def decide(attempt: Callable[[], Attempt], limit_ms: float) -> bool:
         if 2 in (kept, number - kept):
             break
     return kept == 2
+
+
+class Search:
+    """Finds the highest arrival rate that keeps a limit of the p99 without an error.
+
+    `send` sends a step; `gateway` is its process, which is reloaded after an attempt that was not
+    kept (0: none): its circuit may be open for 20 s, and would be what the next attempt measures.
+    """
+
+    def __init__(self, send: Callable[[Step], Summary], limit_ms: float, gateway: int) -> None:
+        self._send = send
+        self._limit_ms = limit_ms
+        self._gateway = gateway
+        self._attempts: list[Attempt] = []
+
+    def run(self, step: Step) -> list[Attempt]:
+        """Begin with a step's rate; return all attempts."""
+        searching = search(step.threads)
+        threads = next(searching)
+        with contextlib.suppress(StopIteration):
+            while True:
+                rate = step._replace(name=str(threads), threads=threads)
+                threads = searching.send(decide(partial(self._attempt, rate), self._limit_ms))
+        return self._attempts
+
+    def _attempt(self, step: Step) -> Attempt:
+        if self._gateway and self._attempts and self._attempts[-1].verdict != KEPT:
+            os.kill(self._gateway, signal.SIGHUP)
+            time.sleep(RELOAD_SECONDS)
+        cpu, began = time.process_time(), time.monotonic()
+        figures = self._send(step)
+        cpu = (time.process_time() - cpu) / (time.monotonic() - began)
+        one = judge(step.threads, figures, self._limit_ms, cpu)
+        self._attempts.append(one)
+        reason = "" if one.verdict == KEPT else f"  too much for the {one.verdict}"
+        print(f"{figures.line(step.name)}  generator {cpu:.2f} cores{reason}", flush=True)
+        return one
 
 
 class Found(NamedTuple):

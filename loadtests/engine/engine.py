@@ -1,26 +1,24 @@
 """Runs a plan against a server: preloads, sends at the plan's times, verifies, counts."""
 
-import contextlib
-import os
-import signal
 import time
 from argparse import Namespace
+from collections import defaultdict
 from functools import partial
 
 import gevent
 
-from loadtests.engine import endpoints
-from loadtests.engine.attempts import KEPT, Attempt, decide, judge, search
+from loadtests.engine import companions, endpoints
+from loadtests.engine.attempts import Attempt, Search
 from loadtests.engine.client import Api, WrongResponse
+from loadtests.engine.histories import History
+from loadtests.engine.pace import open_loop
 from loadtests.engine.preload import PHONE_SECONDS, Preloader
-from loadtests.engine.traffic import Traffic
-from loadtests.figures import Summary
-from loadtests.plans import Plan, Step, until_it_breaks
+from loadtests.figures import Summary, summary
+from loadtests.plans import BEACON, Plan, Step, requests, until_it_breaks
 from mongo.directory import parse
 from scripts.processes.cluster import DIRECTORY
 
 SENDS = 2  # of a step, when the generator was late
-RELOAD_SECONDS = 0.5
 SETTLE_SECONDS = 30.0  # for a service's spool to drain after the last write
 
 
@@ -29,7 +27,7 @@ class NotEmpty(Exception):
 
 
 class Engine:
-    """One run of one plan, as the generator's options say (options.py)."""
+    """One run of one plan, as the generator's options say (generator.py)."""
 
     def __init__(self, api: Api, plan: Plan, options: Namespace) -> None:
         self._api = api
@@ -39,7 +37,7 @@ class Engine:
         beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
         most = sum(count for step in plan.steps for _, count in step.preload)
         self._preloader = Preloader(api, beacons, int(time.time()) - PHONE_SECONDS * most)
-        self._traffic = Traffic(api, self._preloader)
+        self._histories: dict[int, History] = defaultdict(History)
 
     def run(self) -> None:
         """Run the steps in order; NotEmpty when the server is not as the plan wants it."""
@@ -48,14 +46,15 @@ class Engine:
         endless = until_it_breaks(steps, self._plan.growth)
         for step in endless if self._options.until_it_breaks else steps:
             for staff, count in step.preload:
-                self._preloader.preload(staff, self._traffic.histories[staff], count)
+                self._preloader.preload(staff, self._histories[staff], count)
             if self._options.only and step.name not in self._options.only.split(","):
                 continue
             if self._options.p99:
-                self._search(step)
+                search = Search(self._send, self._options.p99, self._options.gateway)
+                self.attempts = search.run(step)
                 break
             figures = self._measured(step)
-            print(line(step.name, figures), flush=True)
+            print(figures.line(step.name), flush=True)
             broke = figures.broke(self._plan.mean_limit_ms) or figures.late
             if self._options.until_it_breaks and broke:
                 break
@@ -82,30 +81,6 @@ class Engine:
                     "run it on an empty stack (without --target it starts one)"
                 )
 
-    def _search(self, step: Step) -> None:
-        """Find the highest arrival rate that keeps the limit without an error."""
-        searching = search(step.threads)
-        threads = next(searching)
-        with contextlib.suppress(StopIteration):
-            while True:
-                rate = step._replace(name=str(threads), threads=threads)
-                kept = decide(partial(self._attempt, rate), self._options.p99)
-                threads = searching.send(kept)
-
-    def _attempt(self, step: Step) -> Attempt:
-        if self._options.gateway and self.attempts and self.attempts[-1].verdict != KEPT:
-            # Its circuit may be open for 20 s, and would be what the next attempt measures.
-            os.kill(self._options.gateway, signal.SIGHUP)
-            gevent.sleep(RELOAD_SECONDS)
-        cpu, began = time.process_time(), time.monotonic()
-        figures = self._send(step)
-        cpu = (time.process_time() - cpu) / (time.monotonic() - began)
-        one = judge(step.threads, figures, self._options.p99, cpu)
-        self.attempts.append(one)
-        reason = "" if one.verdict == KEPT else f"  too much for the {one.verdict}"
-        print(f"{line(step.name, figures)}  generator {cpu:.2f} cores{reason}", flush=True)
-        return one
-
     def _measured(self, step: Step) -> Summary:
         """Send a step, again when the generator was late: others use this machine too."""
         for _ in range(SENDS - 1):
@@ -117,13 +92,35 @@ class Engine:
         return self._send(step)
 
     def _send(self, step: Step) -> Summary:
-        return self._traffic.send(self._plan.name, step, self._options.ramp)
+        """Send at the step's times; return the figures of its requests without the companions'."""
+        ramp, first = self._options.ramp, len(self._api.rows)
+        began = self._api.begin(self._plan.name, step.name)
+        pollers = companions.start(self._api, self._histories, step.hacs, step.pages)
+        open_loop(requests(step, ramp), ramp, partial(self._send_one, step), began)
+        gevent.killall(pollers)
+        return summary([row for row in self._api.rows[first:] if row.name == step.kind])
+
+    def _send_one(self, step: Step, number: int, due: float) -> None:
+        staff = step.staff[number % len(step.staff)]
+        history, body, good = self._histories[staff], None, endpoints.STORED
+        if step.kind == "extract":
+            self._api.measure("extract", endpoints.extract(staff), history.verify, due=due)
+            return
+        if step.kind == "batch":
+            path, body = endpoints.BATCH, self._preloader.batch(staff, step.batch)
+            verify = partial(endpoints.verify_batch, size=step.batch)
+        else:
+            path = endpoints.path_of("/newbeacondetect", user_address=staff, **BEACON)
+            verify = partial(endpoints.verify_insert)
+        history.sent += step.batch
+        response = self._api.measure(step.kind, path, verify, body, due=due, good=good)
+        history.count(response, step.batch)
 
     def _check_stored(self) -> None:
         """Compare what is stored with what was acknowledged, once the spools are empty."""
         self._api.begin(self._plan.name, "stored")
         deadline = time.monotonic() + SETTLE_SECONDS
-        histories = self._traffic.histories
+        histories = self._histories
         for staff, history in sorted(histories.items()):
             while history.queued and self._count(staff) < history.acknowledged:
                 if time.monotonic() > deadline:
@@ -140,13 +137,3 @@ class Engine:
             return len(endpoints.newest_first(self._preloader.extract(staff)))
         except WrongResponse:  # the last load may not be over for it yet
             return 0
-
-
-def line(name: str, figures: Summary) -> str:
-    """Return a step's figures for people."""
-    late = f"  GENERATOR {figures.late_p99_ms:.0f} ms LATE" if figures.late else ""
-    return (
-        f"  {name:>6}: {figures.rate:7.1f}/s  mean {figures.mean:.1f}  p50 {figures.p50:.1f}  "
-        f"p99 {figures.p99:.0f}  min {figures.min:.1f}  max {figures.max:.0f} ms  "
-        f"errors {figures.errors}, verification {figures.verification_errors}{late}"
-    )

@@ -18,7 +18,7 @@ from locust.env import Environment
 from locust.runners import Runner
 
 from loadtests import targets
-from loadtests.engine import options
+from loadtests.engine import generator
 from loadtests.engine.attempts import Attempt
 from loadtests.engine.client import Api, WrongResponse
 from loadtests.engine.engine import Engine, NotEmpty
@@ -33,10 +33,10 @@ LEAST_TIMEOUT_SECONDS = 10.0
 def _options(parser: LocustArgumentParser) -> None:
     parser.add_argument("--plan", choices=sorted(PLANS), default="PERF-TP-1", help="what to run")
     parser.add_argument("--workload", choices=["", *WORKLOADS], default="", help="not a plan")
-    options.declare(parser, options.PLAN)
-    options.declare(parser, options.WORKLOAD)
-    options.declare(parser, options.TARGET, include_in_web_ui=False)
-    options.declare(parser, options.PRIVATE, include_in_web_ui=False)
+    generator.declare(parser, generator.PLAN)
+    generator.declare(parser, generator.WORKLOAD)
+    generator.declare(parser, generator.TARGET, include_in_web_ui=False)
+    generator.declare(parser, generator.PRIVATE, include_in_web_ui=False)
 
 
 class LocustApi(Api):
