@@ -1,10 +1,13 @@
 """./scripts/load check: do the figures agree with those of a second tool?"""
 
 import argparse
+import contextlib
 import http.client
-import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.client import HTTPException
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -84,49 +87,33 @@ def _turn(stack: Stack, plan: str, step: str, ramp: float, number: int) -> Turn:
     kind, rows = PLANS[plan].steps[0].kind, stack.folder / "rows.csv"
     begins = number % 2 == 1
     path = CASES[plan, step].format(staff=SHIFT * (number - begins))
-
-    def second() -> Summary:
-        return summary(_run_second(stack.url, path, count, ramp))
-
+    second = partial(_second_tool, stack.url, path, count, ramp)
     before = second() if begins else None
     given = {"ramp": ramp, "only": step, "pages": 0, "shift": SHIFT * number, "rows": rows}
     generate(stack.url, plan, given, quiet=True)
-    first = summary([row for row in read_csv(rows, Row) if row.name == kind])
-    return Turn(first, before or second())
+    first = [row for row in read_csv(rows, Row) if row.name == kind]
+    return Turn(summary(first), summary(before or second()))
 
 
-def _run_second(url: str, path: str, count: int, ramp_seconds: float) -> list[Row]:
+def _second_tool(url: str, path: str, count: int, ramp_seconds: float) -> list[Row]:
     """Send GETs evenly over the ramp, each from a thread and a connection of its own.
 
     This tool has nothing in common with the first but the statistics.
     """
-    rows: list[Row] = []
-    began = time.monotonic() + 0.1
-    threads = []
-    for number in range(count):
-        due = began + number * ramp_seconds / count
-        time.sleep(max(0.0, due - time.monotonic()))
-        thread = threading.Thread(
-            target=lambda due=due: rows.append(_get(url, path, due - began, began))
-        )
-        thread.start()
-        threads.append(thread)
-    for thread in threads:
-        thread.join()
-    return rows
-
-
-def _get(url: str, path: str, due: float, began: float) -> Row:
     at = urlsplit(url)
-    sent = time.monotonic()
-    connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=TIMEOUT_SECONDS)
-    try:
-        connection.request("GET", path, headers={"Connection": "close"})
-        response = connection.getresponse()
-        status, size = response.status, len(response.read())
-    except (OSError, http.client.HTTPException):
-        status, size = 0, 0
-    finally:
-        connection.close()
-    ms = (time.monotonic() - sent) * 1000
-    return Row("", "", "", due, sent - began, ms, status, size, "" if status == 200 else HTTP)
+    began = time.monotonic() + 0.1
+
+    def get(number: int) -> Row:
+        due = number * ramp_seconds / count
+        time.sleep(max(0.0, began + due - time.monotonic()))
+        sent, status, size = time.monotonic(), 0, 0
+        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=TIMEOUT_SECONDS)
+        with contextlib.closing(connection), contextlib.suppress(OSError, HTTPException):
+            connection.request("GET", path, headers={"Connection": "close"})
+            response = connection.getresponse()
+            status, size = response.status, len(response.read())
+        ms = (time.monotonic() - sent) * 1000
+        return Row("", "", "", due, sent - began, ms, status, size, "" if status == 200 else HTTP)
+
+    with ThreadPoolExecutor(count) as threads:
+        return list(threads.map(get, range(count)))

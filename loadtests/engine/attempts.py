@@ -96,27 +96,26 @@ class Search:
         self._send = send
         self._limit_ms = limit_ms
         self._gateway = gateway
-        self._attempts: list[Attempt] = []
+        self.attempts: list[Attempt] = []
 
-    def run(self, step: Step) -> list[Attempt]:
-        """Begin with a step's rate; return all attempts."""
+    def run(self, step: Step) -> None:
+        """Begin with a step's rate."""
         searching = search(step.threads)
         threads = next(searching)
         with contextlib.suppress(StopIteration):
             while True:
                 rate = step._replace(name=str(threads), threads=threads)
                 threads = searching.send(decide(partial(self._attempt, rate), self._limit_ms))
-        return self._attempts
 
     def _attempt(self, step: Step) -> Attempt:
-        if self._gateway and self._attempts and self._attempts[-1].verdict != KEPT:
+        if self._gateway and self.attempts and self.attempts[-1].verdict != KEPT:
             os.kill(self._gateway, signal.SIGHUP)
             time.sleep(RELOAD_SECONDS)
         cpu, began = time.process_time(), time.monotonic()
         figures = self._send(step)
         cpu = (time.process_time() - cpu) / (time.monotonic() - began)
         one = judge(step.threads, figures, self._limit_ms, cpu)
-        self._attempts.append(one)
+        self.attempts.append(one)
         reason = "" if one.verdict == KEPT else f"  too much for the {one.verdict}"
         print(f"{figures.line(step.name)}  generator {cpu:.2f} cores{reason}", flush=True)
         return one

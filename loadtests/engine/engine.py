@@ -51,7 +51,8 @@ class Engine:
                 continue
             if self._options.p99:
                 search = Search(self._send, self._options.p99, self._options.gateway)
-                self.attempts = search.run(step)
+                self.attempts = search.attempts
+                search.run(step)
                 break
             figures = self._measured(step)
             print(figures.line(step.name), flush=True)

@@ -24,7 +24,7 @@ from loadtests.engine.client import Api, WrongResponse
 from loadtests.engine.engine import Engine, NotEmpty
 from loadtests.figures import Row, write_csv
 from loadtests.plans import PLANS
-from loadtests.workloads import WORKLOADS
+from loadtests.workloads import SPEEDS, WORKLOADS
 
 LEAST_TIMEOUT_SECONDS = 10.0
 
@@ -114,10 +114,10 @@ def _run(environment: Environment, given: Namespace) -> int:
 
 def _workload(api: Api, given: Namespace) -> int:
     """Run a workload; its last line is its verdict."""
-    verdict, run = "", WORKLOADS[given.workload].run
-    given.speed = given.speed or WORKLOADS[given.workload].SPEED
+    verdict, run = "", WORKLOADS[given.workload]
+    speed = given.speed or SPEEDS.get(given.workload, 1.0)
     print(f"{given.workload}: {(run.__doc__ or '').splitlines()[0]}")
     api.begin(given.workload, "")
-    for verdict in run(api, given):
+    for verdict in run(api, Namespace(**vars(given) | {"speed": speed})):
         print(f"  {verdict}", flush=True)
     return int(not verdict.startswith("PASS"))

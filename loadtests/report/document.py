@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from loadtests.report.published import queries
+from loadtests.report.published import QUERY, published
 from loadtests.tables import Table
 
 CSS = Path(__file__).with_name("report.css")
@@ -23,8 +23,8 @@ class Section(NamedTuple):
 
 def meaning(**values: Any) -> Section:
     """Return what the figures mean."""
-    text = MEANING.read_text().format(queries=queries(), **values)
-    return Section("What the figures mean", text.splitlines())
+    values |= {"first": published("before")[QUERY], "later": published("after")[QUERY]}
+    return Section("What the figures mean", MEANING.read_text().format(**values).splitlines())
 
 
 def head(facts: dict[str, Any]) -> str:

@@ -1,51 +1,34 @@
-"""What the source published: mean and highest response time in ms, responses/s, errors in %.
+"""What the source published of its two architectures, before and after."""
 
-Before and after are its two architectures; of RANGE-IN-QUERY, its first and its later query.
-"""
-
-import csv
 from pathlib import Path
 from typing import NamedTuple
 
+from loadtests.figures import read_csv
+
 FILE = Path(__file__).with_name("published.csv")
-BEFORE, AFTER = "before", "after"
-QUERY = ("RANGE-IN-QUERY", "860")
+QUERY = ("RANGE-IN-QUERY", "860")  # before and after: with its first and its later query
 
 
 class Published(NamedTuple):
-    """Figures of one step; what was not published is empty."""
+    """One step; what was not published is empty."""
 
-    ms: float
+    when: str  # before or after
+    plan: str
+    step: str
+    ms: float  # mean
     max_ms: str
-    rate: str
-    errors: str
+    rate: str  # responses/s, where it fell below the arrivals
+    errors: str  # %
 
     def shown(self) -> str:
-        """Return them as a cell of a table."""
+        """Return it as a cell of a table."""
         most = f" (max {milliseconds(float(self.max_ms))})" if self.max_ms else ""
         return milliseconds(self.ms) + most + (f", {self.rate}/s" if self.rate else "")
 
 
 def published(when: str) -> dict[tuple[str, str], Published]:
     """Return the figures of one architecture, by plan and step."""
-    with FILE.open(newline="") as lines:
-        return {
-            (one["plan"], one["step"]): Published(
-                float(one[f"{when}_ms"]),
-                *(one[f"{when}_{x}"] for x in ("max_ms", "rate", "errors")),
-            )
-            for one in csv.DictReader(lines)
-        }
-
-
-def queries() -> str:
-    """Return what the source published of its first and its later query."""
-    first, later = (published(when)[QUERY] for when in (BEFORE, AFTER))
-    return (
-        f"published for {QUERY[1]} extracts in 60 s: {first.errors} % errors and "
-        f"{first.ms / 1000:.1f} s; with the later query {later.errors} % and "
-        f"{later.ms / 1000:.1f} s"
-    )
+    return {(one.plan, one.step): one for one in read_csv(FILE, Published) if one.when == when}
 
 
 def milliseconds(value: float) -> str:

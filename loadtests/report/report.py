@@ -4,7 +4,7 @@ from pathlib import Path
 
 from loadtests.architectures import DURABLE, UNOPTIMISED
 from loadtests.figures import LATE_MS
-from loadtests.report import document, overview, resources, steps
+from loadtests.report import document, resources, times
 from loadtests.report.results import Results
 
 
@@ -12,10 +12,10 @@ def write(folder: Path) -> int:
     """Write the reports; return 1 when the new one gave wrong or no responses in a plan."""
     results = Results(folder)
     sections = [
-        overview.last_steps(results),
-        overview.sweeps(results),
+        times.last_steps(results),
+        times.sweeps(results),
         document.meaning(late_ms=LATE_MS, durable=DURABLE, unoptimised=UNOPTIMISED),
-        *(steps.plan(results, name) for name in results.plans()),
+        *(times.steps(results, name) for name in results.plans()),
         resources.usage(results),
     ]
     (folder / "plots").mkdir(exist_ok=True)

@@ -1,23 +1,25 @@
-"""What most people look for: the last step of each plan, and where each architecture ends."""
+"""The report's sections of response times: last steps, sweeps, and all steps of a plan."""
 
 import math
 
 from loadtests.architectures import NEW, OLD
-from loadtests.figures import spread
+from loadtests.figures import Summary, spread
 from loadtests.plans import PLANS, RAMP_SECONDS
 from loadtests.report.charts import Axis, chart
 from loadtests.report.document import Section
-from loadtests.report.published import AFTER, BEFORE, published
+from loadtests.report.published import milliseconds, published
 from loadtests.report.results import Results, mean
 from loadtests.tables import Table
 
+HEADS = "step,architecture,responses/s,min,max,mean,p50,p99,errors,verif.,late,mean/new,published"
+PUBLISHED = {OLD: "before", NEW: "after"}
 MEAN_MS = Axis("mean response, ms", log=True)
 
 
 def last_steps(results: Results) -> Section:
     """Return the last step of each plan that is the source's."""
     rows = []
-    before, after = published(BEFORE), published(AFTER)
+    before, after = published("before"), published("after")
     for plan in results.plans():
         key = plan, results.of(plan)[-1]
         for architecture in results.architectures(plan):
@@ -45,6 +47,7 @@ def sweeps(results: Results) -> Section:
     ]
     plots = [_by_rate(results, plan) for plan in rates]
     plots += [_by_documents(results, one) for one in ("PERF-RT-2", "PERF-RT-2-1") if one in plans]
+    plots = [plot for plot in plots if plot[1]]
     if not rows:
         return Section(title, (), plots=plots)
     text = (
@@ -95,9 +98,41 @@ def _by_rate(results: Results, plan: str) -> tuple[str, str]:
 
 def _by_documents(results: Results, plan: str) -> tuple[str, str]:
     series = {name: results.points(plan, name) for name in results.architectures(plan)}
-    for when in (BEFORE, AFTER):
+    for when in ("before", "after"):
         every = published(when).items()
         theirs = [(float(step), one.ms) for (name, step), one in every if name == plan]
         series[f"source {when}"] = theirs
     title = f"Response time against documents: {plan}"
     return plan.lower(), chart(title, series, Axis("documents stored"), MEAN_MS)
+
+
+def steps(results: Results, name: str) -> Section:
+    """Return each step of a plan on each architecture."""
+    rows = [
+        _step(results, name, step, architecture)
+        for step in results.of(name)
+        for architecture, repetitions in results.steps[name, step].items()
+        if repetitions
+    ]
+    return Section(name, [PLANS[name].text], Table(HEADS.split(","), rows))
+
+
+def _step(results: Results, plan: str, step: str, architecture: str) -> list[str]:
+    repetitions = results.steps[plan, step][architecture].values()
+    middle = Summary._make(spread(column).median for column in zip(*repetitions, strict=True))
+    errors = (
+        max(one.errors for one in repetitions),
+        max(one.verification_errors for one in repetitions),
+    )
+    ratio = results.ratio(plan, step, architecture, mean)
+    theirs = published(PUBLISHED[architecture]) if architecture in PUBLISHED else {}
+    return [
+        f"{int(step) / RAMP_SECONDS:.0f}/s" if PLANS[plan].is_sweep else step,
+        architecture,
+        f"{middle.rate:.1f}",
+        *(milliseconds(value) for value in middle[2:7]),  # min to p99
+        *(f"{count}!" if count else "0" for count in errors),
+        milliseconds(middle.late_p99_ms) + "!" * middle.late,
+        "" if architecture == NEW else ratio.shown(1),
+        theirs[plan, step].shown() if (plan, step) in theirs else "",
+    ]
