@@ -11,6 +11,7 @@ import gevent
 
 from loadtests.engine import endpoints
 from loadtests.engine.client import KEEP_ALIVE, Api, Response, WrongResponse
+from loadtests.engine.endpoints import History
 from loadtests.engine.pace import closed_loop, open_loop
 from loadtests.plans import BEACON
 
@@ -57,7 +58,7 @@ def batches(size: int) -> Load:
         body, stored = f'{{"detections":[{items}]}}'.encode(), b'"status":"stored"'
 
         def verify(response: Response) -> None:
-            _verify_count(response.body.count(stored), size, size)
+            _verify_count(response.body.count(stored), size)
 
         api.measure("", endpoints.BATCH, verify, body, _headers())
 
@@ -66,14 +67,27 @@ def batches(size: int) -> Load:
 
 def live(headers: Headers) -> Load:
     """Return four readers of one history of 3,000, to which detections come all the time."""
-    return lambda on: _History(on).read("", headers, write=True)
+
+    def load(on: Target) -> None:
+        api, history = on.apis[0], History(on.stored(SHORT_STAFF))
+
+        def write(_number: int, _due: float) -> None:
+            history.sent += 1
+            history.acknowledged += api.send(_insert(SHORT_STAFF)).status == 200
+
+        writes = round(on.seconds * WRITES_PER_SECOND)
+        writing = gevent.spawn(open_loop, writes, on.seconds, write)
+        _read(on, history, "", headers)
+        writing.get()
+
+    return load
 
 
 def mixed(on: Target) -> None:
     """Eight phones and four readers of the short history at once."""
     insert = partial(_insert_of_anybody, on.apis[0], name="phones")
     phones = gevent.spawn(closed_loop, PHONES, on.seconds, insert)
-    _History(on).read("readers", KEEP_ALIVE)
+    _read(on, History(on.stored(SHORT_STAFF)), "readers", KEEP_ALIVE)
     phones.get()
 
 
@@ -102,32 +116,13 @@ def each_once(headers: Headers) -> Load:
     return load
 
 
-class _History:
-    """The short history, written to while it is read: every response must be exact."""
+def _read(on: Target, history: History, name: str, headers: Headers) -> None:
+    """Have the short history read all the time: each response must be exact."""
 
-    def __init__(self, on: Target) -> None:
-        self._api, self._seconds = on.apis[0], on.seconds
-        self._sent = self._acknowledged = on.stored(SHORT_STAFF)
+    def read(_number: int) -> None:
+        history.read_live(on.apis[0], name, SHORT_STAFF, _headers(headers))
 
-    def read(self, name: str, headers: Headers, *, write: bool = False) -> None:
-        """Read it all the time; with `write`, detections come at a steady rate meanwhile."""
-        rate = round(self._seconds * WRITES_PER_SECOND) * write
-        writing = gevent.spawn(open_loop, rate, self._seconds, self._write)
-        closed_loop(READERS, self._seconds, lambda _: self._read_once(name, headers))
-        writing.get()
-
-    def _read_once(self, name: str, headers: Headers) -> None:
-        """Read all that was acknowledged before, and nothing that nobody sent."""
-        least = self._acknowledged
-
-        def verify(response: Response) -> None:
-            _verify_count(_documents(response), least, self._sent)
-
-        self._api.measure(name, endpoints.extract(SHORT_STAFF), verify, None, _headers(headers))
-
-    def _write(self, _number: int, _due: float) -> None:
-        self._sent += 1
-        self._acknowledged += self._api.send(_insert(SHORT_STAFF)).status == 200
+    closed_loop(READERS, on.seconds, read)
 
 
 def _insert(staff: int) -> str:
@@ -145,20 +140,15 @@ def _long_history(on: Target, headers: Headers, number: int, due: float | None =
     path = endpoints.extract(number // len(on.apis) % STAFF)
 
     def verify(response: Response) -> None:
-        _verify_count(_documents(response), LONG, LONG)
+        whole = response.body.rstrip().endswith(b"]}")
+        _verify_count(response.body.count(b'"timestamp"') * whole, LONG)
 
     api.measure("", path, verify, None, _headers(headers), due=due)
 
 
-def _documents(response: Response) -> int:
-    """Return how many detections a history holds; -1 when it is cut off."""
-    whole = response.body.rstrip().endswith(b"]}")
-    return response.body.count(b'"timestamp"') if whole else -1
-
-
-def _verify_count(found: int, least: int, most: int) -> None:
-    if not least <= found <= most:
-        raise WrongResponse(f"{found} detections instead of {least} to {most}")
+def _verify_count(found: int, expected: int) -> None:
+    if found != expected:
+        raise WrongResponse(f"{found} detections instead of {expected}")
 
 
 def _headers(more: Headers = KEEP_ALIVE) -> dict[str, str]:

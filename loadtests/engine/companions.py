@@ -6,8 +6,8 @@ from typing import Any
 import gevent
 
 from loadtests.engine import endpoints
-from loadtests.engine.client import CLOSE, GZIP, Api, Response
-from loadtests.engine.histories import History
+from loadtests.engine.client import CLOSE, GZIP, Api
+from loadtests.engine.endpoints import History
 from loadtests.engine.pace import wait_until
 
 HACS_SECONDS = 10.0
@@ -32,12 +32,7 @@ def start(
 
 def _poll(api: Api, staff: int, history: History, began: float) -> None:
     for due in _every(HACS_SECONDS, began):
-        before = history.acknowledged
-
-        def verify(response: Response, before: int = before) -> None:
-            history.verify_live(response, before)
-
-        api.measure("hacs", endpoints.extract(staff), verify, None, HEADERS, due=due)
+        history.read_live(api, "hacs", staff, HEADERS, due)
 
 
 def _page_data(api: Api) -> str:

@@ -2,10 +2,11 @@
 
 import json
 import uuid
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from loadtests.engine.client import Response, WrongResponse
+from loadtests.engine.client import Api, Response, WrongResponse
 from loadtests.plans import ALL_TIME
 
 BATCH = "/api/v1/detections"
@@ -89,3 +90,65 @@ def verify_page(response: Response) -> None:
         raise WrongResponse(f"the page's data are no JSON: {response.body[:80]!r}") from error
     if not {"staff", "location"} & set(found):
         raise WrongResponse(f"the page's data lack the staff: {response.body[:80]!r}")
+
+
+class History:
+    """One staff member's documents: those we know to the letter, and how many came since."""
+
+    def __init__(self, stored: int = 0) -> None:
+        self.preloaded: list[Place] = []  # oldest first, times all different
+        self.sent = self.acknowledged = stored  # live inserts without a time of their own
+        self.queued = 0  # of those acknowledged: may still wait for the database
+        self.unknown = 0  # sent, and no response came: may be there or not
+        self._right: bytes | None = None  # the last body that was found right
+        self._counted = (b"", -1)  # the last body of a live history, and its documents
+
+    def preload(self, places: list[Place]) -> None:
+        """Add documents newer than all that are there."""
+        self.preloaded += places
+        self._right = None
+
+    def count(self, response: Response, size: int) -> None:
+        """Note what became of that many detections."""
+        if response.status in STORED:
+            self.acknowledged += size
+            self.queued += size * (response.status == 202)
+        elif response.status == 0 or response.status >= 500:
+            self.unknown += size
+
+    def verify(self, response: Response) -> None:
+        """Check an extract while nobody writes: to the letter, or by number after live inserts."""
+        if response.body == self._right:
+            return
+        found = newest_first(response)
+        if self.acknowledged or self.unknown:
+            self._verify_count(len(found), self.acknowledged, self.acknowledged + self.unknown)
+        elif found != self.preloaded[::-1]:
+            stored = len(self.preloaded)
+            raise WrongResponse(f"{len(found)} documents, not the {stored} that are stored")
+        self._right = response.body
+
+    def read_live(
+        self,
+        api: Api,
+        name: str,
+        staff: int,
+        headers: Mapping[str, str],
+        due: float | None = None,
+    ) -> None:
+        """Read while others write: all that was acknowledged before, and nothing unsent."""
+        least = self.acknowledged
+
+        def verify(response: Response) -> None:
+            if response.body != self._counted[0]:
+                self._counted = response.body, len(newest_first(response))
+            self._verify_count(self._counted[1], least, self.sent)
+
+        api.measure(name, extract(staff), verify, None, headers, due=due)
+
+    def _verify_count(self, found: int, least: int, most: int) -> None:
+        """Raise WrongResponse when live documents are missing or too many."""
+        live = found - len(self.preloaded)
+        if not least <= live <= most:
+            least, most = (len(self.preloaded) + count for count in (least, most))
+            raise WrongResponse(f"{found} documents instead of {least} to {most}")

@@ -10,7 +10,7 @@ import gevent
 from loadtests.engine import companions, endpoints
 from loadtests.engine.attempts import Attempt, Search
 from loadtests.engine.client import Api, WrongResponse
-from loadtests.engine.histories import History
+from loadtests.engine.endpoints import History
 from loadtests.engine.pace import open_loop
 from loadtests.engine.preload import PHONE_SECONDS, Preloader
 from loadtests.figures import Summary, summary

@@ -8,8 +8,7 @@ from gevent.pool import Pool
 
 from loadtests.engine import endpoints
 from loadtests.engine.client import KEEP_ALIVE, Api, Response, WrongResponse
-from loadtests.engine.endpoints import Place
-from loadtests.engine.histories import History
+from loadtests.engine.endpoints import History, Place
 from mongo.directory import Beacon
 
 BATCH = 500

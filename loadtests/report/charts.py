@@ -3,19 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import NamedTuple
 
 WIDTH, HEIGHT = 560, 320
 LEFT, RIGHT, TOP, BOTTOM = 62, 16, 46, 46
 LEGEND, CHARACTER = 34, 7  # its line and gaps, and a letter
-STYLE = """<style>
-svg.chart{--ink:#1f2328;--soft:#59636e;--rule:#d8dee4;--paper:#fff;--c0:#b35900;--c1:#0969da;\
---c2:#1a7f37;--c3:#8250df;--c4:#bf3989;font:12px system-ui,sans-serif}
-@media(prefers-color-scheme:dark){svg.chart{--ink:#e6edf3;--soft:#9198a1;--rule:#3d444d;\
---paper:#0d1117;--c0:#f0883e;--c1:#58a6ff;--c2:#3fb950;--c3:#bc8cff;--c4:#f778ba}}
-.chart text{fill:var(--ink)}.chart .soft{fill:var(--soft)}.chart .rule{stroke:var(--rule)}
-.chart .paper{fill:var(--paper)}.chart polyline{fill:none;stroke-width:2;stroke-linejoin:round}
-</style>"""
+CSS = Path(__file__).with_name("chart.css")
 
 Points = Sequence[tuple[float, float]]
 
@@ -67,12 +61,14 @@ def chart(title: str, series: Mapping[str, Points], across: Axis, up: Axis) -> s
     x = LEFT
     for number, (name, points) in enumerate(known.items()):
         colour = f"var(--c{number % 5})"
-        parts += [*_line(points, xs, ys, colour), _legend(x, name, colour)]
+        parts += _line(points, xs, ys, colour)
+        parts.append(f'<path d="M{x} 31h14" style="stroke:{colour}" stroke-width="3"/>')
+        parts.append(f'<text x="{x + 18}" y="35">{escape(name)}</text>')
         x += LEGEND + CHARACTER * len(name)
     box = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" {box}>'
-    whole = [head, f"<title>{escape(title)}</title>", STYLE, *parts, "</svg>"]
-    return "\n".join(whole) + "\n"
+    style = f"<style>\n{CSS.read_text()}</style>"
+    return "\n".join([head, f"<title>{escape(title)}</title>", style, *parts, "</svg>\n"])
 
 
 def _scale(values: list[float], axis: Axis, first: float, last: float) -> Scale:
@@ -84,28 +80,26 @@ def _scale(values: list[float], axis: Axis, first: float, last: float) -> Scale:
     return Scale(low, high, first, last, axis.log)
 
 
+def _text(text: str, anchor: str, place: str) -> str:
+    return f'<text class="soft" text-anchor="{anchor}" {place}>{escape(text)}</text>'
+
+
 def _grid(xs: Scale, ys: Scale) -> list[str]:
     parts = [f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" rx="6"/>']
-    for tick in ys.ticks():
-        y = ys.at(tick)
+    for tick, y in ((tick, ys.at(tick)) for tick in ys.ticks()):
         parts.append(f'<path class="rule" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
-        label = f'<text class="soft" text-anchor="end" x="{LEFT - 6}" y="{y + 4:.1f}">'
-        parts.append(f"{label}{tick:,g}</text>")
+        parts.append(_text(f"{tick:,g}", "end", f'x="{LEFT - 6}" y="{y + 4:.1f}"'))
     for tick in xs.ticks():
-        label = f'<text class="soft" text-anchor="middle" x="{xs.at(tick):.1f}"'
-        parts.append(f'{label} y="{HEIGHT - BOTTOM + 18}">{tick:,g}</text>')
+        place = f'x="{xs.at(tick):.1f}" y="{HEIGHT - BOTTOM + 18}"'
+        parts.append(_text(f"{tick:,g}", "middle", place))
     return parts
 
 
 def _labels(title: str, across: Axis, up: Axis) -> list[str]:
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    return [
-        f'<text x="10" y="18" font-weight="600">{escape(title)}</text>',
-        f'<text class="soft" text-anchor="middle" x="{middle}" y="{HEIGHT - 8}">'
-        f"{escape(across.label)}</text>",
-        f'<text class="soft" text-anchor="middle" transform="translate(14 {HEIGHT / 2}) '
-        f'rotate(-90)">{escape(up.label)}</text>',
-    ]
+    below = f'x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}"'
+    beside = f'transform="translate(14 {HEIGHT / 2}) rotate(-90)"'
+    head = f'<text x="10" y="18" font-weight="600">{escape(title)}</text>'
+    return [head, _text(across.label, "middle", below), _text(up.label, "middle", beside)]
 
 
 def _line(points: Points, xs: Scale, ys: Scale, colour: str) -> list[str]:
@@ -114,10 +108,3 @@ def _line(points: Points, xs: Scale, ys: Scale, colour: str) -> list[str]:
     line = f'<polyline style="stroke:{colour}" points="{path}"/>'
     dots = [f'<circle r="3" cx="{x:.1f}" cy="{y:.1f}" style="fill:{colour}"/>' for x, y in at]
     return [line, *(dots if len(at) <= 20 else [])]
-
-
-def _legend(x: int, name: str, colour: str) -> str:
-    return (
-        f'<path d="M{x} 31h14" style="stroke:{colour}" stroke-width="3"/>'
-        f'<text x="{x + 18}" y="35">{escape(name)}</text>'
-    )

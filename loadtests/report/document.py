@@ -1,5 +1,6 @@
 """The report as Markdown and as a page."""
 
+import tomllib
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
@@ -9,7 +10,7 @@ from loadtests.report.published import QUERY, published
 from loadtests.tables import Table
 
 CSS = Path(__file__).with_name("report.css")
-MEANING = Path(__file__).with_name("meaning.txt")
+TEXTS = tomllib.loads(Path(__file__).with_name("texts.toml").read_text())
 
 
 class Section(NamedTuple):
@@ -24,7 +25,7 @@ class Section(NamedTuple):
 def meaning(**values: Any) -> Section:
     """Return what the figures mean."""
     values |= {"first": published("before")[QUERY], "later": published("after")[QUERY]}
-    return Section("What the figures mean", MEANING.read_text().format(**values).splitlines())
+    return Section("What the figures mean", TEXTS["meaning"].format(**values).splitlines())
 
 
 def head(facts: dict[str, Any]) -> str:

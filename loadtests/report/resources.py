@@ -7,16 +7,12 @@ from loadtests.architectures import NEW, OLD, PARTS
 from loadtests.comparison.machine import Sample
 from loadtests.plans import PLANS
 from loadtests.report.charts import Axis, chart
-from loadtests.report.document import Section
+from loadtests.report.document import TEXTS, Section
 from loadtests.report.results import Results
 from loadtests.tables import Table
 
 MIB = 2**20
 HEADS = ["part", "architecture", "mean CPU", "stopped by its limit", "most memory, MiB", "killed"]
-TEXT = (
-    "Of each part over the whole comparison; its limits apply to the two services only. CPU is in "
-    "cores; memory is the kernel's count, with page cache; the plots are the first repetition."
-)
 
 
 def usage(results: Results) -> Section:
@@ -33,7 +29,7 @@ def usage(results: Results) -> Section:
     plans = results.plans()
     plans = [name for name in plans if PLANS[name].is_sweep] or plans
     plots = [plot for run in product(plans, (OLD, NEW)) for plot in _over_time(results, *run)]
-    return Section("CPU and memory", [TEXT], Table(HEADS, rows), plots)
+    return Section("CPU and memory", [TEXTS["resources"]], Table(HEADS, rows), plots)
 
 
 def _used(runs: list[list[Sample]]) -> list[str]:

@@ -6,7 +6,7 @@ from loadtests.architectures import NEW, OLD
 from loadtests.figures import Summary, spread
 from loadtests.plans import PLANS, RAMP_SECONDS
 from loadtests.report.charts import Axis, chart
-from loadtests.report.document import Section
+from loadtests.report.document import TEXTS, Section
 from loadtests.report.published import milliseconds, published
 from loadtests.report.results import Results, mean
 from loadtests.tables import Table
@@ -32,8 +32,7 @@ def last_steps(results: Results) -> Section:
             rows.append([*key, architecture, *shown, *theirs])
     heads = ["plan", "last step", "architecture", "its mean", "new", "ratio"]
     table = Table([*heads, "published before", "published after"], rows)
-    text = "Mean response in ms at the last step of each plan, median (lowest to highest):"
-    return Section("At the source's rates", [text], table)
+    return Section("At the source's rates", [TEXTS["last_steps"]], table)
 
 
 def sweeps(results: Results) -> Section:
@@ -50,14 +49,8 @@ def sweeps(results: Results) -> Section:
     plots = [plot for plot in plots if plot[1]]
     if not rows:
         return Section(title, (), plots=plots)
-    text = (
-        "The highest arrival rate of a sweep (requests/s) that was answered as fast as it came, "
-        "with a mean under 1 s and no error; what the next one met; and the new one's rate "
-        "divided by this one's. Beyond its rate the old architecture queues without end, and the "
-        "new one answers a part of the requests with 503, which a phone sends again."
-    )
     heads = ["what", "architecture", "highest rate", "ended by", "new/this"]
-    return Section(title, [text], Table(heads, rows), plots)
+    return Section(title, [TEXTS["sweeps"]], Table(heads, rows), plots)
 
 
 def _end(results: Results, plan: str, architecture: str) -> list[str]:

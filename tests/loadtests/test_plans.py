@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.architectures.new import New
-from loadtests.architectures.stack import Stack
+from loadtests.architectures import New, Stack
 from loadtests.engine.generator import generate
 from loadtests.figures import HTTP, VERIFICATION, Row, read_csv
 from loadtests.plans import PLANS

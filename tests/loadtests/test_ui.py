@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -88,3 +89,34 @@ def test_the_page_tells_what_is_wrong(fault: str, plan: str, error: str) -> None
         found = run(url, plan=plan, only="", ramp=0.5, pages=0)
     assert found["Aggregated"]["num_failures"] > 0
     assert any(error in one["error"] for one in found["errors"])  # type: ignore[index]
+
+
+COUNT = """
+from locust.env import Environment
+from loadtests.engine.locustfile import LocustApi
+from loadtests.figures import HTTP, Row
+
+environment = Environment()
+environment.create_local_runner()
+api = LocustApi("http://127.0.0.1:1", environment, 1)
+
+def send(name, error=""):
+    api.record(Row("P", "1", name, 0, 0, 5, 200, 26, error), "GET")
+
+send("insert")
+forget = api.checkpoint()
+send("insert", HTTP)
+send("hacs")
+forget()
+send("insert")
+stats = environment.stats
+print(len(api.rows), stats.total.num_requests, stats.total.num_failures, len(stats.errors))
+print([(name, entry.num_requests) for (name, _), entry in stats.entries.items()])
+"""
+
+
+def test_locust_forgets_a_step_that_is_sent_again() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["2 2 0 0", "[('insert', 2)]"]
