@@ -63,9 +63,10 @@ class Comparison(NamedTuple):
         case, p99_ms = self.case, max(one.p99_ms for one in self.new)
         if any(one.errors or one.killed for one in self.new) or p99_ms >= case.p99_limit_ms:
             return False
-        least = SLOWER if self.is_checkout else case.least
+        if not self.other:
+            return True
         best = self.cpu().median if case.paced else max(self.rates().median, self.cpu().median)
-        return not self.other or best >= least
+        return best >= (SLOWER if self.is_checkout else case.least)
 
     def cells(self) -> list[str]:
         """Return the line of the table."""
@@ -74,7 +75,7 @@ class Comparison(NamedTuple):
             case.least > 0
         )
         targets += [f"p99 < {case.p99_limit_ms:.0f} ms"] * case.paced + ["no error"]
-        times = [one.shown(2) if self.other else "" for one in (self.rates(), self.cpu())]
+        times = [of().shown(2) if self.other else "" for of in (self.rates, self.cpu)]
         name = f"{case.name}: {self.part}" if self.part else case.name
         verdict = ", ".join(targets) + ("" if self.reached() else " MISSED")
         return [name, _shown(self.other), _shown(self.new), *times, verdict]

@@ -41,6 +41,12 @@ def test_a_target_is_reached_or_missed(
     assert found.cells()[-1].endswith("MISSED") != reached
 
 
+def test_a_case_without_the_other_service_has_no_ratio() -> None:
+    found = Comparison(PACED, "", [], [turn(14, 1)], is_checkout=False)
+    assert found.reached()
+    assert found.cells()[1] == found.cells()[3] == found.cells()[4] == ""
+
+
 def test_ratios_are_of_neighbouring_turns() -> None:
     other, new = [turn(100, 1), turn(50, 2)], [turn(200, 1), turn(200, 1)]
     found = Comparison(FAST, "", other, new, is_checkout=False)
