@@ -103,9 +103,7 @@ def _second_tool(url: str, path: str, count: int, ramp_seconds: float) -> list[R
     at = urlsplit(url)
     began = time.monotonic() + 0.1
 
-    def get(number: int) -> Row:
-        due = number * ramp_seconds / count
-        time.sleep(max(0.0, began + due - time.monotonic()))
+    def get(due: float) -> Row:
         sent, status, size = time.monotonic(), 0, 0
         connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=TIMEOUT_SECONDS)
         with contextlib.closing(connection), contextlib.suppress(OSError, HTTPException):
@@ -115,5 +113,9 @@ def _second_tool(url: str, path: str, count: int, ramp_seconds: float) -> list[R
         ms = (time.monotonic() - sent) * 1000
         return Row("", "", "", due, sent - began, ms, status, size, "" if status == 200 else HTTP)
 
+    sending = []
     with ThreadPoolExecutor(count) as threads:
-        return list(threads.map(get, range(count)))
+        for due in (number * ramp_seconds / count for number in range(count)):
+            time.sleep(max(0.0, began + due - time.monotonic()))
+            sending.append(threads.submit(get, due))
+    return [one.result() for one in sending]

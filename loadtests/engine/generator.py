@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 from scripts.processes import ROOT
 
+LOCUSTFILE = ROOT / "loadtests" / "engine" / "locustfile.py"
+
 Options = Mapping[str, tuple[object, str]]  # name -> default and help
 
 PLAN: Options = {
@@ -58,17 +60,13 @@ def arguments(values: Mapping[str, object]) -> list[str]:
     """Return options as a command line."""
     line: list[str] = []
     for name, value in values.items():
-        line += (
-            [_flag(name)] if value is True else [] if value is False else [_flag(name), str(value)]
-        )
+        if value is not False:
+            line += [_flag(name)] if value is True else [_flag(name), str(value)]
     return line
 
 
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
-
-
-LOCUSTFILE = ROOT / "loadtests" / "engine" / "locustfile.py"
 
 
 def generate(
