@@ -1,12 +1,14 @@
-"""What a phone or HACS does: tests know a stack by its address only."""
+"""A client of the endpoints that phones and HACS call, at one address."""
 
 from typing import Any
 
 import requests
 
+from scripts.processes.waiting import eventually
+
 
 class Client:
-    """Calls the legacy endpoints at one address."""
+    """Calls the legacy endpoints."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -21,8 +23,21 @@ class Client:
         url = f"{self.url}/newbeacondetect"
         return self.session.post(url, json=body | more, timeout=30)
 
-    def history(self, staff_id: object) -> list[dict[str, Any]]:
-        answer = self.get("/extractbeacon", staff_id=staff_id, start_time=0, end_time=4102444800)
+    def read(self, path: str, seconds: float = 30, **parameters: object) -> requests.Response:
+        """Return a 200. A 503 is repeated for so long, as clients repeat it on a busy machine."""
+        answer = self.get(path, **parameters)
+
+        def available() -> bool:
+            nonlocal answer
+            if answer.status_code == 503:
+                answer = self.get(path, **parameters)
+            return answer.status_code != 503
+
+        eventually(available, seconds)
         assert answer.status_code == 200, answer.text
+        return answer
+
+    def history(self, staff_id: object) -> list[dict[str, Any]]:
+        answer = self.read("/extractbeacon", staff_id=staff_id, start_time=0, end_time=4102444800)
         found: list[dict[str, Any]] = answer.json()["location"]
         return found

@@ -1,4 +1,4 @@
-"""Phones that send each detection until it is confirmed, and note what they were told."""
+"""Phones that send each detection until it is confirmed, and count the answers."""
 
 import threading
 import time
@@ -10,14 +10,16 @@ from typing import Any
 import requests
 from flask import Flask
 
-CONFIRMED = (200, 202)
+from scripts.processes.waiting import eventually
+
+CONFIRMED = (200, 202)  # stored, or safe in the spool
 BEACON = "C2A628384B08"
 
 Post = Callable[[dict[str, Any]], int]  # sends a detection, returns the status (0: no answer)
 
 
 def through(*urls: str) -> Callable[[], Post]:
-    """Return what makes a sender to services; each try goes to the next of them."""
+    """Return a function that makes senders over HTTP; each try goes to the next address."""
 
     def make() -> Post:
         session, tries = requests.Session(), iter(range(10**9))
@@ -36,7 +38,7 @@ def through(*urls: str) -> Callable[[], Post]:
 
 
 def inside(app: Flask) -> Callable[[], Post]:
-    """Return what makes a sender to an application in this process."""
+    """Return a function that makes senders to an application in this process."""
 
     def make() -> Post:
         client = app.test_client()
@@ -46,7 +48,7 @@ def inside(app: Flask) -> Callable[[], Post]:
 
 
 class Phones:
-    """So many phones, busy while in the context; what they began they bring home."""
+    """One phone for each staff id, busy while in the context; each finishes what it began."""
 
     def __init__(
         self,
@@ -55,14 +57,14 @@ class Phones:
         *,
         each: int | None = None,  # detections of a phone; without it, until the context ends
         rest_seconds: float = 0.005,
-        give_up_seconds: float = 120,
+        patience_seconds: float = 120,
     ) -> None:
         self._sender = sender
         self._each = each
         self._rest_seconds = rest_seconds
-        self._give_up_seconds = give_up_seconds
+        self._patience_seconds = patience_seconds
         self._lock = threading.Lock()
-        self._enough = threading.Event()
+        self._stopped = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(one,)) for one in staff_ids]
         self.answers: Counter[int] = Counter()
         self.confirmed: dict[str, Any] = {}  # staff id of each event
@@ -76,7 +78,7 @@ class Phones:
 
     def __exit__(self, *_: object) -> None:
         if self._each is None:
-            self._enough.set()
+            self._stopped.set()
         for thread in self._threads:
             thread.join()
 
@@ -85,10 +87,15 @@ class Phones:
         """Return how many detections of each staff member were confirmed."""
         return Counter(self.confirmed.values())
 
+    def wait_for(self, status: int, more: int, seconds: float = 30) -> None:
+        """Wait until so many more requests were answered with a status."""
+        wanted = self.answers[status] + more
+        eventually(lambda: self.answers[status] >= wanted, seconds)
+
     def _run(self, staff_id: Any) -> None:
         post = self._sender()
         sent = 0
-        while not self._enough.is_set() and (self._each is None or sent < self._each):
+        while not self._stopped.is_set() and (self._each is None or sent < self._each):
             self._send_until_confirmed(post, staff_id)
             sent += 1
             time.sleep(self._rest_seconds)
@@ -98,7 +105,7 @@ class Phones:
         body = {"user_address": staff_id, "beacon_address": BEACON, "rssi": -20, "event_id": event}
         first = time.monotonic()
         tries = 0
-        while time.monotonic() - first < self._give_up_seconds:
+        while time.monotonic() - first < self._patience_seconds:
             began = time.monotonic()
             status = post(body)
             tries += 1

@@ -21,9 +21,9 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 class Upstream:
-    """Answers every request as told, and counts what it was asked.
+    """Answers every request with the answer that was set, and records the requests.
 
-    `fault` makes it fail: `hang` (takes the request and says nothing), `reset` (closes the
+    `fault` makes it fail: `hang` (takes the request and never answers), `reset` (closes the
     connection instead of an answer), `drip` (a byte of the answer per half second), `die` (half of
     the body, then a reset); close() makes it refuse connections, and reopen() ends that.
     """
@@ -33,7 +33,7 @@ class Upstream:
         self.connections: list[socket.socket] = []
         self.delay_seconds = 0.0
         self.fault = ""
-        self.faulty_path = "/"  # only addresses that begin so fail
+        self.faulty_path = "/"  # only paths that begin with it fail
         self.host, self.port = host, port
         self.answer(200, b"ok")
         self.reopen()
@@ -78,7 +78,7 @@ class Upstream:
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.requests.append((request.command, request.path, headers, body))
         time.sleep(self.delay_seconds)
-        with contextlib.suppress(OSError):  # whoever asked has hung up
+        with contextlib.suppress(OSError):  # the client has hung up
             self._send(request)
 
     def _send(self, request: http.server.BaseHTTPRequestHandler) -> None:

@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from scripts.native import processes
+from scripts.native import leftovers
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
 from scripts.native.supervisor import Supervisor
 
@@ -33,10 +33,11 @@ def down(data: Path) -> str:
             supervisor.shutdown()
     except StackError as error:
         print(f"{error}\n  ending it and every part by pid", flush=True)
-        hung = [one for one in processes.leftovers(data, layout.run) if one.pid == supervisor.pid()]
-        processes.end(hung, timeout_seconds=0, how=signal.SIGKILL)
-    left = processes.leftovers(layout.data, layout.run)
-    processes.end(left, timeout_seconds=20, how=signal.SIGTERM)
+        pid = supervisor.pid()
+        hung = [one for one in leftovers.find(data, layout.run) if one.pid == pid]
+        leftovers.end(hung, signal.SIGKILL, timeout_seconds=5)
+    left = leftovers.find(layout.data, layout.run)
+    leftovers.end(left, signal.SIGTERM, timeout_seconds=20)
     return "stopped" if was_running or left else "nothing was running"
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from gateway import start
 from gateway.render import Config
-from scripts.native import processes
+from scripts.native import leftovers
 
 
 def main() -> None:
     """End the workers of a gateway that was killed, which hold its port, then be the gateway."""
     run = Path(Config.from_environment(os.environ).run)
-    orphans = processes.leftovers(run.parent, run, only_nginx=True)
-    processes.end(orphans, timeout_seconds=5, how=signal.SIGQUIT)
+    orphans = leftovers.find(run.parent, run, only_nginx=True)
+    leftovers.end(orphans, signal.SIGQUIT, timeout_seconds=5)
     # nginx ends when this process is killed, as this process ends with supervisord.
     start.main(prefix=["setpriv", "--pdeathsig", "TERM"])
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from scripts.processes import ROOT as ROOT
+
 DEFAULT_DATA = ROOT / "data"
 # Linux allows 107 bytes for the path of a Unix socket; supervisord adds a pid to its own.
 MAX_DATA_PATH = 107 - len("/run/supervisor.sock.1234567")
@@ -25,7 +26,7 @@ class Layout:
     ingest_ports: tuple[int, ...]
     monitoring_port: int
     mongod_port: int  # the first of the database's ports
-    topology: str  # file that tells which servers the database is made of
+    topology: str  # file that lists the servers of the database
 
     @property
     def run(self) -> Path:

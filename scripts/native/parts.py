@@ -2,29 +2,29 @@
 
 import os
 import sys
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from gateway.render import Config, ConfigError
-from mongo import clients, secrets, topology
+from mongo import secrets, topology
 from mongo.binaries import find_binaries
 from mongo.servers import servers
-from scripts.native.layout import ROOT, Layout, StackError
-
-PROBE_TIMEOUT_SECONDS = 2.0
+from scripts.native import leftovers
+from scripts.native.layout import Layout, StackError
+from scripts.processes import ROOT
+from scripts.processes.cluster import connection_string
+from scripts.processes.health import Probe, http_problem, mongodb_problem
 
 
 @dataclass(frozen=True)
 class Part:
-    """One supervised process. `probe` returns None when healthy, else what is wrong."""
+    """One supervised process; `database`: it is a server of the database."""
 
     name: str
     command: list[str]
-    probe: Callable[[], str | None]
+    probe: Probe
     port: int | None = None
     environment: dict[str, str] = field(default_factory=dict)
     database: bool = False
@@ -40,7 +40,7 @@ def environment(layout: Layout) -> dict[str, str]:
     folders = [ROOT, ROOT / "services" / "ingest", ROOT / "services" / "monitoring"]
     ingest = " ".join(f"127.0.0.1:{port}" for port in layout.ingest_ports)
     return dict(os.environ) | {
-        "WAYMARK_STACK": str(layout.data),  # how processes left by a crash are recognised
+        leftovers.MARK: str(layout.data),
         "PYTHONPATH": os.pathsep.join(str(folder) for folder in folders),
         "PYTHONUNBUFFERED": "1",
         "MONGODB_USER": secrets.APP_USER,
@@ -70,7 +70,7 @@ def _database(layout: Layout) -> Iterator[Part]:
     binaries = find_binaries(sharded=bool(named.shards))
     keyfile = layout.secrets / secrets.KEYFILE
     for server in servers(named, layout.mongod_port, binaries, layout.data, keyfile):
-        probe = partial(_hello, server.port)
+        probe = partial(mongodb_problem, server.port)
         yield Part(server.name, server.command, probe, server.port, database=True)
 
 
@@ -78,31 +78,24 @@ def _services(layout: Layout) -> Iterator[Part]:
     local = topology.load(Path(layout.topology)).on_this_machine(layout.mongod_port)
     for number, port in enumerate(layout.ingest_ports):
         name = f"ingest-{number + 1}"
+        uri = connection_string(local, number)  # each service has a router of its own
         # Relative to the folder that all parts run in: supervisord cannot carry every path.
-        more = {"MONGODB_URI": _uri(local, number), "SPOOL_FILE": f"../spool/{name}.db"}
+        more = {"MONGODB_URI": uri, "SPOOL_FILE": f"../spool/{name}.db"}
         yield _gunicorn("ingest", name, port, "/readyz", more)
     yield _gunicorn("monitoring", "monitoring", layout.monitoring_port, "/healthz", {})
-
-
-def _uri(local: topology.Topology, number: int) -> str:
-    """Return what an ingest service connects to: a router of its own, or the replica set."""
-    if local.routers:
-        return f"mongodb://{local.routers[number % len(local.routers)]}/"
-    members = ",".join(local.users_set.members)
-    return f"mongodb://{members}/?replicaSet={local.users_set.name}"
 
 
 def _gunicorn(service: str, name: str, port: int, health: str, more: dict[str, str]) -> Part:
     settings = ROOT / "services" / service / "gunicorn.conf.py"
     command = [sys.executable, "-m", "gunicorn", "-c", str(settings)]
     bind = {f"{service.upper()}_BIND": f"127.0.0.1:{port}"}
-    return Part(name, command, partial(_get, port, health), port, bind | more)
+    return Part(name, command, _http(port, health), port, bind | more)
 
 
 def _gateway(layout: Layout) -> Part:
     command = [sys.executable, "-m", "scripts.native.gateway"]
     port = layout.gateway_port
-    return Part("gateway", command, partial(_get, port, "/healthz"), port)
+    return Part("gateway", command, _http(port, "/healthz"), port)
 
 
 def _demo(layout: Layout) -> Part:
@@ -110,21 +103,5 @@ def _demo(layout: Layout) -> Part:
     return Part("demo", command, lambda: None)
 
 
-def _get(port: int, path: str) -> str | None:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        opener.open(f"http://127.0.0.1:{port}{path}", timeout=PROBE_TIMEOUT_SECONDS).close()
-    except urllib.error.HTTPError as error:
-        return f"{path} answers {error.code}"
-    except OSError as error:
-        return f"{path} does not answer: {getattr(error, 'reason', error)}"
-    return None
-
-
-def _hello(port: int) -> str | None:
-    said = clients.hello(f"127.0.0.1:{port}")
-    if said is None:
-        return "does not answer"
-    # A router says `isdbgrid`; a member is well as a primary or a secondary.
-    well = said.get("isWritablePrimary") or said.get("secondary") or said.get("msg") == "isdbgrid"
-    return None if well else str(said.get("info", "waits for an election"))
+def _http(port: int, path: str) -> Probe:
+    return partial(http_problem, f"http://127.0.0.1:{port}{path}")

@@ -1,11 +1,13 @@
 """./scripts/status: each part of the stack with its port, memory and health."""
 
 import argparse
+import contextlib
 import sys
 import time
 from pathlib import Path
 
-from scripts.native import processes
+import psutil
+
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
 from scripts.native.parts import Part, parts
 from scripts.native.supervisor import Supervisor
@@ -21,10 +23,8 @@ def main() -> None:
     data = parser.parse_args().data.resolve()
     try:
         show(data)
-    except (
-        StackError,
-        OSError,
-    ) as error:  # it hangs, somebody else's stack, or one that ends right now
+    # supervisord hangs, belongs to another user, or ends right now.
+    except (StackError, OSError) as error:
         sys.exit(f"status: {error}")
 
 
@@ -42,18 +42,29 @@ def _show(supervisor: Supervisor, part: Part) -> bool:
     info = supervisor.info(part.name)
     if part.name == "demo" and info["statename"] == NOT_WANTED:
         return True
-    wrong: str | None = "not running"
+    problem: str | None = "not running"
     memory = age = "-"
     if info["pid"]:
         began = time.monotonic()
-        wrong = part.probe()
+        problem = part.probe()
         took_ms = (time.monotonic() - began) * 1000
-        memory = f"{processes.memory_bytes(info['pid']) / 2**20:.1f} MiB"
+        memory = f"{_memory_bytes(info['pid']) / 2**20:.1f} MiB"
         age = f"{max(0, info['now'] - info['start'])} s"
-    health = f"ok, {took_ms:.0f} ms" if wrong is None else wrong
+    health = f"ok, {took_ms:.0f} ms" if problem is None else problem
     state = info["statename"].lower()
     print(ROW.format(part.name, state, info["pid"] or "-", part.port or "-", memory, age, health))
-    return wrong is None
+    return problem is None
+
+
+def _memory_bytes(pid: int) -> int:
+    """Return the memory of a process and its children, shared pages counted once (PSS)."""
+    total = 0
+    with contextlib.suppress(psutil.Error):
+        parent = psutil.Process(pid)
+        for process in [parent, *parent.children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):
+                total += process.memory_full_info().pss
+    return total
 
 
 if __name__ == "__main__":

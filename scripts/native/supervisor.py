@@ -2,67 +2,33 @@
 
 import contextlib
 import http.client
-import shlex
 import socket
 import subprocess
 import sys
-import time
 import xmlrpc.client
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from scripts.native import parts
+from scripts.native.configuration import STOP_SECONDS as PART_STOP_SECONDS
+from scripts.native.configuration import configuration
 from scripts.native.layout import Layout, StackError
-
-# Paths are relative to the folder `run`, where supervisord and all parts work: the user's own
-# path may hold what means something in this file (%, #, ;).
-_HEADER = """\
-[supervisord]
-nodaemon=true
-logfile=../log/supervisord.log
-pidfile=supervisord.pid
-childlogdir=../log
-[unix_http_server]
-file=supervisor.sock
-chmod=0600
-[rpcinterface:supervisor]
-supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
-"""
-
-# `setpriv --pdeathsig` ends a part when supervisord is killed: nothing is ever orphaned.
-_PROGRAM = """\
-[program:{name}]
-command=setpriv --pdeathsig TERM {command}
-environment={environment}
-priority={priority}
-autostart=false
-autorestart=true
-startsecs=1
-startretries=1000
-stopsignal={stop_signal}
-stopwaitsecs=30
-killasgroup=true
-redirect_stderr=true
-stdout_logfile=../log/{name}.log
-stdout_logfile_maxbytes=5MB
-stdout_logfile_backups=1
-"""
+from scripts.native.parts import environment, parts
+from scripts.processes.waiting import eventually
 
 START_SECONDS = 30.0
 STOP_SECONDS = 60.0
 ANSWER_SECONDS = 10.0
-# stopProcess may wait for a part as long as `stopwaitsecs` says.
-STOP_ANSWER_SECONDS = 40.0
+STOP_ANSWER_SECONDS = PART_STOP_SECONDS + ANSWER_SECONDS  # stopProcess waits for the part
 
 
 class StalledError(StackError):
-    """supervisord is there but does not answer: stopped, or the machine is out of breath."""
+    """supervisord runs but does not answer: it was stopped, or the machine is overloaded."""
 
 
 class _Connection(http.client.HTTPConnection):
-    """HTTP through supervisord's Unix socket, with an end to all waiting."""
+    """HTTP through supervisord's Unix socket, with a time-out."""
 
     def __init__(self, file: Path, timeout_seconds: float) -> None:
         super().__init__("localhost", timeout=timeout_seconds)
@@ -77,10 +43,10 @@ class _Connection(http.client.HTTPConnection):
 class _Transport(xmlrpc.client.Transport):
     def __init__(self, file: Path, timeout_seconds: float) -> None:
         super().__init__()
-        self._made = _Connection(file, timeout_seconds)
+        self._connection_made = _Connection(file, timeout_seconds)
 
     def make_connection(self, host: object) -> http.client.HTTPConnection:  # noqa: ARG002
-        return self._made
+        return self._connection_made
 
 
 class Supervisor:
@@ -120,34 +86,31 @@ class Supervisor:
 
     def launch(self, *, tied_to_us: bool) -> None:
         """Start supervisord without any part; `tied_to_us`: it ends when this process does."""
-        configuration = str(self._write_configuration())
+        file = self._write_configuration()
         tie = ["setpriv", "--pdeathsig", "TERM"] if tied_to_us else []
-        command = [*tie, sys.executable, "-m", "supervisor.supervisord", "-c", configuration]
+        command = [*tie, sys.executable, "-m", "supervisor.supervisord", "-c", str(file)]
         with (self._layout.log / "supervisord.out").open("w") as output:
             child = subprocess.Popen(
                 command,
                 cwd=self._layout.run,
-                env=parts.environment(self._layout),
+                env=environment(self._layout),
                 start_new_session=True,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        deadline = time.monotonic() + START_SECONDS
         try:
-            while not (up := self.running()) and child.poll() is None:
-                if time.monotonic() > deadline:
-                    break
-                time.sleep(0.05)
+            with contextlib.suppress(TimeoutError):
+                eventually(lambda: self.running() or child.poll() is not None, START_SECONDS)
         except BaseException:  # Ctrl-C
             child.terminate()
             raise
-        if not up:
+        if not self.running():
             child.terminate()
             raise StackError(f"supervisord did not start: see {output.name}")
 
     def take_new_parts(self) -> None:
-        """Make a running supervisord know parts that were added to the layout."""
+        """Add the parts that the layout has and a running supervisord has not."""
         self._write_configuration()
         ((added, _, _),) = self.call("reloadConfig")
         for name in added:
@@ -158,10 +121,10 @@ class Supervisor:
         try:
             supervisord = psutil.Process(self.pid())
         except (FileNotFoundError, psutil.NoSuchProcess):
-            return  # it has ended meanwhile
-        # SHUTDOWN_STATE, or no answer any more: somebody else is stopping it as well.
+            return  # it has just ended
+        # SHUTDOWN_STATE, or no answer any more: another ./scripts/down is stopping it as well.
         with contextlib.suppress(xmlrpc.client.Fault, ConnectionError, FileNotFoundError):
-            for part in reversed(parts.parts(self._layout)):
+            for part in reversed(parts(self._layout)):
                 if not part.database:  # last: the services may still have something to store
                     self._stop(part.name, wait=part.name in ("demo", "gateway"))
             self.call("shutdown")
@@ -187,26 +150,6 @@ class Supervisor:
         return info
 
     def _write_configuration(self) -> Path:
-        configuration = self._layout.run / "supervisord.conf"
-        configuration.write_text(self._configuration())
-        return configuration
-
-    def _configuration(self) -> str:
-        sections = [_HEADER]
-        for priority, part in enumerate(parts.parts(self._layout), start=1):
-            pairs = (f'{key}="{value}"' for key, value in part.environment.items())
-            sections.append(
-                _PROGRAM.format(
-                    name=part.name,
-                    command=_value(shlex.join(part.command)),
-                    environment=_value(",".join(pairs)),
-                    priority=priority,
-                    stop_signal="QUIT" if part.name == "gateway" else "TERM",  # nginx: finish first
-                )
-            )
-        return "\n".join(sections)
-
-
-def _value(text: str) -> str:
-    """Escape what supervisord expands or takes for a comment; `''` ends and reopens a quote."""
-    return text.replace("%", "%%").replace(" #", " ''#").replace(" ;", " '';")
+        file = self._layout.run / "supervisord.conf"
+        file.write_text(configuration(self._layout))
+        return file

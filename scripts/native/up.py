@@ -1,4 +1,4 @@
-"""./scripts/up: start the stack on 127.0.0.1, part by part, and say what happens."""
+"""./scripts/up: start the stack on 127.0.0.1, part by part, and print what happens."""
 
 import argparse
 import fcntl
@@ -16,12 +16,13 @@ from mongo import topology
 from mongo.binaries import NoMongod
 from mongo.directory import DirectoryError
 from mongo.progress import NotInTimeError
-from scripts.native import processes
+from scripts.native import leftovers
 from scripts.native.down import down
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
 from scripts.native.parts import parts
-from scripts.native.start import start_all
+from scripts.native.startup import start_all
 from scripts.native.supervisor import Supervisor
+from scripts.processes import ports
 
 FAILURES = (
     StackError,
@@ -35,7 +36,7 @@ FAILURES = (
 
 
 def main() -> None:
-    """Run the command; what goes wrong ends it with one line and status 1."""
+    """Run the command; an error ends it with one line and status 1."""
     parser = argparse.ArgumentParser(prog="./scripts/up", description=__doc__)
     parser.add_argument("--detach", action="store_true", help="return when all is up")
     parser.add_argument("--port", type=int, default=8080, help="the gateway's port (8080)")
@@ -64,12 +65,12 @@ def main() -> None:
 def up(layout: Layout, *, demo: bool, detach: bool) -> None:
     """Bring up what is not up yet; on failure nothing that this call started stays."""
     supervisor = Supervisor(layout)
-    with _alone(layout):
+    with _locked(layout):
         already = supervisor.running()
         if already:
             _check_same(layout)
         else:
-            _make_room(layout)
+            _clear(layout)
             layout.save()
         try:
             if already:
@@ -82,20 +83,20 @@ def up(layout: Layout, *, demo: bool, detach: bool) -> None:
                 _stop(layout)
             raise
     if detach or already:
-        _tell(layout, "./scripts/down" + _data_option(layout))
+        _announce(layout, "./scripts/down" + _data_option(layout))
     else:
         _stay(supervisor, layout)
 
 
 @contextmanager
-def _alone(layout: Layout) -> Iterator[None]:
-    """Keep a second `up` on the same data out while this one works."""
+def _locked(layout: Layout) -> Iterator[None]:
+    """Refuse a second `up` on the same data while this one works."""
     layout.run.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (layout.run / "up.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StackError(f"another ./scripts/up works on {layout.data}") from None
+            raise StackError(f"another ./scripts/up is at work in {layout.data}") from None
         yield
 
 
@@ -106,18 +107,26 @@ def _check_same(layout: Layout) -> None:
         raise StackError(f"this stack runs already at {at}: ./scripts/down first")
 
 
-def _make_room(layout: Layout) -> None:
+def _clear(layout: Layout) -> None:
     """End what a crash left of this stack, then make sure that every port is free."""
-    if old := processes.leftovers(layout.data, layout.run):
+    if old := leftovers.find(layout.data, layout.run):
         print(f"  ending {len(old)} processes that an earlier run left", flush=True)
-        processes.end(old, timeout_seconds=20, how=signal.SIGTERM)
+        leftovers.end(old, signal.SIGTERM, timeout_seconds=20)
     for part in parts(layout):
-        if part.port and not processes.port_is_free(part.port):
-            by = processes.listener(part.port)
-            raise StackError(f"{part.name} needs port {part.port}, which is taken by {by}")
+        if part.port:
+            _check_port(part.name, part.port)
 
 
-def _tell(layout: Layout, stop: str) -> None:
+def _check_port(name: str, port: int) -> None:
+    try:
+        if ports.is_free(port):
+            return
+    except PermissionError as error:
+        raise StackError(f"only root may listen on port {port}") from error
+    raise StackError(f"{name} needs port {port}, which is taken by {ports.listener(port)}")
+
+
+def _announce(layout: Layout, how_to_stop: str) -> None:
     example = "newbeacondetect?user_address=0&beacon_address=C2A628384B08&rssi=-20"
     print(
         f"""
@@ -126,7 +135,7 @@ Waymark is up.
   a detection     curl '{layout.gateway_url}/{example}'
   logs and data   {layout.data}
   health          ./scripts/status{_data_option(layout)}
-  stop            {stop}""",
+  stop            {how_to_stop}""",
         flush=True,
     )
 
@@ -136,19 +145,19 @@ def _data_option(layout: Layout) -> str:
 
 
 def _stay(supervisor: Supervisor, layout: Layout) -> None:
-    """Wait until somebody ends the stack: Ctrl-C, SIGTERM or ./scripts/down."""
+    """Wait for Ctrl-C, SIGTERM or ./scripts/down."""
     try:
-        _tell(layout, "Ctrl-C")
+        _announce(layout, "Ctrl-C")
         while supervisor.running():
             time.sleep(1)
     except KeyboardInterrupt:
-        _stop(layout, "\nstopping ...")
+        print("\nstopping ...", flush=True)
+        _stop(layout)
 
 
-def _stop(layout: Layout, *said: str) -> None:
+def _stop(layout: Layout) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C would leave parts behind
-    print(*said, sep="\n", end="\n" if said else "", flush=True)
     down(layout.data)
 
 

@@ -1,11 +1,12 @@
 """A real MongoDB cluster of any topology on this machine."""
 
 import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
-from urllib.parse import quote
+from typing import Literal, Self
+from urllib.parse import quote, urlencode
 
 from mongo import secrets
 from mongo.binaries import find_binaries
@@ -21,8 +22,21 @@ DIRECTORY = ROOT / "mongo" / "directory.csv"
 BOOTSTRAP_SECONDS = 360.0  # emulated servers on a busy machine
 
 
+def connection_string(local: Topology, router: int = 0, login: str = "", **options: str) -> str:
+    """Return how a driver connects: to one of the routers, or without any to the replica set."""
+    if local.routers:
+        hosts = local.routers[router % len(local.routers)]
+    else:
+        hosts = ",".join(local.users_set.members)
+        options["replicaSet"] = local.users_set.name
+    return f"mongodb://{login}{hosts}/?{urlencode(options)}"
+
+
 class Cluster:
-    """The servers of a topology, each a child of this process; all their data are in `folder`."""
+    """The servers of a topology, each a child of this process; `folder` has all their data.
+
+    As a context manager it starts them, and at the end kills them and deletes the folder.
+    """
 
     def __init__(self, topology: Topology, folder: Path) -> None:
         self.topology = topology
@@ -31,6 +45,17 @@ class Cluster:
         secrets.ensure(folder / "secrets")
         self.secrets = secrets.Secrets.read(folder / "secrets")
         self._processes: dict[str, Process] = {}
+
+    def __enter__(self) -> Self:
+        """Start all servers."""
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Kill all servers and delete their data."""
+        for name in list(self._processes):
+            self.kill(name)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
     def local(self) -> Topology:
@@ -64,6 +89,21 @@ class Cluster:
         """Send a server a signal."""
         self._processes[name].send_signal(number)
 
+    @contextmanager
+    def away(self, name: str, fault: Literal["killed", "frozen"]) -> Iterator[None]:
+        """Keep a server killed or frozen for as long as the context lasts."""
+        if fault == "killed":
+            self.kill(name)
+        else:
+            self.send_signal(name, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            if fault == "killed":
+                self.start(name)
+            else:
+                self.send_signal(name, signal.SIGCONT)
+
     def bootstrap(
         self, beacons: Path | None = None, deadline_seconds: float = BOOTSTRAP_SECONDS
     ) -> list[str]:
@@ -75,28 +115,15 @@ class Cluster:
 
     def uri(self, router: int = 0, user: str = secrets.APP_USER) -> str:
         """Return a connection string with the password of a user."""
-        password = self.secrets.app_password if user == secrets.APP_USER else ""
-        source = DATABASE
+        password, source = self.secrets.app_password, DATABASE
         if user == secrets.ADMIN_USER:
             password, source = self.secrets.admin_password, "admin"
-        login = f"mongodb://{user}:{quote(password, safe='')}@"
-        if self.local.routers:
-            return f"{login}{self.local.routers[router]}/?authSource={source}"
-        members = ",".join(self.local.users_set.members)
-        return f"{login}{members}/?authSource={source}&replicaSet={self.local.users_set.name}"
+        login = f"{user}:{quote(password, safe='')}@"
+        return connection_string(self.local, router, login, authSource=source)
 
     @contextmanager
     def running(self, beacons: Path | None = None) -> Iterator[Self]:
         """Start and bootstrap it; it ends with the context."""
-        try:
-            self.start()
+        with self:
             self.bootstrap(beacons)
             yield self
-        finally:
-            self.stop()
-
-    def stop(self) -> None:
-        """Kill all servers and delete their data."""
-        for name in list(self._processes):
-            self.kill(name)
-        shutil.rmtree(self.folder, ignore_errors=True)

@@ -183,6 +183,15 @@ class LimitedGroup(ControlGroup):
         (self._folders[controller] / file).write_text(text)
 
 
+def available() -> bool:
+    """Tell whether this machine lets us set limits."""
+    try:
+        with LimitedGroup("probe", UNLIMITED):
+            return True
+    except LimitsUnavailableError:
+        return False
+
+
 def _make(name: str) -> dict[str, Path]:
     """Make the folder of a new group under each controller."""
     try:

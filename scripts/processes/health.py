@@ -1,5 +1,6 @@
 """Ask a server for its health; each function returns None when it is well, else what is wrong."""
 
+import http.client
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -18,7 +19,7 @@ def http_problem(url: str) -> str | None:
         opener.open(url, timeout=TIMEOUT_SECONDS).close()
     except urllib.error.HTTPError as error:
         return f"{url} answers {error.code}"
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         return f"{url} does not answer: {getattr(error, 'reason', error)}"
     return None
 

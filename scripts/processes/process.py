@@ -24,9 +24,9 @@ class NotHealthyError(Exception):
 class Process:
     """A program in a session of its own, which ends with this process.
 
-    What it prints is added to the file `log`. With `limits` it runs in a control group: the memory
-    limit holds from the first byte, the CPU limit from when the process is healthy, as a start is
-    not what is measured.
+    What it prints is added to the file `log`, what it prints as an error to the file `errors` if
+    that is given. With `limits` it runs in a control group: the memory limit holds from the first
+    byte, the CPU limit from when the process is healthy, as a start is not what is measured.
     """
 
     def __init__(
@@ -35,12 +35,14 @@ class Process:
         command: Sequence[str],
         log: Path,
         *,
+        errors: Path | None = None,
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
         limits: Limits | None = None,
     ) -> None:
         self.name = name
         self._log_file = log
+        self._errors_file = errors or log
         self.group: LimitedGroup | None = None
         self._command = list(command)
         self._folder = folder
@@ -69,20 +71,21 @@ class Process:
 
     def start(self) -> None:
         """Start the program. Raises LimitsUnavailableError where limits cannot be set."""
-        if self._child:
-            raise RuntimeError(f"{self.name} is started already")
+        if self.running():
+            raise RuntimeError(f"{self.name} runs already")
+        self.kill()  # what an earlier start left when it ended
         command = ["setpriv", "--pdeathsig", "TERM", *self._command]
         if self._limits:
             self.group = LimitedGroup(self.name, self._limits._replace(cpu=None))
             command = self.group.command(command)
-        with self._log_file.open("ab") as log:
+        with self._log_file.open("ab") as log, self._errors_file.open("ab") as errors:
             self._child = subprocess.Popen(
                 command,
                 cwd=self._folder,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
-                stderr=log,
+                stderr=errors,
                 start_new_session=True,
             )
 
@@ -102,13 +105,18 @@ class Process:
         with contextlib.suppress(TimeoutError):
             eventually(healthy_or_ended, seconds)
         if problem is not None:
-            raise NotHealthyError(f"{self.name} ({problem}):\n{self.log[-LOG_END:]}")
+            text = self._errors_file.read_text(errors="replace")[-LOG_END:]
+            raise NotHealthyError(f"{self.name} ({problem}):\n{text}")
         if self.group and self._limits:
             self.group.limit(self._limits)
 
     def send_signal(self, number: int) -> None:
         """Send a signal to the program itself, not to its children."""
         self._started().send_signal(number)
+
+    def wait(self, seconds: float) -> int:
+        """Return the exit status when it ends. Raises subprocess.TimeoutExpired."""
+        return self._started().wait(seconds)
 
     def stop(self, seconds: float = STOP_SECONDS) -> None:
         """Ask the program to end, then kill what is left of it; it may be started again."""

@@ -52,4 +52,8 @@ class IngestService(Process):
     def start(self, health: str = "/readyz", seconds: float = HEALTHY_SECONDS) -> None:
         """Start it, and wait until it reaches the database, or only lives (`/healthz`)."""
         super().start()
-        self.wait_until_healthy(partial(http_problem, f"{self.url}{health}"), seconds)
+        try:
+            self.wait_until_healthy(partial(http_problem, f"{self.url}{health}"), seconds)
+        except BaseException:
+            self.kill()
+            raise

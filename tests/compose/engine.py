@@ -9,13 +9,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from scripts.processes import ROOT
+from scripts.processes.waiting import eventually
+
 CACHE = ROOT / ".cache"
 BRIDGE = "waymark-tests"  # the kernel allows 15 characters
 BRIDGE_ADDRESS = "10.213.255.1/24"
@@ -117,19 +118,12 @@ def _dockerd(run: Path, environment: dict[str, str]) -> Iterator[None]:
     with log.open("w") as output:
         daemon = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
     try:
-        _wait_for(lambda: _runs(environment) or daemon.poll() is not None, START_SECONDS)
+        eventually(lambda: _runs(environment) or daemon.poll() is not None, START_SECONDS)
         assert daemon.poll() is None, f"dockerd does not start:\n{log.read_text()[-2000:]}"
         yield
     finally:
         daemon.send_signal(signal.SIGTERM)
         daemon.wait(STOP_SECONDS)
-
-
-def _wait_for(condition: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s"
-        time.sleep(0.2)
 
 
 def _with_compose(environment: dict[str, str]) -> dict[str, str]:

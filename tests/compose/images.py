@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.compose.engine import CACHE, ROOT, Docker
+from scripts.processes import ROOT
+from tests.compose.engine import CACHE, Docker
 
 BASE = "debian:trixie-slim"
 MONGO = "mongo:7.0"

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from scripts.processes import ROOT
 from tests.compose.conftest import MONGO, ONE_SHOT, OURS
-from tests.compose.engine import ROOT, Docker
+from tests.compose.engine import Docker
 
 MIB = 1024 * 1024
 BUDGET_MIB = 850

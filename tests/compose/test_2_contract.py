@@ -5,9 +5,9 @@ import re
 import shlex
 from pathlib import Path
 
+from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
 from tests.compose.conftest import Stack
-from tests.compose.engine import ROOT
 from tests.system.test_contract import (
     test_a_long_address_line_is_not_an_error_of_ours,
     test_a_ten_megabyte_body_names_the_body,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.compose import cgroups
+from scripts.processes.control_groups import ControlGroup
 from tests.compose.conftest import MONGO, OURS, Stack
 
 MIB = 1024 * 1024
@@ -67,12 +67,12 @@ def test_the_kernel_enforces_the_memory_limit(
 ) -> None:
     limit = int(written[name]["mem_limit"])
     assert containers[name]["HostConfig"]["Memory"] == limit
-    assert cgroups.memory(pids[name]).limit == limit
+    assert ControlGroup.of(pids[name]).limits().memory_bytes == limit
 
 
 @pytest.mark.parametrize("name", ["ingest-1", "ingest-2"])
 def test_the_kernel_enforces_the_cpu_limit(pids: dict[str, int], name: str) -> None:
-    assert cgroups.cpus(pids[name]) == pytest.approx(0.3)
+    assert ControlGroup.of(pids[name]).limits().cpu == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("name", sorted(OURS | MONGO))

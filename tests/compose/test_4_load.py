@@ -14,9 +14,9 @@ from contextlib import contextmanager
 import pytest
 import requests
 
-from tests.compose import cgroups
+from scripts.processes import ROOT
+from scripts.processes.control_groups import ControlGroup
 from tests.compose.conftest import MONGO, Stack
-from tests.compose.engine import ROOT
 
 MIB = 1024 * 1024
 DETECTIONS, DETECTION_SECONDS = 2100, 60.0
@@ -78,7 +78,7 @@ class Sampler:
         def sample() -> None:
             while not stop.wait(SAMPLE_SECONDS):
                 for name, pid in self._pids.items():
-                    now = cgroups.memory(pid).anonymous
+                    now = ControlGroup.of(pid).usage().anonymous_bytes
                     self.anonymous[name] = max(self.anonymous[name], now)
 
         thread = threading.Thread(target=sample)
@@ -123,9 +123,10 @@ def run(stack: Stack, plan: Callable[[Stack, Load], None], sampler: Sampler) -> 
 def table(stack: Stack, pids: dict[str, int], sampler: Sampler) -> str:
     rows = ["| container | limit MiB | peak MiB | of it anonymous |", "|---|---|---|---|"]
     for name, pid in sorted(pids.items()):
-        memory = cgroups.memory(pid)
+        group = ControlGroup.of(pid)
+        limit, peak = group.limits().memory_bytes or 0, group.usage().peak_bytes
         emulated = ", emulated" if stack.images.emulated and name in MONGO else ""
-        figures = (memory.limit, memory.peak, sampler.anonymous[name])
+        figures = (limit, peak, sampler.anonymous[name])
         cells = " | ".join(f"{figure / MIB:.0f}" for figure in figures)
         rows.append(f"| {name}{emulated} | {cells} |")
     return "\n".join(rows)
@@ -152,9 +153,9 @@ def test_the_sources_peak_load_fits_every_limit(
     assert stack.pids() == pids
     assert _restarts(stack) == restarts
     for name, pid in pids.items():
-        memory = cgroups.memory(pid)
-        assert memory.killed == 0, name
-        assert sampler.anonymous[name] < memory.limit * ROOM, name
+        group = ControlGroup.of(pid)
+        assert group.usage().killed == 0, name
+        assert sampler.anonymous[name] < (group.limits().memory_bytes or 0) * ROOM, name
 
 
 def _restarts(stack: Stack) -> dict[str, int]:

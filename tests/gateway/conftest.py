@@ -3,8 +3,6 @@
 import contextlib
 import json
 import os
-import socket
-import subprocess
 import sys
 import threading
 import time
@@ -17,7 +15,10 @@ import psutil
 import pytest
 import requests
 
-from scripts.processes.ports import free_port
+from scripts.processes import ROOT
+from scripts.processes.control_groups import Limits
+from scripts.processes.ports import free_port, is_free
+from scripts.processes.process import Process
 from scripts.processes.waiting import eventually
 from tests.upstream import Upstream
 
@@ -25,7 +26,6 @@ from tests.upstream import Upstream
 # answers are. A single one may take longer where the machine is busy, but not this long.
 FAST_SECONDS, SLOW_SECONDS = 0.05, 0.5
 OPEN = '{"data": "Flask servers circuit breaker open."}'
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class Answer(NamedTuple):
@@ -55,16 +55,18 @@ class Gateway:
         } | settings
         self.log, self.errors = run / "access.log", run / "error.log"
 
-    def start(self, *prefix: str) -> "Gateway":
+    def start(self, *prefix: str, limits: Limits | None = None) -> "Gateway":
         """Start it and wait until it listens; `prefix` is a command that runs it."""
-        environment = os.environ | {f"GATEWAY_{k.upper()}": v for k, v in self.settings.items()}
-        with self.log.open("a") as log, self.errors.open("a") as errors:
-            command = [*prefix, sys.executable, str(ROOT / "gateway" / "start.py")]
-            self.process = subprocess.Popen(command, stdout=log, stderr=errors, env=environment)
-        deadline = time.monotonic() + 30
-        while not _listening(self.address):
-            assert time.monotonic() < deadline, self.errors.read_text()
-            time.sleep(0.02)
+        self.process = Process(
+            "gateway",
+            [*prefix, sys.executable, str(ROOT / "gateway" / "start.py")],
+            self.log,
+            errors=self.errors,
+            environment=os.environ | {f"GATEWAY_{k.upper()}": v for k, v in self.settings.items()},
+            limits=limits,
+        )
+        self.process.start()
+        self.process.wait_until_healthy(lambda: "is silent" if is_free(self.address[1]) else None)
         return self
 
     def request(self, method: str, path: str, **more: Any) -> requests.Response:
@@ -94,24 +96,21 @@ class Gateway:
             return [answer.result() for answer in sent]
 
     def logged(self) -> list[dict[str, str]]:
-        """Return the access log of what clients asked; every line has to be JSON."""
-        time.sleep(0.2)
+        """Return the access log of clients' requests; every line has to be JSON."""
+        self.request("GET", "/healthz")  # the one worker logs what it has answered before this
         lines = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [line for line in lines if line["client"] != "unix:"]
 
     def worker(self) -> psutil.Process:
         """Return nginx's worker process; it may be there a moment after its port is."""
-        found: list[psutil.Process] = []
 
-        def look() -> bool:
-            for process in psutil.Process(self.process.pid).children(recursive=True):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    if "worker process" in " ".join(process.cmdline()):
-                        found.append(process)
-            return bool(found)
+        def workers() -> list[psutil.Process]:
+            children = psutil.Process(self.process.pid).children(recursive=True)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                return [one for one in children if "worker process" in " ".join(one.cmdline())]
+            return []
 
-        eventually(look)
-        return found[0]
+        return eventually(workers)[0]
 
     def answer_open(self) -> None:
         """Make the monitoring upstream answer as the real one does."""
@@ -126,30 +125,12 @@ class Gateway:
     def close(self) -> None:
         for upstream in [*self.ingest, self.monitoring]:
             upstream.close()
-        self.process.terminate()
-        self.process.wait(30)
-        for process in self.left():
-            process.kill()  # a master that was killed leaves its children
-
-    def left(self) -> list[psutil.Process]:
-        """Return the nginx processes of this gateway that run, known by the log they write."""
-        found = []
-        for process in psutil.process_iter(["name"]):
-            with contextlib.suppress(OSError):  # it has just ended
-                if process.info["name"] == "nginx":
-                    ours = Path(f"/proc/{process.pid}/fd/1").readlink() == self.log
-                    found += [process] * ours
-        return found
+        self.process.stop(30)
 
 
 def seconds_of(log: list[dict[str, str]]) -> list[float]:
     """Return how long each request took by NGINX's own clock, the shortest first."""
     return sorted(float(line["seconds"]) for line in log)
-
-
-def _listening(address: tuple[str, int]) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(address) == 0
 
 
 @pytest.fixture
@@ -179,7 +160,7 @@ def make_gateway(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
 
 @pytest.fixture
 def aside() -> Iterator[Callable[[Callable[[], None], float], None]]:
-    """Return a function that does something after a number of seconds, beside the test."""
+    """Return a function that calls another one some seconds later, while the test goes on."""
     timers: list[threading.Timer] = []
 
     def do(what: Callable[[], None], after_seconds: float) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 import requests
 
+from scripts.processes.waiting import eventually
 from tests.gateway.conftest import FAST_SECONDS, OPEN, SLOW_SECONDS, Gateway, seconds_of
 
 MAX_CONNS = 32
@@ -28,9 +29,7 @@ def slow(gateway: Gateway) -> list[dict[str, str]]:
 def eventually_stored(gateway: Gateway) -> float:
     """Return the seconds until a detection is taken again."""
     began = time.monotonic()
-    while gateway.request("POST", "/newbeacondetect").status_code != 200:
-        assert time.monotonic() - began < 25
-        time.sleep(0.1)
+    eventually(lambda: gateway.request("POST", "/newbeacondetect").status_code == 200)
     return time.monotonic() - began
 
 
@@ -108,8 +107,8 @@ def test_one_hanging_service_costs_few_clients(gateway: Gateway) -> None:
 def test_hanging_histories_leave_detections_alone(gateway: Gateway) -> None:
     for upstream in gateway.ingest:
         upstream.fault, upstream.faulty_path = "hang", "/extractbeacon"
-    asked = (15, 6, "/extractbeacon")
-    asking = threading.Thread(target=gateway.load, args=asked, kwargs={"timeout": 1})
+    load = (15, 6, "/extractbeacon")
+    asking = threading.Thread(target=gateway.load, args=load, kwargs={"timeout": 1})
     asking.start()
     answers = gateway.load(20, 6)
     asking.join()

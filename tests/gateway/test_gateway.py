@@ -120,11 +120,11 @@ def test_preflight_needs_no_service(gateway: Gateway, path: str) -> None:
 def test_pages_of_other_origins_may_call_the_legacy_endpoints_alone(
     gateway: Gateway, path: str
 ) -> None:
-    asked = {"Origin": "http://x.example", "Access-Control-Request-Method": "POST"}
+    preflight = {"Origin": "http://x.example", "Access-Control-Request-Method": "POST"}
     for upstream in [*gateway.ingest, gateway.monitoring]:
         upstream.answer(200, b"{}", {"Access-Control-Allow-Origin": "*"})
     for method in ("GET", "POST", "OPTIONS"):
-        answer = gateway.request(method, path, headers=asked)
+        answer = gateway.request(method, path, headers=preflight)
         assert not [name for name in answer.headers if name.startswith("Access-Control")]
 
 
@@ -218,10 +218,10 @@ def test_the_api_and_its_description_are_reached(gateway: Gateway) -> None:
         assert (answer.status_code, answer.json()["code"]) == (410, "cursor_expired")
         assert answer.headers["Retry-After"] == "7"
     assert gateway.request("GET", "/docs").status_code == 410
-    asked = [request[:2] for upstream in gateway.ingest for request in upstream.requests]
-    paths = {path for _, path in asked}
+    requests_ = [request[:2] for upstream in gateway.ingest for request in upstream.requests]
+    paths = {path for _, path in requests_}
     assert paths == {"/api/v1/beacons/a%20b?c=d", "/docs"}
-    assert {method for method, _ in asked} == {"GET", "POST", "PUT", "DELETE"}
+    assert {method for method, _ in requests_} == {"GET", "POST", "PUT", "DELETE"}
 
 
 def test_waiting_for_changes_and_corrections_may_take_longer(gateway: Gateway) -> None:
@@ -249,8 +249,7 @@ def test_the_page_and_its_absence(gateway: Gateway) -> None:
 def test_the_log_is_json_and_names_nobody(gateway: Gateway) -> None:
     gateway.request("GET", '/newbeacondetect?user_address=secret&x="\\')
     gateway.request("GET", "/%22quoted%22")
-    time.sleep(0.2)
-    lines = [json.loads(line) for line in gateway.log.read_text().splitlines()]
+    lines = gateway.logged()
     assert [line["path"] for line in lines] == ["/newbeacondetect", "/%22quoted%22"]
     assert "secret" not in gateway.log.read_text()
     assert lines[0]["upstream_status"] == "200"

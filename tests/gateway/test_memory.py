@@ -7,32 +7,19 @@ import ssl
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
+from scripts.processes import ROOT, control_groups
+from scripts.processes.control_groups import Limits
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
-from tests.gateway.conftest import ROOT, Gateway
+from tests.gateway.conftest import Gateway
 
 LIMIT_BYTES = 32 * 2**20
-CGROUPS = Path("/sys/fs/cgroup/memory")
-
-
-@pytest.fixture
-def prefix() -> Iterator[list[str]]:
-    """Return a command that runs another one under the limit; empty where we may set none."""
-    if os.geteuid() != 0 or not (CGROUPS / "memory.limit_in_bytes").exists():
-        yield []
-        return
-    group = CGROUPS / f"waymark-test-{os.getpid()}"
-    group.mkdir()
-    (group / "memory.limit_in_bytes").write_text(str(LIMIT_BYTES))
-    yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
-    eventually(lambda: not (group / "cgroup.procs").read_text())
-    group.rmdir()
 
 
 def memory_bytes(gateway: Gateway) -> int:
@@ -68,14 +55,14 @@ class Clients:
 
 
 @pytest.fixture
-def secure(prefix: list[str], make_gateway: Callable[..., Gateway], tmp_path: Path) -> Gateway:
+def secure(make_gateway: Callable[..., Gateway], tmp_path: Path) -> Gateway:
     subprocess.run([ROOT / "scripts" / "certificate", tmp_path / "tls"], check=True)
     return make_gateway(
         tls_certificate=str(tmp_path / "tls" / "certificate.pem"),
         tls_key=str(tmp_path / "tls" / "key.pem"),
         tls_listen=f"127.0.0.1:{free_port()}",
         internal_listen=f"127.0.0.1:{free_port()}",
-    ).start(*prefix)
+    ).start(limits=Limits(None, LIMIT_BYTES) if control_groups.available() else None)
 
 
 def check(gateway: Gateway, worker: int) -> None:
@@ -83,6 +70,8 @@ def check(gateway: Gateway, worker: int) -> None:
     used = memory_bytes(gateway)
     print(f"{used / 2**20:.1f} MiB")
     assert used < LIMIT_BYTES
+    if gateway.process.group:
+        assert gateway.process.group.usage().killed == 0
     assert gateway.worker().pid == worker
     assert gateway.timed("GET", "/healthz").status == 200
 

@@ -1,10 +1,10 @@
 """The start program: names that are missing, move and multiply; signals; process 1."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 from gateway.render import Config, ConfigError
+from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
-from tests.gateway.conftest import OPEN, ROOT, SLOW_SECONDS, Gateway
+from tests.gateway.conftest import OPEN, SLOW_SECONDS, Gateway
 from tests.upstream import Upstream
 
 AS_ROOT = [] if os.geteuid() == 0 else ["--map-root-user"]
@@ -43,11 +44,12 @@ def names(tmp_path: Path) -> Names:
 
 def until(gateway: Gateway, upstream: Upstream) -> None:
     """Wait until an upstream is used."""
-    began = time.monotonic()
-    while not upstream.requests:
-        assert time.monotonic() - began < FOLLOWED_SECONDS
+
+    def used() -> bool:
         gateway.request("GET", "/newbeacondetect")
-        time.sleep(0.1)
+        return bool(upstream.requests)
+
+    eventually(used, FOLLOWED_SECONDS)
 
 
 def test_names_are_followed(make_gateway: Callable[..., Gateway], names: Names) -> None:
@@ -105,18 +107,28 @@ def test_quit_finishes_what_is_being_answered(gateway: Gateway) -> None:
     assert gateway.process.wait(15) == 0
 
 
+def left(gateway: Gateway) -> list[psutil.Process]:
+    """Return the nginx processes of a gateway that run, known by the log they write."""
+    found = []
+    for process in psutil.process_iter(["name"]):
+        with contextlib.suppress(OSError):  # it has just ended
+            if process.info["name"] == "nginx":
+                ours = Path(f"/proc/{process.pid}/fd/1").readlink() == gateway.log
+                found += [process] * ours
+    return found
+
+
 def test_a_killed_nginx_ends_us(gateway: Gateway) -> None:
     worker = gateway.worker()
     os.kill(worker.ppid(), signal.SIGKILL)
     assert gateway.process.wait(15) == 128 + signal.SIGKILL
     assert worker.is_running()  # in a container it would end with process 1
     gateway.close()
-    eventually(lambda: not gateway.left())  # killed processes are there for a moment
+    eventually(lambda: not left(gateway))  # killed processes are there for a moment
 
 
 def test_as_process_1_it_takes_everything_along(gateway: Gateway) -> None:
-    gateway.process.terminate()
-    gateway.process.wait(15)
+    gateway.process.stop(15)
     prefix = ["unshare", *AS_ROOT, "--pid", "--fork", "--kill-child=SIGTERM", "--mount-proc"]
     gateway.start(*prefix)
     assert gateway.request("GET", "/newbeacondetect").text == "ok"

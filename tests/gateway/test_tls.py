@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import requests
 
+from scripts.processes import ROOT
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
-from tests.gateway.conftest import ROOT, Gateway
+from tests.gateway.conftest import Gateway
 
 V2, V3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 

@@ -23,16 +23,13 @@ TRIPLE = Topology(ReplicaSet("embedded", ("mongod:1", "mongod-2:1", "mongod-3:1"
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    cluster = Cluster(SINGLE, tmp_path)
-    cluster.start()
-    yield cluster
-    cluster.stop()
+    with Cluster(SINGLE, tmp_path) as cluster:
+        yield cluster
 
 
-def test_run_again_it_says_nothing(cluster: Cluster, root: Path) -> None:
+def test_run_again_it_does_nothing(cluster: Cluster, root: Path) -> None:
     beacons = root / "mongo" / "directory.csv"
-    said = cluster.bootstrap(beacons)
-    assert said == [
+    assert cluster.bootstrap(beacons) == [
         "replica set embedded: initiated, 1 members",
         "user admin of admin: created",
         "user waymark of ICT3102: created",
@@ -113,20 +110,15 @@ def test_its_indexes_are_the_services_own(mongod: str) -> None:
     assert sorted(map(str, made)) == sorted(map(str, [[("_id", 1)], *INDEXES]))
 
 
-def test_data_follow_to_another_port(tmp_path: Path) -> None:
-    cluster = Cluster(SINGLE, tmp_path)
+def test_data_follow_to_another_port(cluster: Cluster) -> None:
+    cluster.bootstrap()
+    cluster.kill("mongod")
+    cluster.first_port += 50
     cluster.start()
-    try:
-        cluster.bootstrap()
-        cluster.kill("mongod")
-        cluster.first_port += 50
-        cluster.start()
-        (said,) = cluster.bootstrap()
-        assert said.startswith("replica set embedded: moved here from 127.0.0.1:")
-        with MongoClient[dict[str, Any]](cluster.uri()) as client:
-            client["ICT3102"]["staff"].insert_one({"staff_id": 1})
-    finally:
-        cluster.stop()
+    (step,) = cluster.bootstrap()
+    assert step.startswith("replica set embedded: moved here from 127.0.0.1:")
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        client["ICT3102"]["staff"].insert_one({"staff_id": 1})
 
 
 def test_one_member_grows_to_three(cluster: Cluster) -> None:
@@ -135,8 +127,8 @@ def test_one_member_grows_to_three(cluster: Cluster) -> None:
         client["ICT3102"]["staff"].insert_many({"staff_id": n} for n in range(1000))
     cluster.topology = TRIPLE
     cluster.start()
-    said = cluster.bootstrap()
-    assert [line.split(": added")[0] for line in said] == ["replica set embedded"] * 2
+    steps = cluster.bootstrap()
+    assert [step.split(": added")[0] for step in steps] == ["replica set embedded"] * 2
     assert cluster.bootstrap() == []
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         staff = client["ICT3102"]["staff"].with_options()

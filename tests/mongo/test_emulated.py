@@ -1,6 +1,8 @@
 """The real MongoDB 7.0.11 that machines without one fetch, emulated on x86-64."""
 
+import contextlib
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -12,9 +14,11 @@ from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
 from scripts.processes.ports import free_port
+from scripts.processes.process import Process
+from scripts.processes.waiting import eventually
 
 SMALL = ["--wiredTigerCacheSizeGB", "0.25", "--oplogSize", "16"]
-# A mongos that is asked to end waits 15 s for its clients to leave.
+# A mongos that gets SIGTERM waits 15 s for its clients to leave.
 QUICK_END = ["--setParameter", "mongosShutdownTimeoutMillisForSignaledShutdown=0"]
 Client = MongoClient[dict[str, Any]]
 
@@ -57,31 +61,27 @@ def test_a_copy_runs_from_anywhere(folder: Path, tmp_path: Path, program: str) -
     assert shown.stdout.startswith(f"{program.replace('mongod', 'db')} version v7.0.11\n")
 
 
-class Server:
+class Server(Process):
     """One mongod or mongos of the folder."""
 
     def __init__(self, program: Path, data: Path, *arguments: str) -> None:
         data.mkdir()
-        self.address = f"127.0.0.1:{free_port()}"
-        self.log = data / "log"
-        place = ["--bind_ip", "127.0.0.1", "--port", self.address.split(":")[1]]
-        command = [str(program), *place, "--logpath", str(self.log), "--nounixsocket", *arguments]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        port = free_port()
+        self.address = f"127.0.0.1:{port}"
+        place = ["--bind_ip", "127.0.0.1", "--port", str(port), "--nounixsocket"]
+        super().__init__(program.name, [str(program), *place, *arguments], data / "log")
+        self.start()
 
     def until(self, action: Callable[[Client], Any]) -> Any:
         """Return what the action answers as soon as it answers anything."""
-        deadline = time.monotonic() + 90
         with Client(self.address, directConnection=True, serverSelectionTimeoutMS=200) as client:
-            while True:
-                wrong = "not yet"
-                try:
-                    if answer := action(client):
-                        return answer
-                except PyMongoError as error:
-                    wrong = str(error)
-                assert self.process.poll() is None, self.log.read_text()[-2000:]
-                assert time.monotonic() < deadline, wrong
-                time.sleep(0.1)
+
+            def answer() -> Any:
+                assert self.running(), self.log[-2000:]
+                with contextlib.suppress(PyMongoError):
+                    return action(client)
+
+            return eventually(answer, 90)
 
     def initiate(self, name: str) -> None:
         members = [{"_id": 0, "host": self.address}]
@@ -102,8 +102,7 @@ def start(folder: Path, tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
     yield mongod_or_mongos
     for server in servers:
-        server.process.kill()
-        server.process.wait()
+        server.kill()
 
 
 def test_a_sharded_cluster_comes_up(start: Callable[..., Server]) -> None:
@@ -118,6 +117,6 @@ def test_a_sharded_cluster_comes_up(start: Callable[..., Server]) -> None:
     assert found == {"staff_id": 14}
     for server in (config, shard, mongos):
         # The pid is the server's own, not a shell's: the signal ends it in good order.
-        assert b"/arm64/mongo" in Path(f"/proc/{server.process.pid}/cmdline").read_bytes()
-    mongos.process.terminate()
-    assert mongos.process.wait(timeout=60) == 0
+        assert b"/arm64/mongo" in Path(f"/proc/{server.pid}/cmdline").read_bytes()
+    mongos.send_signal(signal.SIGTERM)
+    assert mongos.wait(60) == 0

@@ -1,6 +1,5 @@
 """Three members, and the primary killed while detections come in."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from ingest import create_app
 from mongo.replica_set import primary_of
 from mongo.topology import ReplicaSet, Topology
 from scripts.processes.cluster import Cluster
+from scripts.processes.waiting import eventually
 from tests.mongo.settings import settings
 from tests.phones import Phones, inside
 
@@ -22,11 +22,8 @@ WRITERS = 4
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    cluster = Cluster(SET, tmp_path)
-    cluster.start()
-    cluster.bootstrap()
-    yield cluster
-    cluster.stop()
+    with Cluster(SET, tmp_path).running() as cluster:
+        yield cluster
 
 
 def test_a_killed_primary_costs_seconds_and_no_detection(cluster: Cluster) -> None:
@@ -34,18 +31,15 @@ def test_a_killed_primary_costs_seconds_and_no_detection(cluster: Cluster) -> No
     # With three members a failover will come: the driver may wait for it.
     app = create_app(settings(cluster, timeout_ms=8000))
     with Phones(inside(app), [*range(WRITERS)]) as writers:
-        time.sleep(2)
+        writers.wait_for(200, more=50)
         primary = primary_of(cluster.local.users_set)
         assert primary
         cluster.kill(NAMES[members.index(primary)])
-        time.sleep(10)
+        writers.wait_for(200, more=100, seconds=60)
     print(f"\nfailover: longest stall {writers.longest_seconds:.1f} s")
     assert set(writers.answers) <= {200, 202, 503}
     assert writers.longest_seconds < 14  # the election takes 3 s, what follows its time
-    until = time.monotonic() + 60
-    while app.extensions["store"].recorder.queued:
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    eventually(lambda: not app.extensions["store"].recorder.queued, 60)
     app.extensions["store"].close()
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         for number in range(WRITERS):

@@ -2,15 +2,11 @@
 
 import dataclasses
 import json
-import signal
 import subprocess
 import sys
-import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +25,7 @@ from ingest.recorder import Outcome, PartlyUnavailable
 from ingest.store import Store
 from mongo import clients, topology
 from mongo.topology import ReplicaSet, Topology
-from scripts.processes.cluster import Cluster
+from scripts.processes.cluster import DIRECTORY, Cluster
 from scripts.processes.waiting import eventually
 from tests.ingest.api import contract
 from tests.mongo.settings import settings
@@ -38,13 +34,11 @@ from tests.reads import EXTRACT, read_while_frozen
 
 NAMED = topology.load(topology.SHARDED)
 MAC = "C2A628384B08"
-ADDED = "New Beacon Detection Added"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Cluster]:
-    cluster = Cluster(NAMED, tmp_path_factory.mktemp("sharded"))
-    with cluster.running(root / "mongo" / "directory.csv"):
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(NAMED, tmp_path_factory.mktemp("sharded")).running(DIRECTORY) as cluster:
         yield cluster
 
 
@@ -57,7 +51,7 @@ def staff(cluster: Cluster) -> Iterator[Any]:
 
 
 def by_shard(cluster: Cluster) -> dict[str, int]:
-    """Count the detections on each shard, asked directly."""
+    """Count the detections on each shard, by a connection to it alone."""
     counts = {}
     for shard in cluster.local.shards:
         with clients.as_system(shard.members[0], cluster.secrets) as client:
@@ -65,8 +59,8 @@ def by_shard(cluster: Cluster) -> dict[str, int]:
     return counts
 
 
-def test_run_again_it_says_nothing(cluster: Cluster, root: Path) -> None:
-    assert cluster.bootstrap(root / "mongo" / "directory.csv") == []
+def test_run_again_it_does_nothing(cluster: Cluster) -> None:
+    assert cluster.bootstrap(DIRECTORY) == []
 
 
 def test_where_queries_go(staff: Any) -> None:
@@ -144,12 +138,8 @@ def test_a_beacon_changes_its_shard_and_is_there_once(
     answer = services[0].post("/api/v1/beacons/import", data=text, content_type="text/csv")
     assert answer.json is not None
     assert (answer.json["changed"], answer.json["others"]) == (1, 57)
-    until = time.monotonic() + 30
-    while (seen := services[1].get("/api/v1/beacons/AABBCCDDEEFF").json) is None or (
-        seen["location"] != "Roof"
-    ):
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    beacon = "/api/v1/beacons/AABBCCDDEEFF"
+    eventually(lambda: (services[1].get(beacon).json or {}).get("location") == "Roof")
     assert services[1].delete("/api/v1/beacons/AABBCCDDEEFF").status_code == 204
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         assert client["ICT3102"]["beacons"].count_documents({}) == 57
@@ -158,13 +148,16 @@ def test_a_beacon_changes_its_shard_and_is_there_once(
 def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[FlaskClient]) -> None:
     def changes(router: int, cursor: str, count: int) -> tuple[list[dict[str, Any]], str]:
         lines: list[dict[str, Any]] = []
-        until = time.monotonic() + 60
-        while len(lines) < count:
-            assert time.monotonic() < until, lines
+
+        def complete() -> bool:
+            nonlocal cursor
             answer = services[router].get(f"/api/v1/changes?after={cursor}&wait=5&limit=5")
             *some, last = [json.loads(line) for line in answer.text.splitlines()]
-            lines += some
+            lines.extend(some)
             cursor = last["next"]
+            return len(lines) >= count
+
+        eventually(complete, 60)
         return lines, cursor
 
     mac = "FFFFFFFFFFFF"
@@ -194,18 +187,17 @@ def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[Fl
 
 
 def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) -> None:
-    """14 staff members lie on both shards; one of these answers nobody for a while."""
+    """14 staff members lie on both shards; one of these does not answer for a while."""
     apps = [create_app(settings(cluster, router, timeout_ms=1500)) for router in (0, 1)]
     everybody = [*range(14)]
     with Phones(inside(apps[0]), everybody) as one, Phones(inside(apps[1]), everybody) as two:
         eventually(lambda: one.answers[200] and two.answers[200], 60)
-        cluster.send_signal("shard1", signal.SIGSTOP)
-        eventually(lambda: one.answers[202] > 5 and two.answers[202] > 5, 60)
-        event = {"user_address": 3, "beacon_address": MAC, "rssi": -20, "event_id": "timed-out"}
-        for app in apps:  # the same event, on both, while nobody can tell whether it is stored
-            answer = app.test_client().post("/newbeacondetect", json=event)
-            assert answer.status_code == 202
-        cluster.send_signal("shard1", signal.SIGCONT)
+        with cluster.away("shard1", "frozen"):
+            eventually(lambda: one.answers[202] > 5 and two.answers[202] > 5, 60)
+            event = {"user_address": 3, "beacon_address": MAC, "rssi": -20, "event_id": "timed-out"}
+            for app in apps:  # the same event, on both, while it is unknown whether it is stored
+                answer = app.test_client().post("/newbeacondetect", json=event)
+                assert answer.status_code == 202
     for app in apps:
         recorder = app.extensions["store"].recorder
         eventually(lambda recorder=recorder: not (recorder.queued or recorder.away), 90)  # type: ignore[misc]
@@ -215,14 +207,14 @@ def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) 
     for app in apps:
         for staff_id in everybody:
             query = {"staff_id": staff_id, "start_time": 0, "end_time": 4102444800}
-            told = app.test_client().get("/extractbeacon", query_string=query).get_json()
-            assert len(told["location"]) == confirmed[staff_id]
+            history = app.test_client().get("/extractbeacon", query_string=query).get_json()
+            assert len(history["location"]) == confirmed[staff_id]
         app.extensions["store"].close()
 
 
 @pytest.fixture
 def full(cluster: Cluster, staff: Any) -> Iterator[Flask]:
-    """Return a service whose spool takes nothing, and that knows the directory."""
+    """Return a service whose spool takes nothing, and that has read the directory."""
     config = settings(cluster, timeout_ms=40_000)  # longer than the router looks for a dead shard
     app = create_app(dataclasses.replace(config, spool_max_detections=0))
     eventually(lambda: app.test_client().get("/readyz").status_code == 200, 60)
@@ -240,27 +232,17 @@ def of_shard2(cluster: Cluster, staff: Any) -> set[int]:
     return there
 
 
-@contextmanager
-def dead(cluster: Cluster, name: str) -> Iterator[None]:
-    """Keep a server dead for a while."""
-    cluster.kill(name)
-    try:
-        yield
-    finally:
-        cluster.start(name)
-
-
-def test_half_a_batch_is_told_item_by_item(cluster: Cluster, staff: Any, full: Flask) -> None:
+def test_half_a_batch_is_answered_item_by_item(cluster: Cluster, staff: Any, full: Flask) -> None:
     """One shard is dead and the spool is full: no item is lost, and none is stored twice."""
     client, recorder = full.test_client(), full.extensions["store"].recorder
     there = of_shard2(cluster, staff)
     items = [{"staff_id": n, "mac": MAC, "rssi": -20} for n in range(14)]  # without event_id
-    with dead(cluster, "shard2"):
+    with cluster.away("shard2", "killed"):
         answer = client.post("/api/v1/detections", json={"detections": items})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
-    told = answer.get_json()
+    body = answer.get_json()
     contract.check("POST", "/api/v1/detections", 503, answer.mimetype or "", answer.data)
-    statuses = [one["status"] for one in told["results"]]
+    statuses = [one["status"] for one in body["results"]]
     assert statuses == ["unavailable" if n in there else "stored" for n in range(14)]
     eventually(lambda: not recorder.away, 60)
     again = [item for item, how in zip(items, statuses, strict=True) if how == "unavailable"]
@@ -280,7 +262,7 @@ def test_neighbours_in_a_group_learn_each_of_their_own(
         return detections.document(staff_id, ("1", "x"), 1, -20, MAC, 1.0, key)
 
     group = [[heard(here, "a")], [heard(gone, "a")], [heard(here, "b"), heard(gone, "b")]]
-    with dead(cluster, "shard2"):
+    with cluster.away("shard2", "killed"):
         alone, lost, half = store.recorder.store(group)
     assert alone == [Outcome.STORED]
     assert type(lost) is StoreUnavailable
@@ -355,69 +337,35 @@ def test_nobody_in_who_does_not_belong(cluster: Cluster, kind: str) -> None:
                 client.admin.command("createUser", "root", pwd="x", roles=["root"])
 
 
-class Phone(threading.Thread):
-    """Posts detections of 50 staff members, each until it is confirmed."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__()
-        self._app = create_app(settings(cluster, timeout_ms=20_000))
-        self._stop_asked = threading.Event()
-        self.acknowledged = 0
-
-    def run(self) -> None:
-        client = self._app.test_client()
-        while not self._stop_asked.is_set():
-            event = f"live-{self.acknowledged}"
-            body = {"user_address": self.acknowledged % 50, "beacon_address": MAC, "rssi": -20}
-            while client.post("/newbeacondetect", json=body | {"event_id": event}).text != ADDED:
-                time.sleep(0.1)
-            self.acknowledged += 1
-
-    def finish(self) -> int:
-        self._stop_asked.set()
-        self.join()
-        while self._app.extensions["store"].recorder.queued:
-            time.sleep(0.1)
-        self._app.extensions["store"].close()
-        return self.acknowledged
-
-
 def test_a_third_shard_takes_its_part_while_detections_come_in(tmp_path: Path) -> None:
-    cluster = Cluster(NAMED, tmp_path)
-    cluster.start()
-    try:
-        cluster.bootstrap()
-        grown = (*NAMED.shards, ReplicaSet("shard3", ("shard3:27018",)))
+    grown = (*NAMED.shards, ReplicaSet("shard3", ("shard3:27018",)))
+    with Cluster(NAMED, tmp_path).running() as cluster:
+        app = create_app(settings(cluster, timeout_ms=20_000))
         with MongoClient[dict[str, Any]](cluster.uri()) as client:
             staff = client["ICT3102"]["staff"]
             staff.insert_many({"staff_id": n % 50, "timestamp": n} for n in range(1000))
-            phone = Phone(cluster)
-            phone.start()
-            cluster.topology = Topology(None, NAMED.config, grown, NAMED.routers)
-            cluster.start("shard3")
-            said = cluster.bootstrap()
-            acknowledged = phone.finish()
-            assert "shard shard3: added" in said
-            assert any(line.startswith("collection ICT3102.staff: ") for line in said)
+            with Phones(inside(app), [*range(4)]) as phones:
+                cluster.topology = Topology(None, NAMED.config, grown, NAMED.routers)
+                cluster.start("shard3")
+                steps = cluster.bootstrap()
+            eventually(lambda: not app.extensions["store"].recorder.queued)
+            app.extensions["store"].close()
+            assert "shard shard3: added" in steps
+            assert any(step.startswith("collection ICT3102.staff: ") for step in steps)
             assert cluster.bootstrap() == []
             # Counted through the router: a shard still holds what it gave away for 15 minutes.
-            assert acknowledged > 50
-            assert staff.count_documents({}) == 1000 + acknowledged
+            assert phones.acknowledged.total() > 50
+            assert staff.count_documents({}) == 1000 + phones.acknowledged.total()
         with clients.as_system(cluster.local.shards[2].members[0], cluster.secrets) as shard3:
             assert len(shard3["ICT3102"]["staff"].distinct("staff_id")) == 23
-    finally:
-        cluster.stop()
 
 
 def test_killed_after_each_step_the_bootstrap_goes_on(tmp_path: Path, root: Path) -> None:
-    cluster = Cluster(NAMED, tmp_path)
-    cluster.start()
-    options = ["--topology", topology.SHARDED, "--secrets", tmp_path / "secrets"]
-    options += ["--local-port", cluster.first_port]
-    options += ["--directory", root / "mongo" / "directory.csv"]
-    command = [sys.executable, "-m", "mongo.bootstrap", *map(str, options)]
-    steps = []
-    try:
+    with Cluster(NAMED, tmp_path) as cluster:
+        options = ["--topology", topology.SHARDED, "--secrets", tmp_path / "secrets"]
+        options += ["--local-port", cluster.first_port, "--directory", DIRECTORY]
+        command = [sys.executable, "-m", "mongo.bootstrap", *map(str, options)]
+        steps = []
         while "the cluster is as configured\n" not in steps:
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
                 assert process.stdout
@@ -426,5 +374,3 @@ def test_killed_after_each_step_the_bootstrap_goes_on(tmp_path: Path, root: Path
         assert len(steps) >= 8, steps
         with MongoClient[dict[str, Any]](cluster.uri()) as client:
             assert client["ICT3102"]["beacons"].count_documents({}) == 57
-    finally:
-        cluster.stop()

@@ -56,7 +56,7 @@ def office(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Off
     office.environment["OBSERVE_SECONDS"] = "1"
     office.up("--demo")
     try:
-        eventually(lambda: len(office.get("/monitoring/latest").json()["staff"]) >= 14, 90)
+        office.wait_for_people(14)
         yield office
     finally:
         office.down()

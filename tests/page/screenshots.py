@@ -16,7 +16,6 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from mongo.directory import parse
-from scripts.processes.waiting import eventually
 from tests.page.browser import launch
 from tests.system.conftest import Stack
 
@@ -81,7 +80,7 @@ def furnish(stack: Stack) -> None:
         body = {"detections": found[first : first + CHUNK]}
         answer = stack.session.post(f"{stack.url}/api/v1/detections", json=body, timeout=60)
         assert answer.status_code == 200, answer.text
-    eventually(lambda: len(stack.get("/monitoring/latest").json()["staff"]) >= 2 * LEVELS + 2, 90)
+    stack.wait_for_people(2 * LEVELS + 2)
     time.sleep(
         45
     )  # seconds, for the demo to walk and the plots of System to have something to show

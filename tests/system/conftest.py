@@ -6,14 +6,20 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+from pymongo import MongoClient
 
+from mongo import topology
+from scripts.processes.cluster import DIRECTORY, Cluster
 from scripts.processes.ports import free_block, free_port
 from scripts.processes.waiting import eventually
 from tests.client import Client
+from tests.service import Service, running
 
 
 class Stack(Client):
@@ -53,9 +59,13 @@ class Stack(Client):
         return done.stdout.strip()
 
     def pids(self) -> dict[str, int]:
-        """Return the pid of each part that runs, as ./scripts/status tells it."""
+        """Return the pid of each part that runs, as ./scripts/status shows it."""
         rows = re.findall(r"^(\S+)\s+\S+\s+(\d+)\s", self.script("status").stdout, re.MULTILINE)
         return {name: int(pid) for name, pid in rows}
+
+    def wait_for_people(self, count: int) -> None:
+        """Wait until the page shows so many staff members."""
+        eventually(lambda: len(self.get("/monitoring/latest").json()["staff"]) >= count, 90)
 
     def supervisor_pid(self) -> int:
         return int((self.data / "run" / "supervisord.pid").read_text())
@@ -69,9 +79,20 @@ def kill_tree(pid: int) -> None:
             process.send_signal(signal.SIGKILL)
 
 
+@contextmanager
+def running_stack(root: Path, folder: Path, *options: str) -> Iterator[Stack]:
+    """Run a stack with all its data in a folder."""
+    stack = Stack(root, folder / "data")
+    try:
+        stack.up(*options)
+        yield stack
+    finally:
+        stack.down()
+
+
 @pytest.fixture
 def fresh(root: Path, tmp_path: Path) -> Iterator[Stack]:
-    """Return a stack that nobody has started yet."""
+    """Return a stack that is not started yet."""
     stack = Stack(root, tmp_path / "data")
     yield stack
     stack.down()
@@ -80,10 +101,31 @@ def fresh(root: Path, tmp_path: Path) -> Iterator[Stack]:
 @pytest.fixture(scope="session")
 def stack(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Return a running stack with the demo, shared by the tests that leave it as it was."""
-    stack = Stack(root, tmp_path_factory.mktemp("stack") / "data")
-    stack.up("--demo")
-    try:
-        eventually(lambda: len(stack.get("/monitoring/latest").json()["staff"]) >= 14, 90)
+    with running_stack(root, tmp_path_factory.mktemp("stack"), "--demo") as stack:
+        stack.wait_for_people(14)
         yield stack
-    finally:
-        stack.down()
+
+
+@pytest.fixture(scope="module")
+def module_cluster(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Return a database with the directory of beacons, without a stack."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with Cluster(topology.load(topology.EMBEDDED), folder).running(DIRECTORY) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(module_cluster: Cluster) -> Cluster:
+    """Return the database without any detection; the last test may have killed it."""
+    module_cluster.start()
+    with MongoClient[dict[str, Any]](module_cluster.uri()) as client:
+        for collection in ("staff", "latest"):
+            client["ICT3102"][collection].delete_many({})
+    return module_cluster
+
+
+@pytest.fixture
+def services(cluster: Cluster, tmp_path: Path) -> Iterator[list[Service]]:
+    """Return two running ingest services on that database, without a gateway."""
+    with running(*(Service(cluster.uri(), tmp_path) for _ in range(2))) as services:
+        yield services

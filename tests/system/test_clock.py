@@ -5,11 +5,11 @@ The services are real, and so is what they serve; libfaketime gives them the clo
 
 import itertools
 import json
-import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,18 @@ import pytest
 import requests
 from pymongo import MongoClient
 
-from mongo import topology
 from scripts.processes.cluster import Cluster
 from scripts.processes.waiting import eventually
 from tests.phones import Phones, Post, through
-from tests.service import Service
+from tests.service import Service, running
+from tests.system import acknowledged
 
 HOUR = 3600
 STEPS = (-HOUR, 0, HOUR, 0)
 READS = 3  # with each clock by each service
 WALKERS = [f"walker-{number}" for number in range(6)]
 RETRIED = [f"retried-{number}" for number in range(4)]
-# This libfaketime breaks sleeping by the monotonic clock, which it is told to leave alone.
+# This libfaketime breaks sleeping by the monotonic clock, which it is set to leave alone.
 SLEEP = "import select, time\ntime.sleep = lambda seconds: select.select([], [], [], seconds)\n"
 
 
@@ -61,22 +61,9 @@ class Stepped(Service):
 
 
 @pytest.fixture
-def cluster(root: Path, tmp_path: Path) -> Iterator[Cluster]:
-    cluster = Cluster(topology.load(topology.EMBEDDED), tmp_path / "mongod")
-    with cluster.running(root / "mongo" / "directory.csv"):
-        yield cluster
-
-
-@pytest.fixture
 def services(cluster: Cluster, tmp_path: Path) -> Iterator[list[Stepped]]:
-    services = [Stepped(cluster.uri(), tmp_path, number) for number in range(2)]
-    try:
-        for service in services:
-            service.start()
+    with running(*(Stepped(cluster.uri(), tmp_path, number) for number in range(2))) as services:
         yield services
-    finally:
-        for service in services:
-            service.kill()
 
 
 def as_the_gateway(*urls: str) -> Callable[[], Post]:
@@ -140,18 +127,8 @@ class Follower(threading.Thread):
         self.join()
 
 
-def good(service: Stepped, path: str, **parameters: object) -> requests.Response:
-    """Return a 200; a busy machine's 503 is repeated, as clients repeat it."""
-    until = time.monotonic() + 30
-    while (answer := service.get(path, **parameters)).status_code == 503:
-        assert time.monotonic() < until
-        time.sleep(0.2)
-    assert answer.status_code == 200, answer.text
-    return answer
-
-
 class Reader:
-    """Writes one detection after the other, and believes no service that does not tell it."""
+    """Writes one detection after the other, and expects it in every answer after that."""
 
     def __init__(self, cluster: Cluster, services: list[Stepped]) -> None:
         self._cluster = cluster
@@ -172,16 +149,16 @@ class Reader:
         assert found
         assert self._versions[-1:] < [found["version"]]
         self._versions.append(found["version"])
-        everything = {"staff_id": "reader", "start_time": 0, "end_time": 4102444800}
-        told = [good(service, "/extractbeacon", **everything) for service in self._services]
-        assert [len(one.json()["location"]) for one in told] == [self._count] * 2
-        (etag,) = {one.headers["ETag"] for one in told}
+        everything: dict[str, Any] = {"staff_id": "reader", "start_time": 0, "end_time": 4102444800}
+        answers = [service.read("/extractbeacon", **everything) for service in self._services]
+        assert [len(one.json()["location"]) for one in answers] == [self._count] * 2
+        (etag,) = {one.headers["ETag"] for one in answers}
         assert etag not in self._etags
         self._etags.add(etag)
         for service in self._services:
             (one,) = [
                 one
-                for one in good(service, "/api/v1/staff").json()["data"]
+                for one in service.read("/api/v1/staff").json()["data"]
                 if one["staff_id"] == "reader"
             ]
             assert 0 <= self._newest - one["timestamp"] <= 2
@@ -204,25 +181,20 @@ def test_clocks_that_step_lose_and_double_nothing(
                 for _ in range(READS):
                     for service in services:
                         reader.write_and_read(service)
-            cluster.send_signal("mongod", signal.SIGSTOP)  # a step while detections go to the spool
-            eventually(lambda: walkers.answers[202] > 20 and retried.answers[202] > 5, 30)
-            for number in which:
-                services[number].step(-HOUR)
-            time.sleep(0.5)
-            cluster.send_signal("mongod", signal.SIGCONT)
+            with cluster.away("mongod", "frozen"):  # a step while detections go to the spool
+                eventually(lambda: walkers.answers[202] > 20 and retried.answers[202] > 5, 30)
+                for number in which:
+                    services[number].step(-HOUR)
+                walkers.wait_for(202, more=20)
             for service in services:
-                eventually(lambda one=service: one.get("/readyz").status_code == 200, 30)  # type: ignore[misc]
+                service.read("/readyz")
             for service in services:
                 reader.write_and_read(service)
         for service in services:
-            eventually(lambda one=service: one.get("/readyz").json()["queued"] == 0, 30)  # type: ignore[misc]
+            eventually(partial(acknowledged.drained, service))
     assert set(walkers.answers + retried.answers) <= {200, 202}
     wanted = walkers.acknowledged + retried.acknowledged
-    with MongoClient[dict[str, Any]](cluster.uri()) as client:
-        stored = list(client["ICT3102"]["staff"].find())
-    counts = Counter(one["staff_id"] for one in stored)
-    assert counts.pop("reader") == len(services) * (READS * len(STEPS) + 1)
-    assert counts == wanted
-    for service in services:
-        assert {who: len(service.history(who)) for who in wanted} == wanted
+    wanted["reader"] = len(services) * (READS * len(STEPS) + 1)
+    acknowledged.check(cluster, services, wanted)
+    stored = acknowledged.documents(cluster)
     assert Counter(follower.ids) == Counter(str(one["_id"]) for one in stored)

@@ -2,24 +2,21 @@
 
 import contextlib
 import os
-import signal
 import subprocess
-import time
-from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import requests
-from pymongo import MongoClient
 
-from mongo import topology
 from scripts.processes import ROOT
 from scripts.processes.cluster import Cluster
 from scripts.processes.waiting import eventually
 from tests.phones import BEACON, CONFIRMED, Phones, Post, through
-from tests.service import Service
+from tests.service import Service, running
+from tests.system import acknowledged
 
 AS_ROOT = [] if os.geteuid() == 0 else ["--map-root-user"]
 # The first is full before SQLite ever moves its log into the file, the second after.
@@ -37,36 +34,28 @@ class Disk:
         self.spool = folder / "spool.db"
         mount = f'mount -t tmpfs -o size={size} spool "{folder}" && echo mounted && exec cat'
         command = ["unshare", *AS_ROOT, "--mount", "sh", "-c", mount]
-        self._keeper = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self._keeper.stdout
-        assert self._keeper.stdout.readline() == b"mounted\n"
-        enter = ["nsenter", f"--target={self._keeper.pid}", "--mount"]
+        self._holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._holder.stdout
+        assert self._holder.stdout.readline() == b"mounted\n"
+        enter = ["nsenter", f"--target={self._holder.pid}", "--mount"]
         enter += ["--user", "--preserve-credentials"] if AS_ROOT else []
         self.prefix = [*enter, "env", f"--chdir={ROOT / 'services' / 'ingest'}"]
 
     def close(self) -> None:
-        self._keeper.communicate()
-
-
-@pytest.fixture
-def cluster(root: Path, tmp_path: Path) -> Iterator[Cluster]:
-    cluster = Cluster(topology.load(topology.EMBEDDED), tmp_path / "mongod")
-    with cluster.running(root / "mongo" / "directory.csv"):
-        yield cluster
+        self._holder.communicate()
 
 
 @pytest.fixture
 def services(cluster: Cluster, tmp_path: Path) -> Iterator[list[Service]]:
     with contextlib.ExitStack() as held:
-        services = []
-        for number, size in enumerate(DISKS):
-            disk = Disk(tmp_path / f"disk{number}", size)
-            held.callback(disk.close)
-            service = Service(cluster.uri(), tmp_path, disk.prefix, SPOOL_FILE=disk.spool)
-            held.callback(service.kill)
-            service.start()
-            services.append(service)
-        yield services
+        disks = [
+            held.enter_context(contextlib.closing(Disk(tmp_path / f"disk{number}", size)))
+            for number, size in enumerate(DISKS)
+        ]
+        services = [
+            Service(cluster.uri(), tmp_path, disk.prefix, SPOOL_FILE=disk.spool) for disk in disks
+        ]
+        yield held.enter_context(running(*services))
 
 
 def in_batches(*urls: str) -> Callable[[], Post]:
@@ -103,47 +92,30 @@ def refuses(service: Service) -> bool:
     return True
 
 
-def exactly(cluster: Cluster, services: list[Service], singles: Phones, batches: Phones) -> None:
-    for service in services:
-        eventually(lambda one=service: one.get("/readyz").json()["queued"] == 0, 60)  # type: ignore[misc]
-        eventually(lambda one=service: one.get("/readyz").status_code == 200, 10)  # type: ignore[misc]
-    wanted = singles.acknowledged
-    wanted.update({who: count * BATCH for who, count in batches.acknowledged.items()})
-    with MongoClient[dict[str, Any]](cluster.uri()) as client:
-        staff = client["ICT3102"]["staff"].find({"staff_id": {"$ne": "nobody"}})
-        assert Counter(one["staff_id"] for one in staff) == wanted
-    for service in services:
-        assert {who: len(service.history(who)) for who in wanted} == wanted
-
-
 @pytest.mark.parametrize("fault", ["killed", "frozen"])
 def test_full_disks_lose_and_double_nothing_and_drain_alone(
-    cluster: Cluster, services: list[Service], fault: str
+    cluster: Cluster, services: list[Service], fault: Literal["killed", "frozen"]
 ) -> None:
     urls = [service.url for service in services]
     singles, batches = Phones(through(*urls), SINGLES), Phones(in_batches(*urls), BATCHES)
     with singles, batches:
         eventually(lambda: singles.answers[200] > 20 and batches.answers[200] > 4, 30)
-        if fault == "killed":
-            cluster.kill("mongod")
-        else:
-            cluster.send_signal("mongod", signal.SIGSTOP)
-        eventually(lambda: all(refuses(one) for one in services), 60)
-        if fault == "killed":
-            for service in services:  # with a full disk from its first moment on
-                service.kill()
-                service.start(health="/healthz")
-                eventually(lambda one=service: refuses(one), 10)  # type: ignore[misc]
-            cluster.start()
-        else:
-            cluster.send_signal("mongod", signal.SIGCONT)
+        with cluster.away("mongod", fault):
+            eventually(lambda: all(refuses(one) for one in services), 60)
+            if fault == "killed":
+                for service in services:  # with a full disk from its first moment on
+                    service.kill()
+                    service.start(health="/healthz")
+                    eventually(partial(refuses, service))
         eventually(lambda: all(one.get("/readyz").status_code == 200 for one in services), 60)
-        time.sleep(0.5)
+        singles.wait_for(200, more=20)
     for phones in (singles, batches):
         assert phones.answers[202] > 0
         assert phones.answers[503] > 0
         assert set(phones.answers) <= {200, 202, 503} | ({0} if fault == "killed" else set())
-    exactly(cluster, services, singles, batches)
+    wanted = singles.acknowledged
+    wanted.update({who: count * BATCH for who, count in batches.acknowledged.items()})
+    acknowledged.check(cluster, services, wanted, except_for="nobody")
     # What the disks had taken is free again: the next outage finds room.
     cluster.kill("mongod")
     again = [service.detect("again", event_id=str(service.port)) for service in services]

@@ -1,84 +1,33 @@
 """Two services without a gateway, killed and frozen in the middle of a group with their database.
 
 Phones send each event until it is confirmed, each try to the other service. The database must hold
-exactly what was confirmed, once, and both services must tell exactly that.
+exactly what was confirmed, once, and both services must answer exactly that.
 """
 
-import signal
 import time
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pymongo import MongoClient
 
-from mongo import topology
 from scripts.processes.cluster import Cluster
-from scripts.processes.waiting import eventually
 from tests.phones import Phones, through
 from tests.service import Service
+from tests.system import acknowledged
 
 STAFF = [f"walker-{number % 6}" for number in range(24)]  # 24 phones: groups are large
 
 
-@pytest.fixture(scope="module")
-def cluster(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(topology.load(topology.EMBEDDED), tmp_path_factory.mktemp("kills") / "m")
-    with cluster.running(root / "mongo" / "directory.csv"):
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def services(cluster: Cluster) -> Iterator[list[Service]]:
-    services = [Service(cluster.uri(), cluster.folder) for _ in range(2)]
-    for service in services:
-        service.start()
-    yield services
-    for service in services:
-        service.kill()
-
-
-@pytest.fixture(autouse=True)
-def nothing_stored(cluster: Cluster, services: list[Service]) -> None:
-    with MongoClient[dict[str, Any]](cluster.uri()) as client:
-        for collection in ("staff", "latest"):
-            client["ICT3102"][collection].delete_many({})
-
-
-def mongod(cluster: Cluster, fault: str, seconds: float) -> None:
-    """Kill or freeze the database for a while."""
-    if fault == "killed":
-        cluster.kill("mongod")
-        time.sleep(seconds)
-        cluster.start()
-    else:
-        cluster.send_signal("mongod", signal.SIGSTOP)
-        time.sleep(seconds)
-        cluster.send_signal("mongod", signal.SIGCONT)
-
-
-def drained(service: Service) -> bool:
-    ready = service.get("/readyz")
-    return ready.status_code == 200 and ready.json()["queued"] == 0
-
-
-def exactly(cluster: Cluster, services: list[Service], phones: Phones) -> None:
+def check(cluster: Cluster, services: list[Service], phones: Phones) -> None:
     """The database and both services hold what was confirmed, and nothing else."""
-    for service in services:
-        eventually(lambda one=service: drained(one), 60)  # type: ignore[misc]
+    acknowledged.check(cluster, services, phones.acknowledged)
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         staff = client["ICT3102"]["staff"]
-        assert Counter(one["staff_id"] for one in staff.find()) == phones.acknowledged
         noted = {one["_id"]: one["recent"] for one in client["ICT3102"]["latest"].find()}
         for staff_id, recent in noted.items():
             newest = staff.find({"staff_id": staff_id}).sort("timestamp", -1).limit(len(recent))
             assert [one["timestamp"] for one in recent] == [one["timestamp"] for one in newest]
             assert len({one["id"] for one in recent}) == len(recent)
-    for service in services:
-        told = {staff_id: len(service.history(staff_id)) for staff_id in set(STAFF)}
-        assert told == phones.acknowledged
 
 
 def keep_reading(services: list[Service]) -> None:
@@ -96,37 +45,35 @@ def test_a_service_killed_in_mid_group(cluster: Cluster, services: list[Service]
             service.start()
     assert phones.answers[0] > 0  # else nothing was cut off
     assert set(phones.answers) <= {0, 200, 202, 503}
-    exactly(cluster, services, phones)
+    check(cluster, services, phones)
 
 
 @pytest.mark.parametrize("fault", ["killed", "frozen"])
 def test_the_database_lost_in_mid_write(
-    cluster: Cluster, services: list[Service], fault: str
+    cluster: Cluster, services: list[Service], fault: Literal["killed", "frozen"]
 ) -> None:
     with Phones(through(*(one.url for one in services)), STAFF) as phones:
-        time.sleep(0.5)
+        phones.wait_for(200, more=50)
         keep_reading(services)
-        mongod(cluster, fault, 3)
-        eventually(lambda: all(drained(one) for one in services), 60)
-        time.sleep(0.5)
-    assert phones.answers[202] > 0
+        with cluster.away("mongod", fault):
+            phones.wait_for(202, more=20)
+        phones.wait_for(200, more=50, seconds=60)
     assert set(phones.answers) <= {200, 202, 503}
-    exactly(cluster, services, phones)
+    check(cluster, services, phones)
 
 
 def test_database_and_services_killed_at_once(cluster: Cluster, services: list[Service]) -> None:
     with Phones(through(*(one.url for one in services)), STAFF) as phones:
-        time.sleep(0.5)
+        phones.wait_for(200, more=50)
         keep_reading(services)
-        cluster.kill("mongod")
-        eventually(lambda: phones.answers[202] > 20, 20)
-        for service in services:
-            service.kill()  # with detections in its spool
-        cluster.start()
+        with cluster.away("mongod", "killed"):
+            phones.wait_for(202, more=20)
+            for service in services:
+                service.kill()  # with detections in its spool
         for service in services:
             service.start()
-        time.sleep(0.5)
-    exactly(cluster, services, phones)
+        phones.wait_for(200, more=50)
+    check(cluster, services, phones)
 
 
 def test_an_answer_that_never_came_is_repeated_elsewhere(

@@ -32,9 +32,9 @@ def left_of(stack: Stack) -> list[psutil.Process]:
 
 def test_a_life(fresh: Stack) -> None:
     assert fresh.down().startswith("nothing was ever started")
-    said = fresh.up()
-    assert f"{fresh.url}/monitoring" in said
-    assert "57 added" in said
+    output = fresh.up()
+    assert f"{fresh.url}/monitoring" in output
+    assert "57 added" in output
     assert fresh.detect(90).status_code == 200
     pids = fresh.pids()
     assert set(pids) == PARTS
@@ -106,7 +106,7 @@ def test_nothing_outlives_a_killed_supervisor(fresh: Stack) -> None:
     assert left_of(fresh) == []
 
 
-def test_a_supervisor_that_hangs_is_told_and_ended(fresh: Stack) -> None:
+def test_a_supervisor_that_hangs_is_named_and_ended(fresh: Stack) -> None:
     fresh.up()
     assert fresh.detect(99).status_code == 200
     os.kill(fresh.supervisor_pid(), signal.SIGSTOP)
@@ -153,7 +153,7 @@ def test_a_taken_port_is_named_and_nothing_stays(fresh: Stack) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "said"),
+    ("variable", "value", "message"),
     [
         ("WAYMARK_MONGOD_PORT", "70000", "70000 is no port"),
         ("WAYMARK_MONITORING_PORT", "web", "is not a number"),
@@ -161,12 +161,12 @@ def test_a_taken_port_is_named_and_nothing_stays(fresh: Stack) -> None:
         ("WAYMARK_INGEST_PORTS", "5001 5001", "port 5001 is given to two parts"),
     ],
 )
-def test_impossible_ports_are_named(fresh: Stack, variable: str, value: str, said: str) -> None:
+def test_impossible_ports_are_named(fresh: Stack, variable: str, value: str, message: str) -> None:
     fresh.environment[variable] = value
     failed = fresh.script("up", "--detach", "--port", fresh.port)
     assert (failed.returncode, failed.stderr.count("\n")) == (1, 1)
     assert failed.stderr.startswith("up: ")
-    assert said in failed.stderr
+    assert message in failed.stderr
     assert left_of(fresh) == []
 
 

@@ -1,4 +1,4 @@
-"""Start the parts in order, and wait until each is well."""
+"""Start the parts in order, and wait until each is healthy."""
 
 import time
 from collections.abc import Callable
@@ -6,11 +6,13 @@ from pathlib import Path
 
 from mongo import secrets, topology
 from mongo.bootstrap import bootstrap
-from scripts.native.layout import ROOT, Layout, StackError
+from scripts.native.layout import Layout, StackError
 from scripts.native.parts import Part, parts
 from scripts.native.supervisor import Supervisor
+from scripts.processes.cluster import DIRECTORY
+from scripts.processes.waiting import eventually
 
-READY_SECONDS = 60.0
+HEALTHY_SECONDS = 60.0
 # supervisord tries a part again by itself; one that still fails after this long will not start.
 RESTARTING_SECONDS = 8.0
 
@@ -18,8 +20,7 @@ RESTARTING_SECONDS = 8.0
 def start_all(supervisor: Supervisor, layout: Layout, *, demo: bool) -> None:
     """Start what does not run yet, the database first. Raises StackError."""
     wanted = [part for part in parts(layout) if part.name != "demo" or demo]
-    database = [part for part in wanted if part.database]
-    _start_database(supervisor, layout, database)
+    _start_database(supervisor, layout, [part for part in wanted if part.database])
     for part in wanted:
         _start(supervisor, layout, part)
 
@@ -32,19 +33,19 @@ def _start_database(supervisor: Supervisor, layout: Layout, database: list[Part]
     bootstrap(
         topology.load(Path(layout.topology)).on_this_machine(layout.mongod_port),
         secrets.Secrets.read(layout.secrets),
-        ROOT / "mongo" / "directory.csv",
-        lambda done: print(f"  {'database':<12}{done}", flush=True),
-        alive=_alive(supervisor, layout, database),
+        DIRECTORY,
+        lambda step: print(f"  {'database':<12}{step}", flush=True),
+        alive=_check_of(supervisor, layout, database),
     )
 
 
-def _alive(supervisor: Supervisor, layout: Layout, database: list[Part]) -> Callable[[], None]:
+def _check_of(supervisor: Supervisor, layout: Layout, database: list[Part]) -> Callable[[], None]:
+    """Return a check that raises StackError once a server of the database will not start."""
     began = time.monotonic()
 
     def check() -> None:
         for part in database:
-            state = supervisor.info(part.name)["statename"]
-            _give_up_on_broken(layout, part, state, time.monotonic() - began)
+            _raise_if_broken(supervisor, layout, part, time.monotonic() - began)
 
     return check
 
@@ -58,33 +59,41 @@ def _start(supervisor: Supervisor, layout: Layout, part: Part) -> None:
     print(f"  {part.name:<12}starting ... ", end="", flush=True)
     try:
         supervisor.start(part.name)
-        _wait(supervisor, layout, part)
+        _wait_until_healthy(supervisor, layout, part)
     except BaseException:
         print("failed", flush=True)
         raise
     print(f"ready{where} ({time.monotonic() - began:.1f} s)", flush=True)
 
 
-def _wait(supervisor: Supervisor, layout: Layout, part: Part) -> None:
+def _wait_until_healthy(supervisor: Supervisor, layout: Layout, part: Part) -> None:
     began = time.monotonic()
-    while True:
+    problem: str | None = None
+
+    def healthy() -> bool:
+        nonlocal problem
         state = supervisor.info(part.name)["statename"]
-        wrong = part.probe() if state in ("STARTING", "RUNNING") else state.lower()
-        if wrong is None:
-            return
-        waited = time.monotonic() - began
-        _give_up_on_broken(layout, part, state, waited)
-        if waited > READY_SECONDS:
-            raise StackError(f"{part.name} is not well ({wrong}): {_last_words(layout, part)}")
-        time.sleep(0.1)
+        problem = part.probe() if state in ("STARTING", "RUNNING") else state.lower()
+        if problem:
+            _raise_if_broken(supervisor, layout, part, time.monotonic() - began)
+        return problem is None
+
+    try:
+        eventually(healthy, HEALTHY_SECONDS)
+    except TimeoutError:
+        log_end = _last_log_line(layout, part)
+        raise StackError(f"{part.name} is not healthy ({problem}): {log_end}") from None
 
 
-def _give_up_on_broken(layout: Layout, part: Part, state: str, waited: float) -> None:
-    if state == "FATAL" or (state == "BACKOFF" and waited > RESTARTING_SECONDS):
-        raise StackError(f"{part.name} did not start: {_last_words(layout, part)}")
+def _raise_if_broken(
+    supervisor: Supervisor, layout: Layout, part: Part, waited_seconds: float
+) -> None:
+    state = supervisor.info(part.name)["statename"]
+    if state == "FATAL" or (state == "BACKOFF" and waited_seconds > RESTARTING_SECONDS):
+        raise StackError(f"{part.name} did not start: {_last_log_line(layout, part)}")
 
 
-def _last_words(layout: Layout, part: Part) -> str:
+def _last_log_line(layout: Layout, part: Part) -> str:
     log = layout.log / f"{part.name}.log"
     lines = log.read_text(errors="replace").split("\n") if log.exists() else []
     last = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote no log")

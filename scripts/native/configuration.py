@@ -1,0 +1,65 @@
+"""The configuration of supervisord: one program for each part of a stack."""
+
+import shlex
+
+from scripts.native.layout import Layout
+from scripts.native.parts import Part, parts
+
+# Paths are relative to the folder `run`, where supervisord and all parts work: the user's own
+# path may hold characters that mean something in this file (%, #, ;).
+_HEADER = """\
+[supervisord]
+nodaemon=true
+logfile=../log/supervisord.log
+pidfile=supervisord.pid
+childlogdir=../log
+[unix_http_server]
+file=supervisor.sock
+chmod=0600
+[rpcinterface:supervisor]
+supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
+"""
+
+# `setpriv --pdeathsig` ends a part when supervisord is killed: nothing is ever orphaned.
+_PROGRAM = """\
+[program:{name}]
+command=setpriv --pdeathsig TERM {command}
+environment={environment}
+priority={priority}
+autostart=false
+autorestart=true
+startsecs=1
+startretries=1000
+stopsignal={stop_signal}
+stopwaitsecs={stop_seconds}
+killasgroup=true
+redirect_stderr=true
+stdout_logfile=../log/{name}.log
+stdout_logfile_maxbytes=5MB
+stdout_logfile_backups=1
+"""
+
+STOP_SECONDS = 30  # a part that has not ended by then is killed
+
+
+def configuration(layout: Layout) -> str:
+    """Return the text of supervisord.conf."""
+    programs = [_program(part, n) for n, part in enumerate(parts(layout), start=1)]
+    return "\n".join([_HEADER, *programs])
+
+
+def _program(part: Part, priority: int) -> str:
+    pairs = (f'{key}="{value}"' for key, value in part.environment.items())
+    return _PROGRAM.format(
+        name=part.name,
+        command=_escaped(shlex.join(part.command)),
+        environment=_escaped(",".join(pairs)),
+        priority=priority,
+        stop_signal="QUIT" if part.name == "gateway" else "TERM",  # nginx finishes its answers
+        stop_seconds=STOP_SECONDS,
+    )
+
+
+def _escaped(text: str) -> str:
+    """Escape what supervisord expands or takes for a comment; `''` ends and reopens a quote."""
+    return text.replace("%", "%%").replace(" #", " ''#").replace(" ;", " '';")
