@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from loadtests import tries
-from loadtests.comparison import DEFAULT_OUTPUT
-from loadtests.figures import write_csv
-from loadtests.generator import generate
-from loadtests.plans import PLANS
-from loadtests.sides import SIDES
-from loadtests.tries import STACK, Found
+from loadtests.architectures import ARCHITECTURES, NEW
+from loadtests.comparison.compare import DEFAULT_OUTPUT
+from loadtests.engine.attempts import STACK, Attempt, found
+from loadtests.engine.generator import generate
+from loadtests.figures import read_csv, write_csv
+from loadtests.plans import CAPACITY, PLANS
+from loadtests.tables import Table
 
-PREFIX = "CAP-"
 PROBLEMS = {0: "", 1: "LOST"}  # by the generator's status
 LIMITS = (
     "Beyond a rate without a mark the stack itself was too slow or failed. >=: there the load "
@@ -25,7 +24,7 @@ LIMITS = (
 class Result(NamedTuple):
     """One line of capacity.csv."""
 
-    side: str
+    architecture: str
     services: int
     plan: str
     what: str
@@ -46,11 +45,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.set_defaults(command=capacity)
     parser.add_argument("--p99", type=float, default=500.0, help="limit in ms (500)")
-    parser.add_argument("--ramp", type=float, default=2.0, help="seconds of each try (2)")
+    parser.add_argument("--ramp", type=float, default=2.0, help="seconds of each attempt (2)")
     parser.add_argument("--services", type=int, nargs="+", default=[1, 2], help="how many (1 2)")
     parser.add_argument("--only", default="", help="such as INSERT,EXTRACT-3000")
     parser.add_argument(
-        "--side", nargs="+", default=["new"], choices=SIDES, help="as new old (new)"
+        "--side", nargs="+", default=[NEW], choices=ARCHITECTURES, help="as new old (new)"
     )
     parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, help="folder (load-report)")
 
@@ -58,12 +57,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def capacity(options: argparse.Namespace) -> int:
     """Search and print a table; status 1 when something that was acknowledged was not stored."""
     options.output.mkdir(parents=True, exist_ok=True)
-    wanted = [PREFIX + name for name in options.only.split(",") if name]
+    wanted = [CAPACITY + name for name in options.only.split(",") if name]
     results: list[Result] = []
     try:
-        for name in wanted or [name for name in PLANS if name.startswith(PREFIX)]:
+        for name in wanted or [name for name in PLANS if name.startswith(CAPACITY)]:
             for side in options.side:
-                if side == "new" or "BATCH" not in name:  # the old architecture took no batches
+                if side == NEW or "BATCH" not in name:  # the old architecture took no batches
                     results += [_search(options, name, side, n) for n in options.services]
     finally:  # also of what was found before Ctrl-C
         write_csv(options.output / "capacity.csv", results, Result._fields)
@@ -73,27 +72,30 @@ def capacity(options: argparse.Namespace) -> int:
     return int(any(result.problem for result in results))
 
 
-def _search(options: argparse.Namespace, name: str, side: str, services: int) -> Result:
-    print(f"{side}, {services} services, {PLANS[name].text}", flush=True)
-    file = options.output / f"capacity-{side}-{services}-{name}.csv"
-    arguments = ["--ramp", str(options.ramp), "--p99", str(options.p99), "--tries", str(file)]
-    tries.write(file, [])
-    with SIDES[side](services=services) as stack:
-        gateway = ["--gateway", str(stack.pid("gateway"))]
-        status = generate(stack.url, name, [*arguments, *gateway])
-    step = PLANS[name].steps[0]
-    each = step.batch if step.kind == "batch" else sum(count for _, count in step.fill) or 1
-    end: Found = tries.found(tries.read(file), options.p99)
-    problem, what = PROBLEMS.get(status, "FAILED"), PLANS[name].text
-    return Result(side, services, name, what, end.rate, each, end.p99, end.limit, problem)
+def _search(options: argparse.Namespace, name: str, architecture: str, services: int) -> Result:
+    plan = PLANS[name]
+    print(f"{architecture}, {services} services, {plan.text}", flush=True)
+    file = options.output / f"capacity-{architecture}-{services}-{name}.csv"
+    write_csv(file, [], Attempt._fields)
+    with ARCHITECTURES[architecture](services=services) as stack:
+        how = {"ramp": options.ramp, "p99": options.p99, "gateway": stack.pid("gateway")}
+        status = generate(stack.url, name, how | {"attempts": file})
+    step = plan.steps[0]
+    each = step.batch if step.kind == "batch" else sum(count for _, count in step.preload) or 1
+    end = found(read_csv(file, Attempt), options.p99)
+    problem = PROBLEMS.get(status, "FAILED")
+    return Result(
+        architecture, services, name, plan.text, end.rate, each, end.p99, end.limit, problem
+    )
 
 
 def _table(results: Sequence[Result], options: argparse.Namespace) -> str:
     columns = [(side, n) for side in options.side for n in options.services]
-    cells = {(one.plan, one.side, one.services): one.shown() for one in results}
+    cells = {(one.plan, one.architecture, one.services): one.shown() for one in results}
     heads = [f"{side}, {n} service{'s' * (n > 1)}" for side, n in columns]
-    lines = [[f"p99 <= {options.p99:.0f} ms", *heads], ["---", *("---:" for _ in heads)]]
-    for plan, what in {one.plan: one.what for one in results}.items():
-        lines.append([what, *(cells.get((plan, *column), "") for column in columns)])
-    rows = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"{rows}\n\n{LIMITS}\n"
+    rows = [
+        [what, *(cells.get((plan, *column), "") for column in columns)]
+        for plan, what in {one.plan: one.what for one in results}.items()
+    ]
+    table = Table([f"p99 <= {options.p99:.0f} ms", *heads], rows)
+    return f"{table.markdown()}\n{LIMITS}\n"

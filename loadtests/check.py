@@ -1,16 +1,22 @@
 """./scripts/load check: do the figures agree with those of a second tool?"""
 
 import argparse
+import contextlib
+import http.client
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.client import HTTPException
 from typing import NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
-from loadtests import plain
-from loadtests.figures import Summary, ratios, read_rows, spread, summary
-from loadtests.generator import generate
+from loadtests.architectures import New, Stack
+from loadtests.engine.generator import generate
+from loadtests.figures import HTTP, Row, Summary, ratios, read_csv, spread, summary
 from loadtests.plans import ALL_TIME, BEACON, PLANS, requests
-from loadtests.stacks import New, Stack
 
+TIMEOUT_SECONDS = 30.0
 CASES = {
     ("PERF-RT-1", "3780"): "/newbeacondetect?" + urlencode(BEACON) + "&user_address={staff}",
     ("PERF-TP-2", "860"): "/extractbeacon?" + urlencode(ALL_TIME) + "&staff_id={staff}",
@@ -27,8 +33,8 @@ SHIFT = 100  # staff ids of one turn
 class Turn(NamedTuple):
     """What each tool measured, one right after the other."""
 
-    ours: Summary
-    theirs: Summary
+    first: Summary
+    second: Summary
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +57,7 @@ def check(options: argparse.Namespace) -> int:
                 if all(agrees(turns, figure) for figure in FIGURES):
                     break
         for figure in FIGURES:
-            one, other = (spread(side).median for side in _values(turns, figure))
+            one, other = (spread(tool).median for tool in _values(turns, figure))
             ratio = ratios(*_values(turns, figure)).median
             right = right and agrees(turns, figure)
             name, count = (f"{plan} {step}", str(len(turns))) if figure == "rate" else ("", "")
@@ -63,29 +69,53 @@ def check(options: argparse.Namespace) -> int:
 
 def agrees(turns: Sequence[Turn], figure: str) -> bool:
     """Tell whether the tools agree: the median of neighbours, as the machine is never the same."""
-    ours, theirs = _values(turns, figure)
-    apart = spread([abs(one - other) for one, other in zip(ours, theirs, strict=True)]).median
+    first, second = _values(turns, figure)
+    apart = spread(abs(one - other) for one, other in zip(first, second, strict=True)).median
     near = figure != "rate" and apart <= CLOCK_MS
-    return near or abs(ratios(ours, theirs).median - 1) <= TOLERANCE or figure in SHOWN_ONLY
+    return near or abs(ratios(first, second).median - 1) <= TOLERANCE or figure in SHOWN_ONLY
 
 
-def _values(turns: Sequence[Turn], figure: str) -> tuple[list[float], list[float]]:
-    ours = [float(getattr(turn.ours, figure)) for turn in turns]
-    return ours, [float(getattr(turn.theirs, figure)) for turn in turns]
+def _values(turns: Sequence[Turn], figure: str) -> tuple[list[float], ...]:
+    return tuple(
+        [float(getattr(tool, figure)) for tool in tools] for tools in zip(*turns, strict=True)
+    )
 
 
 def _turn(stack: Stack, plan: str, step: str, ramp: float, number: int) -> Turn:
     """Measure with both; the one that begins changes. The second tool writes to what is there."""
     count = requests(next(one for one in PLANS[plan].steps if one.name == step), ramp)
     kind, rows = PLANS[plan].steps[0].kind, stack.folder / "rows.csv"
-    first = number % 2 == 1
-    path = CASES[plan, step].format(staff=SHIFT * (number - first))
+    begins = number % 2 == 1
+    path = CASES[plan, step].format(staff=SHIFT * (number - begins))
+    second = partial(_second_tool, stack.url, path, count, ramp)
+    before = second() if begins else None
+    given = {"ramp": ramp, "only": step, "pages": 0, "shift": SHIFT * number, "rows": rows}
+    generate(stack.url, plan, given, quiet=True)
+    first = [row for row in read_csv(rows, Row) if row.name == kind]
+    return Turn(summary(first), summary(before or second()))
 
-    def theirs() -> Summary:
-        return summary(plain.run(stack.url, path, count, ramp))
 
-    before = theirs() if first else None
-    arguments = ["--ramp", str(ramp), "--only", step, "--pages", "0"]
-    generate(stack.url, plan, [*arguments, "--shift", str(SHIFT * number)], rows=rows, quiet=True)
-    ours = summary([row for row in read_rows(rows) if row.name == kind])
-    return Turn(ours, before or theirs())
+def _second_tool(url: str, path: str, count: int, ramp_seconds: float) -> list[Row]:
+    """Send GETs evenly over the ramp, each from a thread and a connection of its own.
+
+    This tool has nothing in common with the first but the statistics.
+    """
+    at = urlsplit(url)
+    began = time.monotonic() + 0.1
+
+    def get(due: float) -> Row:
+        sent, status, size = time.monotonic(), 0, 0
+        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=TIMEOUT_SECONDS)
+        with contextlib.closing(connection), contextlib.suppress(OSError, HTTPException):
+            connection.request("GET", path, headers={"Connection": "close"})
+            response = connection.getresponse()
+            status, size = response.status, len(response.read())
+        ms = (time.monotonic() - sent) * 1000
+        return Row("", "", "", due, sent - began, ms, status, size, "" if status == 200 else HTTP)
+
+    sending = []
+    with ThreadPoolExecutor(count) as threads:
+        for due in (number * ramp_seconds / count for number in range(count)):
+            time.sleep(max(0.0, began + due - time.monotonic()))
+            sending.append(threads.submit(get, due))
+    return [one.result() for one in sending]

@@ -1,16 +1,18 @@
-"""What the figures of the report are computed from, and how."""
+"""The rows of requests, the figures computed from them, and their CSV files."""
 
 import csv
 import math
 import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 
 HTTP = "http"
 VERIFICATION = "verification"
-KEPT_UP = 0.9  # answers by arrivals: the rest is the tail after the last request
+MIN_ANSWERED_SHARE = 0.9  # answers by arrivals: the rest is the tail after the last request
 LATE_MS = 100.0  # from here on the generator itself is the limit, and the figures are void
+
+Record = TypeVar("Record", bound=tuple[Any, ...])  # a NamedTuple of texts and numbers
 
 
 class Row(NamedTuple):
@@ -18,13 +20,13 @@ class Row(NamedTuple):
 
     plan: str
     step: str
-    name: str  # what was asked: insert, extract, hacs, page, ...
+    name: str  # kind of request: insert, extract, hacs, page, ...
     due: float  # when it should have been sent
     sent: float
-    ms: float  # from sending to the last byte of the answer
-    status: int  # 0 when there was no answer
-    size: int  # bytes of the answer
-    error: str = ""  # http: no good status; verification: a good status with a wrong answer
+    ms: float  # from sending to the last byte of the response
+    status: int  # 0 when there was no response
+    size: int  # bytes of the response
+    error: str = ""  # http: no good status; verification: a good status with wrong content
     detail: str = ""
 
 
@@ -32,7 +34,7 @@ class Summary(NamedTuple):
     """The source's table (throughput, min, max, average in ms), and what it lacked."""
 
     requests: int
-    rate: float  # answers a second, as JMeter counts: from the first sent to the last answered
+    rate: float  # responses a second, as JMeter counts: from the first sent to the last answered
     min: float
     max: float
     mean: float
@@ -42,9 +44,32 @@ class Summary(NamedTuple):
     verification_errors: int
     late_p99_ms: float  # how late the generator itself was: the other figures are void when large
 
+    @property
+    def wrong(self) -> int:
+        """How many requests had no good status, or wrong content."""
+        return self.errors + self.verification_errors
+
+    @property
+    def late(self) -> bool:
+        """Tell whether the generator itself was the limit."""
+        return self.late_p99_ms > LATE_MS
+
+    def line(self, name: str) -> str:
+        """Return them for people."""
+        late = f"  GENERATOR {self.late_p99_ms:.0f} ms LATE" if self.late else ""
+        return (
+            f"  {name:>6}: {self.rate:7.1f}/s  mean {self.mean:.1f}  p50 {self.p50:.1f}  "
+            f"p99 {self.p99:.0f}  min {self.min:.1f}  max {self.max:.0f} ms  "
+            f"errors {self.errors}, verification {self.verification_errors}{late}"
+        )
+
     def broke(self, mean_limit_ms: float) -> bool:
         """Tell whether a step shows that the server has had too much."""
-        return bool(self.errors + self.verification_errors) or self.mean > mean_limit_ms
+        return bool(self.wrong) or self.mean > mean_limit_ms
+
+    def kept_up(self, rate: float) -> bool:
+        """Tell whether responses came as fast as requests: a queue grows where they do not."""
+        return self.rate >= MIN_ANSWERED_SHARE * rate
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -82,22 +107,29 @@ class Spread(NamedTuple):
     low: float
     high: float
 
+    def shown(self, digits: int = 0) -> str:
+        """Return the median and, where they differ, the range: `4.2 (4.0 to 4.3)`."""
+        if math.isnan(self.median):
+            return "-"
+        middle, low, high = (f"{value:,.{digits}f}" for value in self)
+        return middle if low == high else f"{middle} ({low} to {high})"
 
-def spread(values: Sequence[float]) -> Spread:
+
+def spread(values: Iterable[float]) -> Spread:
     """Return the median and the range of repetitions; nan of none."""
-    known = [value for value in values if not math.isnan(value)]
-    if not known:
+    numbers = [value for value in values if not math.isnan(value)]
+    if not numbers:
         return Spread(math.nan, math.nan, math.nan)
-    return Spread(statistics.median(known), min(known), max(known))
+    return Spread(statistics.median(numbers), min(numbers), max(numbers))
 
 
-def ratios(old: Sequence[float], new: Sequence[float]) -> Spread:
-    """Return old/new of repetitions that ran next to each other: above 1, the new one is better.
+def ratios(some: Sequence[float], others: Sequence[float]) -> Spread:
+    """Return some/others of repetitions that ran next to each other.
 
     Pairs, since what else a shared machine does changes from minute to minute.
     """
-    pairs = zip(old, new, strict=True)
-    return spread([one / other if other else math.nan for one, other in pairs])
+    pairs = zip(some, others, strict=True)
+    return spread(one / other if other else math.nan for one, other in pairs)
 
 
 def write_csv(path: Path, rows: Iterable[tuple[object, ...]], header: Sequence[str]) -> None:
@@ -108,14 +140,12 @@ def write_csv(path: Path, rows: Iterable[tuple[object, ...]], header: Sequence[s
         writer.writerows(rows)
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Read what was written of requests."""
+def read_csv(path: Path, kind: type[Record]) -> list[Record]:
+    """Read what was written of a NamedTuple: its fields by the header, each as its type."""
+    types = get_type_hints(kind)
+    make = cast(Any, kind)
     with path.open(newline="") as file:
-        return [_row(one) for one in csv.DictReader(file)]
-
-
-def _row(text: dict[str, str]) -> Row:
-    numbers = {name: float(text[name]) for name in ("due", "sent", "ms")}
-    whole = {name: int(text[name]) for name in ("status", "size")}
-    words = {name: text[name] for name in ("plan", "step", "name", "error", "detail")}
-    return Row(**words, **numbers, **whole)  # type: ignore[arg-type]
+        reader = csv.reader(file)
+        header = next(reader)
+        fields = [(types[name], header.index(name)) for name in make._fields]
+        return [make(*(of(line[at]) for of, at in fields)) for line in reader]

@@ -1,139 +1,133 @@
 """Workloads of four other measured systems, in the words of this one; each passes or fails.
 
 They run in the generator's process. An item of a shop, a tag or a device's push is a detection; a
-reader, a user or a device is a staff member.
+reader, a user or a device is a staff member. Each yields lines of which the last is the verdict.
 """
 
 import itertools
 import json
 import math
 import os
-import random
 import signal
 import time
+from argparse import Namespace
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import gevent
 from geventhttpclient import HTTPClient
 
-from loadtests.client import Api, WrongAnswer, query
-from loadtests.figures import LATE_MS, VERIFICATION, percentile, write_csv
-from loadtests.histories import newest_first
-from loadtests.plans import ALL_TIME
-from loadtests.senders import Senders, tag
+from loadtests.engine import endpoints
+from loadtests.engine.client import KEEP_ALIVE, Api, Response, WrongResponse
+from loadtests.engine.pace import closed_loop, open_loop, wait_until
+from loadtests.engine.resending import Clients, random_mac
+from loadtests.figures import VERIFICATION, summary, write_csv
 
+ITEMS_PER_SECOND = 107  # the source's average over 18 hours
+BURST = 1000  # from here on the source's database was the bottleneck
+READERS = (  # kind, how many, items of their bursts, shortest and longest interval in seconds
+    ("dock", 5, (1000,), 30, 180),
+    ("shelf", 35, (50,), 15, 120),
+    ("till", 10, (10, 25, 50), 30, 120),
+)
+USERS, PARTS, OBJECTS_A_PART = 100, 4, 5
+MORE_READS = 4  # 904 requests in all, as in the source
+PHASES = ((100, 60.0), (850, 30.0))  # values a second, and seconds for which it is frozen
+BATCHES_PER_SECOND = 10
 DRAIN_SECONDS = 120.0
-SAMPLE = 500  # devices of a fleet whose histories are read
 LEAST_FREEZE_SECONDS = 4.0  # a service waits 2 s before it gives the database up
+PUSH_SECONDS = 200.0
+SENDERS = 6
+SAFE_SHARE = 0.8  # of the lowest measured rate, as the source counted safe devices
+SAMPLE = 500  # devices whose histories are read
 
 
-class Setting(NamedTuple):
-    """What a workload is run with."""
-
-    seconds: float
-    speed: float  # how many times faster than the source its clocks go
-    size: int  # devices of the fleet
-    mongod: int  # process to freeze; 0: none
-    pending: tuple[str, ...]  # addresses that tell how many detections wait
-    csv: str = ""  # file for how many waited, over time; "" for none
-
-
-def retail(api: Api, setting: Setting) -> Iterator[str]:
+def retail(api: Api, given: Namespace) -> Iterator[str]:
     """50 readers of a shop: docks, shelves and tills, for 18 hours, here in a part of the time.
 
     Each reader has an interval of its own, those of a kind spread evenly over the stated range:
     together 110 items/s, where the source wrote 107.
     """
-    senders = Senders(api)
-    kinds = (
-        ("dock", 5, (1000,), 30, 180),
-        ("shelf", 35, (50,), 15, 120),
-        ("till", 10, (10, 25, 50), 30, 120),
-    )
-    end = time.monotonic() + setting.seconds
+    clients = Clients(api)
+    end = time.monotonic() + given.seconds
     bursts: list[tuple[int, float]] = []
 
     def read(name: str, sizes: tuple[int, ...], interval: float) -> None:
         due, size = time.monotonic() + interval / 2, itertools.cycle(sizes)
         while due < end:
-            gevent.sleep(max(0.0, due - time.monotonic()))
+            wait_until(due)
             count = next(size)
-            senders.batch(name, [tag() for _ in range(count)], due)
+            clients.batch(name, [random_mac() for _ in range(count)], due)
             bursts.append((count, time.monotonic() - due))
             due += interval
 
     readers = []
-    for kind, number, sizes, shortest, longest in kinds:
+    for kind, number, sizes, shortest, longest in READERS:
         for n in range(number):
-            interval = (shortest + (longest - shortest) * n / (number - 1)) / setting.speed
-            readers.append(gevent.spawn(read, f"{kind}-{n}-{senders.run}", sizes, interval))
+            interval = (shortest + (longest - shortest) * n / (number - 1)) / given.speed
+            readers.append(gevent.spawn(read, f"{kind}-{n}-{clients.run}", sizes, interval))
     gevent.joinall(readers, raise_error=True)
-    total = sum(senders.acknowledged.values())
-    rate = total / setting.seconds / setting.speed
-    took = [seconds for size, seconds in bursts if size >= 1000]
+    total = sum(clients.acknowledged.values())
+    rate = total / given.seconds / given.speed
+    took = [seconds for size, seconds in bursts if size >= BURST]
     yield (
-        f"{setting.seconds * setting.speed / 3600:.1f} h of the shop in {setting.seconds:.0f} s: "
+        f"{given.seconds * given.speed / 3600:.1f} h of the shop in {given.seconds:.0f} s: "
         f"{total} items in {len(bursts)} bursts, {rate:.0f}/s by the shop's clock and "
-        f"{rate * setting.speed:.0f}/s by ours, {senders.retries} retries"
+        f"{rate * given.speed:.0f}/s by ours, {clients.retries} retries"
     )
-    yield f"{len(took)} bursts of 1000, stored after {max(took, default=math.nan):.2f} s at most"
-    problems = _least("items/s by the shop's clock", rate, 107)
-    yield from _verdict(senders, problems if took else [*problems, "no burst of 1000"])
+    yield f"{len(took)} bursts of {BURST}, stored after {max(took, default=math.nan):.2f} s at most"
+    problems = [] if took else [f"no burst of {BURST}"]
+    if rate < ITEMS_PER_SECOND:
+        problems.append(f"{rate:.0f} items/s by the shop's clock, not {ITEMS_PER_SECOND}")
+    yield from clients.verdict(problems)
 
 
-def sync(api: Api, _setting: Setting) -> Iterator[str]:
+def sync(api: Api, _given: Namespace) -> Iterator[str]:
     """100 users with a device each: begin, store 20 objects in four parts, read each part back."""
-    senders = Senders(api)
+    clients = Clients(api)
 
     def user(number: int) -> None:
-        name = f"user-{number}-{senders.run}"
-        for part in range(5):
-            path = query("/extractbeacon", staff_id=name, **ALL_TIME)
+        name = f"user-{number}-{clients.run}"
+        for part in range(PARTS + 1):
 
-            def verify(answer: Any, expected: int = 5 * part) -> None:
-                if len(newest_first(answer)) != expected:
-                    raise WrongAnswer(f"{name} has not {expected} objects")
+            def verify(response: Response, expected: int = OBJECTS_A_PART * part) -> None:
+                if len(endpoints.newest_first(response)) != expected:
+                    raise WrongResponse(f"{name} has not {expected} objects")
 
-            senders.read(path, verify)
-            if part < 4:
-                senders.batch(name, [tag() for _ in range(5)])
+            clients.read(endpoints.extract(name), verify)
+            if part < PARTS:
+                clients.batch(name, [random_mac() for _ in range(OBJECTS_A_PART)])
 
     began = time.monotonic()
-    gevent.joinall([gevent.spawn(user, number) for number in range(100)], raise_error=True)
-    for _again in range(4):  # 904 requests, as in the source
-        senders.read("/api/v1/staff", lambda answer: json.loads(answer.body)["data"])
+    gevent.joinall([gevent.spawn(user, number) for number in range(USERS)], raise_error=True)
+    for _ in range(MORE_READS):
+        clients.read("/api/v1/staff", lambda response: json.loads(response.body)["data"])
     took = time.monotonic() - began
     wrong = [row.detail for row in api.rows if row.error == VERIFICATION]
+    sent = len(api.rows) - clients.retries
     rate = len(api.rows) / took
-    asked = len(api.rows) - senders.retries
-    yield f"{asked} requests and {senders.retries} retries, {rate:.0f}/s, {len(wrong)} wrong"
-    yield from _verdict(senders, [f"wrong answer: {wrong[0]}"] if wrong else [])
+    yield f"{sent} requests and {clients.retries} retries, {rate:.0f}/s, {len(wrong)} wrong"
+    yield from clients.verdict([f"wrong answer: {wrong[0]}"] if wrong else [])
 
 
-def archive(api: Api, setting: Setting) -> Iterator[str]:
+def archive(api: Api, given: Namespace) -> Iterator[str]:
     """100 values a second, then 850, and the database frozen for 60 and 30 s: what has to wait?"""
-    senders = Senders(api)
+    clients = Clients(api)
     problems: list[str] = []
-    pending: list[tuple[int, float, int]] = []
-    for rate, frozen in ((100, 60.0), (850, 30.0)):
-        phase, first = frozen / setting.speed, len(pending)
-        sending = gevent.spawn(_archive, senders, rate, 3 * phase)
-        watching = gevent.spawn(_watch, setting.pending, pending, rate)
+    pending = [address for address in given.pending.split(",") if address]
+    waiting: list[tuple[int, float, int]] = []  # values a second, seconds, how many waited
+    for rate, frozen in PHASES:
+        phase, first = frozen / given.speed, len(waiting)
+        sending = gevent.spawn(_send, clients, rate, 3 * phase)
+        watching = gevent.spawn(_watch, pending, waiting, rate)
         gevent.sleep(phase / 2)
-        sustained = max((count for *_, count in pending[first:]), default=0)
-        if setting.mongod:
-            os.kill(setting.mongod, signal.SIGSTOP)
-            try:
-                gevent.sleep(phase)
-            finally:
-                os.kill(setting.mongod, signal.SIGCONT)
-        drained = _drained(setting.pending, time.monotonic())
+        sustained = max((count for *_, count in waiting[first:]), default=0)
+        _freeze(given.mongod, phase)
+        drained = _drained(pending, time.monotonic())
         sending.get()
         watching.kill()
-        waited = [(at, count) for _, at, count in pending[first:]]
+        waited = [(at, count) for _, at, count in waiting[first:]]
         most = max((count for _, count in waited), default=0)
         yield (
             f"{rate}/s for {3 * phase:.0f} s: {sustained} waited at most before the database was "
@@ -144,111 +138,94 @@ def archive(api: Api, setting: Setting) -> Iterator[str]:
         yield "  waiting: " + "  ".join(f"{at:.0f} s {count:,}" for at, count in at_times)
         if sustained > rate:
             problems.append(f"{sustained} waited at {rate}/s although nothing was frozen")
-        if setting.mongod and not most and phase > LEAST_FREEZE_SECONDS:
+        if given.mongod and not most and phase > LEAST_FREEZE_SECONDS:
             problems.append("nothing waited: was the database frozen?")
         if drained >= DRAIN_SECONDS:
             problems.append(f"not drained after {DRAIN_SECONDS:.0f} s")
-    if setting.csv:
-        write_csv(Path(setting.csv), pending, ("values_a_second", "seconds", "waiting"))
-    yield f"{sum(senders.acknowledged.values())} values acknowledged, {senders.retries} retries"
-    yield from _verdict(senders, problems)
+    if given.csv_waiting:
+        write_csv(Path(given.csv_waiting), waiting, ("values_a_second", "seconds", "waiting"))
+    yield f"{sum(clients.acknowledged.values())} values acknowledged, {clients.retries} retries"
+    yield from clients.verdict(problems)
 
 
-def fleet(api: Api, setting: Setting) -> Iterator[str]:
-    """Devices that push every 200 s: how many, how many retries, and how many would be safe."""
-    senders = Senders(api)
-    interval = 200.0 / setting.speed
-    began = time.monotonic()
-    pushes = []
-    for number in range(round(setting.size * setting.seconds / interval)):
-        due = began + number * interval / setting.size
-        gevent.sleep(max(0.0, due - time.monotonic()))
-        name = f"device-{number % setting.size}-{senders.run}"
-        pushes.append(gevent.spawn(senders.single, name, due))
-    gevent.joinall(pushes, raise_error=True)
-    rows = [row for row in api.rows if row.name == "send"]
-    late = percentile([(row.sent - row.due) * 1000 for row in rows], 0.99)
-    yield (
-        f"{setting.size} devices, of which {len(senders.acknowledged)} pushed, every "
-        f"{interval:.0f} s: {len(pushes)} pushes, {setting.size / interval:.0f}/s, "
-        f"p50 {percentile([row.ms for row in rows], 0.5):.0f}, "
-        f"p99 {percentile([row.ms for row in rows], 0.99):.0f} ms, "
-        f"{senders.retries} retries, {senders.drops} drops"
-        + (f", GENERATOR {late:.0f} ms LATE" if late > LATE_MS else "")
-    )
-    rates = [_closed_loop(senders, min(2.0, setting.seconds / 3)) for _ in range(3)]
-    each = ", ".join(f"{one:.0f}" for one in rates)
-    safe = min(rates) * 200 * 0.8
-    yield f"6 senders: {each} pushes/s; safe devices (lowest x 200 s x 0.8) {safe:,.0f}"
-    yield from _verdict(senders, [], only=SAMPLE)
+def _freeze(mongod: int, seconds: float) -> None:
+    if mongod:
+        os.kill(mongod, signal.SIGSTOP)
+        try:
+            gevent.sleep(seconds)
+        finally:
+            os.kill(mongod, signal.SIGCONT)
 
 
-WORKLOADS = {run.__name__: run for run in (retail, sync, archive, fleet)}
+def _send(clients: Clients, rate: int, seconds: float) -> None:
+    macs = [f"{0xA00000000000 + tag:012X}" for tag in range(rate // BATCHES_PER_SECOND)]
+
+    def send(number: int, due: float) -> None:
+        clients.batch(f"archive-{number % 10}-{clients.run}", macs, due)
+
+    open_loop(round(seconds * BATCHES_PER_SECOND), seconds, send)
 
 
-def _closed_loop(senders: Senders, seconds: float) -> float:
-    """Return the pushes a second of six senders that wait for each answer."""
-    began, pushed = time.monotonic(), [0]
-
-    def push(number: int) -> None:
-        while time.monotonic() - began < seconds:
-            senders.single(f"sender-{number}-{senders.run}", keep=True)
-            pushed[0] += 1
-
-    gevent.joinall([gevent.spawn(push, number) for number in range(6)], raise_error=True)
-    return pushed[0] / (time.monotonic() - began)
-
-
-def _archive(senders: Senders, rate: int, seconds: float) -> None:
-    """Send ten batches a second, whether or not the earlier ones were answered."""
-    began = time.monotonic()
-    sent = []
-    for number in range(round(seconds * 10)):
-        due = began + number / 10
-        gevent.sleep(max(0.0, due - time.monotonic()))
-        macs = [f"{0xA00000000000 + tag:012X}" for tag in range(rate // 10)]
-        sent.append(gevent.spawn(senders.batch, f"archive-{number % 10}-{senders.run}", macs, due))
-    gevent.joinall(sent, raise_error=True)
-
-
-def _watch(addresses: tuple[str, ...], into: list[tuple[int, float, int]], rate: int) -> None:
+def _watch(addresses: list[str], into: list[tuple[int, float, int]], rate: int) -> None:
     began = time.monotonic()
     while True:
         into.append((rate, round(time.monotonic() - began, 2), _pending(addresses)))
         gevent.sleep(0.25)
 
 
-def _pending(addresses: tuple[str, ...]) -> int:
+def _pending(addresses: list[str]) -> int:
     return sum(_queued(address) for address in addresses)
 
 
 def _queued(address: str) -> int:
-    answer = HTTPClient.from_url(address, network_timeout=5.0).get("/api/v1/system")
-    return int(json.loads(bytes(answer.read()))["queued"])
+    response = HTTPClient.from_url(address, network_timeout=5.0).get("/api/v1/system")
+    return int(json.loads(bytes(response.read()))["queued"])
 
 
-def _drained(addresses: tuple[str, ...], since: float) -> float:
+def _drained(addresses: list[str], since: float) -> float:
     """Return after how many seconds nothing waits any more."""
-    while time.monotonic() - since < DRAIN_SECONDS:
-        if not _pending(addresses):
-            break
+    while time.monotonic() - since < DRAIN_SECONDS and _pending(addresses):
         gevent.sleep(0.1)
     return time.monotonic() - since
 
 
-def _verdict(senders: Senders, problems: list[str], only: int = 0) -> Iterator[str]:
-    """Yield PASS, or FAIL and why; `only` looks at so many staff members, by chance."""
-    every = list(senders.acknowledged)
-    wrong = senders.stored(random.sample(every, only) if 0 < only < len(every) else every)
-    if senders.drops:
-        problems = [*problems, f"{senders.drops} dropped"]
-    if wrong:
-        staff, (found, expected) = next(iter(wrong.items()))
-        problems = [*problems, f"{len(wrong)} histories wrong: {staff} {found}, not {expected}"]
-    looked = f"{only} of " if 0 < only < len(every) else ""
-    right = f"PASS: stored is what was acknowledged ({looked}{len(every)} histories)"
-    yield f"FAIL: {'; '.join(problems)}" if problems else right
+def fleet(api: Api, given: Namespace) -> Iterator[str]:
+    """Devices that push every 200 s: how many, how many retries, and how many would be safe."""
+    clients = Clients(api)
+    interval = PUSH_SECONDS / given.speed
+    pushes = round(given.size * given.seconds / interval)
+
+    def push(number: int, due: float) -> None:
+        clients.single(f"device-{number % given.size}-{clients.run}", due)
+
+    open_loop(pushes, pushes * interval / given.size, push)
+    figures = summary([row for row in api.rows if row.name == "send"])
+    yield (
+        f"{given.size} devices, of which {len(clients.acknowledged)} pushed, every "
+        f"{interval:.0f} s: {pushes} pushes, {given.size / interval:.0f}/s, "
+        f"p50 {figures.p50:.0f}, p99 {figures.p99:.0f} ms, "
+        f"{clients.retries} retries, {clients.drops} drops"
+        + (f", GENERATOR {figures.late_p99_ms:.0f} ms LATE" if figures.late else "")
+    )
+    rates = [_rate(clients, min(2.0, given.seconds / 3)) for _ in range(3)]
+    each = ", ".join(f"{one:.0f}" for one in rates)
+    safe = min(rates) * PUSH_SECONDS * SAFE_SHARE
+    yield (
+        f"{SENDERS} senders: {each} pushes/s; safe devices "
+        f"(lowest x {PUSH_SECONDS:.0f} s x {SAFE_SHARE}) {safe:,.0f}"
+    )
+    yield from clients.verdict([], only=SAMPLE)
 
 
-def _least(what: str, value: float, limit: float) -> list[str]:
-    return [] if value >= limit else [f"{value:.0f} {what}, not {limit:.0f}"]
+def _rate(clients: Clients, seconds: float) -> float:
+    """Return the pushes a second of six senders that wait for each response."""
+    began = time.monotonic()
+
+    def push(number: int) -> None:
+        clients.single(f"sender-{number}-{clients.run}", headers=KEEP_ALIVE)
+
+    return closed_loop(SENDERS, seconds, push) / (time.monotonic() - began)
+
+
+WORKLOADS = {run.__name__: run for run in (retail, sync, archive, fleet)}
+SPEEDS = {"retail": 20.0}  # times as fast as the source's clocks; the others 1

@@ -99,7 +99,7 @@ def _gateway(layout: Layout) -> Part:
 
 
 def _demo(layout: Layout) -> Part:
-    command = [sys.executable, "-m", "loadtests.demo", _plain_url(layout)]
+    command = [sys.executable, "-m", "scripts.demo.ambassadors", _plain_url(layout)]
     return Part("demo", command, lambda: None)
 
 

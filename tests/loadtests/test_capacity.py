@@ -1,13 +1,24 @@
-"""The search for the highest rate: what a try proves, and one real search."""
+"""The search for the highest rate: what an attempt proves, and one real search."""
 
-import os
+import contextlib
 from pathlib import Path
 
 import pytest
 
-from loadtests import capacity, main, tries
-from loadtests.figures import Summary
-from loadtests.tries import GENERATOR, KEPT, MACHINE, STACK, Try, decide, found, judge
+from loadtests import capacity, main
+from loadtests.engine.attempts import (
+    GENERATOR,
+    KEPT,
+    MACHINE,
+    STACK,
+    Attempt,
+    decide,
+    found,
+    judge,
+    search,
+)
+from loadtests.figures import Summary, read_csv, write_csv
+from scripts.processes.control_groups import available
 
 LIMIT = 500.0
 
@@ -16,8 +27,8 @@ def summary(p99: float, errors: int = 0, late: float = 0.0, rate: float = 0.95) 
     return Summary(100, rate, 1, p99, 5, 5, p99, errors, 0, late)
 
 
-def attempt(verdict: str, p99: float = 400, threads: int = 60) -> Try:
-    return Try(threads, threads / 60, threads / 60, 5, p99, 0, 0, 0, 0.1, verdict)
+def attempt(verdict: str, p99: float = 400, threads: int = 60) -> Attempt:
+    return Attempt(threads, threads / 60, threads / 60, 5, p99, 0, 0, 0, 0.1, verdict)
 
 
 @pytest.mark.parametrize(
@@ -33,12 +44,12 @@ def attempt(verdict: str, p99: float = 400, threads: int = 60) -> Try:
         (summary(20, late=101), 0.3, MACHINE),
     ],
 )
-def test_what_a_try_proves(figures: Summary, cpu: float, verdict: str) -> None:
+def test_what_an_attempt_proves(figures: Summary, cpu: float, verdict: str) -> None:
     assert judge(60, figures, LIMIT, cpu).verdict == verdict
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "kept", "asked"),
+    ("verdicts", "kept", "needed"),
     [
         ([attempt(KEPT, 250)], True, 1),
         ([attempt(KEPT), attempt(KEPT)], True, 2),
@@ -47,10 +58,23 @@ def test_what_a_try_proves(figures: Summary, cpu: float, verdict: str) -> None:
         ([attempt(KEPT), attempt(STACK), attempt(STACK)], False, 3),
     ],
 )
-def test_noise_does_not_decide(verdicts: list[Try], *, kept: bool, asked: int) -> None:
+def test_noise_does_not_decide(verdicts: list[Attempt], *, kept: bool, needed: int) -> None:
     left = list(verdicts)
     assert decide(lambda: left.pop(0), LIMIT) == kept
-    assert len(verdicts) - len(left) == asked
+    assert len(verdicts) - len(left) == needed
+
+
+@pytest.mark.parametrize("limit", [1, 99, 100, 150, 5000])
+def test_the_search_finds_the_limit(limit: int) -> None:
+    searching = search(100)
+    threads, attempts = next(searching), 1
+    highest = 0
+    with contextlib.suppress(StopIteration):
+        while attempts < 20:
+            highest = max(highest, threads if threads <= limit else 0)
+            threads, attempts = searching.send(threads <= limit), attempts + 1
+    assert limit / 1.1 - 1 <= highest <= limit
+    assert attempts < 16
 
 
 def test_the_end_of_a_search() -> None:
@@ -61,13 +85,13 @@ def test_the_end_of_a_search() -> None:
     assert found([], LIMIT) == (0, 0, "")
 
 
-def test_tries_survive_their_file(tmp_path: Path) -> None:
+def test_attempts_survive_their_file(tmp_path: Path) -> None:
     every = [attempt(KEPT), attempt(STACK, 501.5)]
-    tries.write(tmp_path / "tries.csv", every)
-    assert tries.read(tmp_path / "tries.csv") == every
+    write_csv(tmp_path / "attempts.csv", every, Attempt._fields)
+    assert read_csv(tmp_path / "attempts.csv", Attempt) == every
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="limits need root")
+@pytest.mark.skipif(not available(), reason="no limits here")
 @pytest.mark.parametrize("what", ["BATCH-50", "EXTRACT-600"])
 def test_a_search_of_one_service(
     what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -76,9 +100,9 @@ def test_a_search_of_one_service(
     options = main.parser().parse_args([*arguments, "--output", str(tmp_path)])
     assert options.command(options) == 0
     assert "| p99 <= 500 ms | new, 1 service |" in capfd.readouterr().out
-    tried = tries.read(tmp_path / f"capacity-new-1-CAP-{what}.csv")
-    end = tries.found(tried, options.p99)
-    assert 0 < end.rate < max(one.rate for one in tried)
+    attempts = read_csv(tmp_path / f"capacity-new-1-CAP-{what}.csv", Attempt)
+    end = found(attempts, options.p99)
+    assert 0 < end.rate < max(one.rate for one in attempts)
     assert end.limit
     assert f"{end.rate:,.0f}/s" in (tmp_path / "capacity.md").read_text()
     assert (tmp_path / "capacity.csv").read_text().startswith(",".join(capacity.Result._fields))

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from loadtests.charts import Axis, chart
+from loadtests.report.charts import Axis, chart
 
 LINE = re.compile(r'points="([^"]*)"')
 

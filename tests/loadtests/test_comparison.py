@@ -1,7 +1,6 @@
 """A comparison of seconds: its report, and what an interruption leaves."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,16 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import comparison, report
-from loadtests.comparison import OTHERS, OtherPlaybook, Playbook
-from loadtests.sides import DURABLE, UNOPTIMISED
-from scripts.native.layout import ROOT
+from loadtests.architectures import DURABLE, UNOPTIMISED
+from loadtests.comparison import compare
+from loadtests.comparison.compare import OtherPlaybook
+from loadtests.comparison.playbook import OTHERS, Playbook
+from loadtests.report import report
+from scripts.processes import ROOT
+from scripts.processes.control_groups import available
 
 BOOK = Playbook({"PERF-TP-1": "2100", "SWEEP-EXTRACT": "860"}, 0.3, 1)
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="limits need root")
+pytestmark = pytest.mark.skipif(not available(), reason="no limits here")
 
 
-def test_the_sides_take_turns() -> None:
+def test_the_architectures_take_turns() -> None:
     book = Playbook({"PERF-TP-1": "", "PERF-RT-2": ""}, 1, 2)
     names = [run.name for run in book.runs()]
     assert names == [
@@ -33,14 +35,14 @@ def test_the_sides_take_turns() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    comparison.run(BOOK, folder)
+    compare.run(BOOK, folder)
     return folder
 
 
 def test_a_comparison_gives_a_report(folder: Path) -> None:
     text = (folder / "report.md").read_text()
-    for side in ("old", "new", DURABLE):
-        assert f"| 2100 | {side} |" in text
+    for name in ("old", "new", DURABLE):
+        assert f"| 2100 | {name} |" in text
     assert f"| extracts of 3000 documents | {UNOPTIMISED} |" in text
     assert "| mongod | new |" in text
     assert "NOT FINISHED" not in text
@@ -52,13 +54,13 @@ def test_a_comparison_gives_a_report(folder: Path) -> None:
 
 def test_a_finished_comparison_is_not_run_again(folder: Path) -> None:
     files = {file: file.stat().st_mtime for file in folder.glob("rows/*")}
-    comparison.run(BOOK, folder, resume=True)
+    compare.run(BOOK, folder, resume=True)
     assert {file: file.stat().st_mtime for file in folder.glob("rows/*")} == files
 
 
 def test_another_comparison_is_not_resumed(folder: Path) -> None:
     with pytest.raises(OtherPlaybook):
-        comparison.run(BOOK._replace(ramp_seconds=0.4), folder, resume=True)
+        compare.run(BOOK._replace(ramp_seconds=0.4), folder, resume=True)
 
 
 def test_an_interrupted_comparison_reports_and_goes_on(tmp_path: Path) -> None:
@@ -79,7 +81,7 @@ def test_an_interrupted_comparison_reports_and_goes_on(tmp_path: Path) -> None:
         "1-old-PERF-TP-1.csv",
     ]
     assert "NOT FINISHED: 2 of 9 runs" in (tmp_path / "report.md").read_text()
-    book = Playbook(comparison.QUICK, 0.2, 1, ("PERF-TP-1",))
+    book = Playbook.chosen(quick=True, ramp=0.2, repetitions=1)
     facts = json.loads((tmp_path / "run.json").read_text())
     assert facts["playbook"] == json.loads(json.dumps(book))
     assert len(book.runs()) == 9
@@ -87,8 +89,8 @@ def test_an_interrupted_comparison_reports_and_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_plan_that_breaks_off_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "generate", lambda *_, **__: 2)
+    monkeypatch.setattr(compare, "generate", lambda *_, **__: 2)
     book = Playbook({"PERF-TP-1": "2100"}, 0.2, 1, ())
-    assert comparison.run(book, tmp_path) == 1
+    assert compare.run(book, tmp_path) == 1
     text = (tmp_path / "report.md").read_text()
     assert "BROKE OFF: 1-old-PERF-TP-1, 1-new-PERF-TP-1" in text

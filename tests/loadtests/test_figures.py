@@ -1,6 +1,5 @@
 """The statistics on samples whose figures are known."""
 
-import contextlib
 import math
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from loadtests import figures, targets
 from loadtests.figures import HTTP, VERIFICATION, Row
-from loadtests.plans import PLANS, requests, search, until_it_breaks
+from loadtests.plans import PLANS, requests, until_it_breaks
 
 
 def row(sent: float, ms: float, error: str = "", due: float | None = None) -> Row:
@@ -52,7 +51,7 @@ def test_ratios_are_of_neighbours() -> None:
 def test_rows_survive_their_file(tmp_path: Path) -> None:
     rows = [row(0.25, 1.5), row(0.5, 2.5, HTTP)._replace(detail='503 b"a,b"')]
     figures.write_csv(tmp_path / "rows.csv", rows, Row._fields)
-    assert figures.read_rows(tmp_path / "rows.csv") == rows
+    assert figures.read_csv(tmp_path / "rows.csv", Row) == rows
 
 
 @pytest.mark.parametrize(
@@ -89,29 +88,18 @@ def test_the_plans_rates_are_the_sources() -> None:
     first, second = PLANS["PERF-TP-1"].steps
     assert (requests(first, 60), requests(second, 60)) == (210, 2100)
     assert requests(second, 10) == 350
-    assert [sum(count for _, count in step.fill) for step in PLANS["PERF-RT-2"].steps] == [600] * 5
+    assert [sum(count for _, count in step.preload) for step in PLANS["PERF-RT-2"].steps] == [
+        600
+    ] * 5
 
 
 def test_staff_0_has_a_third_of_the_documents_of_the_last_plan() -> None:
-    fills = [fill for step in PLANS["PERF-RT-2-1"].steps for fill in step.fill]
-    assert sum(count for _, count in fills) == 9000
-    assert sum(count for staff, count in fills if staff == 0) == 1800
+    preloads = [one for step in PLANS["PERF-RT-2-1"].steps for one in step.preload]
+    assert sum(count for _, count in preloads) == 9000
+    assert sum(count for staff, count in preloads if staff == 0) == 1800
 
 
 def test_20_percent_more_each_time() -> None:
     steps = until_it_breaks(PLANS["PERF-RT-1"].steps)
     threads = [next(steps).threads for _ in range(7)]
     assert threads == [2100, 2520, 2940, 3360, 3780, 4536, 5443]
-
-
-@pytest.mark.parametrize("limit", [1, 99, 100, 150, 5000])
-def test_the_search_finds_the_limit(limit: int) -> None:
-    searching = search(100)
-    threads, tries = next(searching), 1
-    highest = 0
-    with contextlib.suppress(StopIteration):
-        while tries < 20:
-            highest = max(highest, threads if threads <= limit else 0)
-            threads, tries = searching.send(threads <= limit), tries + 1
-    assert limit / 1.1 - 1 <= highest <= limit
-    assert tries < 16

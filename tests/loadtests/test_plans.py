@@ -1,15 +1,15 @@
-"""Each plan runs for seconds against one real stack, and lies of a server are noticed."""
+"""Each plan runs for seconds against one real stack, and what a server does wrong is noticed."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from loadtests.figures import HTTP, VERIFICATION, Row, read_rows
-from loadtests.generator import generate
+from loadtests.architectures import New, Stack
+from loadtests.engine.generator import generate
+from loadtests.figures import HTTP, VERIFICATION, Row, read_csv
 from loadtests.plans import PLANS
-from loadtests.stacks import New, Stack
-from tests.loadtests.liar import Liar
+from tests.loadtests.faulty_server import FaultyServer
 
 SECONDS = {"PERF-RT-2-1": 0.1}  # its 15 steps take their time
 SHIFTS = {name: 1000 * number for number, name in enumerate(sorted(PLANS))}
@@ -22,10 +22,10 @@ def stack() -> Iterator[Stack]:
         yield stack
 
 
-def run(url: str, plan: str, rows: Path, *more: str, ramp: float = 1) -> tuple[int, list[Row]]:
-    shift = str(SHIFTS[plan])
-    status = generate(url, plan, ["--ramp", str(ramp), "--shift", shift, *more], rows=rows)
-    return status, read_rows(rows)
+def run(url: str, plan: str, rows: Path, **options: object) -> tuple[int, list[Row]]:
+    given = {"ramp": 1, "shift": SHIFTS[plan], "rows": rows} | options
+    status = generate(url, plan, given)
+    return status, read_csv(rows, Row)
 
 
 @pytest.mark.parametrize("name", [*SOURCES, "CAP-BATCH-50"])
@@ -36,35 +36,29 @@ def test_a_plan_runs_and_all_is_right(stack: Stack, tmp_path: Path, name: str) -
     steps = {row.step for row in rows} - {"stored"}
     assert steps == {step.name for step in PLANS[name].steps}
     if PLANS[name].writes:
-        beside = {"hacs", "page"} if PLANS[name].steps[0].hacs else set()
-        assert {row.name for row in rows} == {PLANS[name].steps[0].kind, "stored", *beside}
+        companions = {"hacs", "page"} if PLANS[name].steps[0].hacs else set()
+        assert {row.name for row in rows} == {PLANS[name].steps[0].kind, "stored", *companions}
 
 
 def test_it_goes_on_until_it_breaks(tmp_path: Path) -> None:
-    liar = Liar("fails")
-    try:
+    with FaultyServer("fails") as server:
         status, rows = run(
-            liar.url, "PERF-TP-1", tmp_path / "rows.csv", "--until-it-breaks", ramp=0.2
+            server.url, "PERF-TP-1", tmp_path / "rows.csv", until_it_breaks=True, ramp=0.2
         )
-    finally:
-        liar.close()
     assert status == 1
     assert rows[-1].error == HTTP
 
 
-def test_an_honest_server_passes(tmp_path: Path) -> None:
-    honest = Liar()
-    try:
+def test_a_server_without_a_fault_passes(tmp_path: Path) -> None:
+    with FaultyServer() as server:
         for plan in ("PERF-TP-1", "PERF-RT-2"):
-            status, rows = run(honest.url, plan, tmp_path / "rows.csv")
+            status, rows = run(server.url, plan, tmp_path / "rows.csv")
             assert [row for row in rows if row.error] == []
             assert status == 0
-    finally:
-        honest.close()
 
 
 @pytest.mark.parametrize(
-    ("lie", "plan", "kind"),
+    ("fault", "plan", "kind"),
     [
         ("drops", "PERF-TP-2", VERIFICATION),
         ("reorders", "PERF-TP-2", VERIFICATION),
@@ -73,12 +67,9 @@ def test_an_honest_server_passes(tmp_path: Path) -> None:
         ("fails", "PERF-TP-1", HTTP),
     ],
 )
-def test_a_lying_server_is_noticed(tmp_path: Path, lie: str, plan: str, kind: str) -> None:
-    liar = Liar(lie)
-    try:
-        status, rows = run(liar.url, plan, tmp_path / "rows.csv", "--pages", "0")
-    finally:
-        liar.close()
+def test_a_fault_is_noticed(tmp_path: Path, fault: str, plan: str, kind: str) -> None:
+    with FaultyServer(fault) as server:
+        status, rows = run(server.url, plan, tmp_path / "rows.csv", pages=0)
     assert {row.error for row in rows} == {"", kind}
     assert status == 1
 
@@ -86,7 +77,7 @@ def test_a_lying_server_is_noticed(tmp_path: Path, lie: str, plan: str, kind: st
 def test_a_stack_with_documents_of_the_plan_is_refused(
     stack: Stack, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--ramp", "0.1", "--shift", "99000"]
-    assert generate(stack.url, "PERF-RT-1", arguments) == 0
-    assert generate(stack.url, "PERF-RT-1", arguments) == 2
+    options = {"ramp": 0.1, "shift": 99000}
+    assert generate(stack.url, "PERF-RT-1", options) == 0
+    assert generate(stack.url, "PERF-RT-1", options) == 2
     assert "documents there already" in capfd.readouterr().err

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.native.layout import ROOT
-from tests.loadtests.liar import Liar
+from scripts.processes import ROOT
+from tests.loadtests.faulty_server import FaultyServer
 
 
 def load(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -42,11 +42,8 @@ def test_the_archive_tells_how_many_waited(tmp_path: Path) -> None:
 
 
 def test_a_workload_fails_on_a_server_that_loses() -> None:
-    liar = Liar("loses")
-    try:
-        done = load("workload", "fleet", "--target", liar.url, "--seconds", "1", "--speed", "4")
-    finally:
-        liar.close()
+    with FaultyServer("loses") as server:
+        done = load("workload", "fleet", "--target", server.url, "--seconds", "1", "--speed", "4")
     assert "FAIL" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 1
 

@@ -1,0 +1,241 @@
+"""What gets the load: this architecture, or a form of the old one, as processes on this machine."""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from pymongo import MongoClient
+
+from gateway.start import find_nginx
+from mongo import secrets, topology
+from mongo.binaries import find_binaries
+from mongo.bootstrap import bootstrap
+from mongo.directory import DATABASE, Beacon, parse
+from mongo.topology import FOLDER
+from scripts.native import parts
+from scripts.native.layout import Layout
+from scripts.processes import ROOT
+from scripts.processes.cluster import DIRECTORY
+from scripts.processes.control_groups import SERVICE, UNLIMITED, Usage
+from scripts.processes.health import http_problem, mongodb_problem
+from scripts.processes.ports import free_port
+from scripts.processes.process import Process
+
+ANY_RATE = "1000000"  # requests/s of one client: here one address is everybody
+NGINX = ROOT / "loadtests" / "baseline" / "nginx.conf.template"
+PARTS = ("ingest-1", "ingest-2", "gateway", "mongod", "monitoring")  # the old one lacks the last
+
+
+class Stack:
+    """Processes of which `with` starts all, and leaves nothing behind.
+
+    The services are inside the source's limits, the others are only measured; with `limited` False
+    all run without control groups, which need root.
+    """
+
+    def __init__(self, *, services: int = 2, limited: bool = True) -> None:
+        self._limited = limited
+        self._processes: dict[str, Process] = {}
+        self.folder = Path(tempfile.mkdtemp(prefix="waymark-load-"))
+        self.mongod_port = free_port()
+        self.gateway_port = free_port()
+        self.ingest_ports = [free_port() for _ in range(services)]
+        self.url = f"http://127.0.0.1:{self.gateway_port}"
+
+    def __enter__(self) -> Self:
+        """Start everything. Raises NotHealthyError, or LimitsUnavailableError when not allowed."""
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the parts, those that send before those that answer, and delete their data."""
+        for process in reversed(self._processes.values()):
+            process.stop()
+        self._processes.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def usage(self) -> dict[str, Usage]:
+        """Return what each part used since it started; nothing when it runs without groups."""
+        parts = self._processes.items()
+        return {name: part.group.usage() for name, part in parts if part.group}
+
+    def pid(self, name: str) -> int:
+        """Return the process that a part was started as."""
+        return self._processes[name].pid
+
+    def _start(self) -> None:
+        raise NotImplementedError
+
+    def _launch(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path
+    ) -> Process:
+        """Start a part, which is healthy later."""
+        limits = SERVICE if name.startswith("ingest-") else UNLIMITED
+        process = self._processes[name] = Process(
+            name,
+            command,
+            self.folder / f"{name}.log",
+            folder=folder,
+            environment=environment,
+            limits=limits if self._limited else None,
+        )
+        process.start()
+        return process
+
+
+class New(Stack):
+    """This architecture: the parts and command lines of ./scripts/up, with a replica set of one."""
+
+    def __init__(self, *, tls: bool = False, services: int = 2, limited: bool = True) -> None:
+        super().__init__(services=services, limited=limited)
+        self._layout = Layout(
+            data=self.folder,
+            gateway_port=self.gateway_port,
+            ingest_ports=tuple(self.ingest_ports),
+            monitoring_port=free_port(),
+            mongod_port=self.mongod_port,
+            topology=str(topology.EMBEDDED),
+        )
+        self._tls_port = free_port() if tls else 0
+        if tls:
+            self.url = f"https://127.0.0.1:{self._tls_port}"
+
+    def _start(self) -> None:
+        self._layout.save()
+        secrets.ensure(self._layout.secrets)
+        every = [part for part in parts.parts(self._layout) if part.name != "demo"]
+        settings = {"GATEWAY_CLIENT_RATE": ANY_RATE} | (self._tls() if self._tls_port else {})
+        environment = parts.environment(self._layout) | settings
+
+        def launch(part: parts.Part) -> None:
+            run = self._layout.run
+            self._launch(part.name, part.command, environment | part.environment, run)
+
+        for part in every:
+            if part.database:
+                launch(part)
+        bootstrap(
+            topology.load(topology.EMBEDDED).on_this_machine(self.mongod_port),
+            secrets.Secrets.read(self._layout.secrets),
+            DIRECTORY,
+            lambda _: None,
+        )
+        services = [part for part in every if not part.database]
+        for part in services:
+            launch(part)
+        for part in services:
+            self._processes[part.name].wait_until_healthy(part.probe)
+
+    def _tls(self) -> dict[str, str]:
+        """Make a certificate; return the settings for it."""
+        folder, internal = self.folder / "tls", f"127.0.0.1:{free_port()}"
+        make = [ROOT / "scripts" / "certificate", folder]
+        subprocess.run(make, check=True, capture_output=True)
+        return {
+            "GATEWAY_TLS_CERTIFICATE": str(folder / "certificate.pem"),
+            "GATEWAY_TLS_KEY": str(folder / "key.pem"),
+            "GATEWAY_TLS_LISTEN": f"127.0.0.1:{self._tls_port}",
+            "GATEWAY_INTERNAL_LISTEN": internal,
+            "GATEWAY_URL": f"http://{internal}",
+        }
+
+
+class Old(Stack):
+    """The architecture before: one mongod, sync workers, round robin NGINX (loadtests/baseline).
+
+    `unoptimised` is the original's first query; `durable` answers an insert only when it is on the
+    disk, as the new architecture does and the source did not.
+    """
+
+    def __init__(
+        self,
+        *,
+        unoptimised: bool = False,
+        durable: bool = False,
+        services: int = 2,
+        limited: bool = True,
+    ) -> None:
+        super().__init__(services=services, limited=limited)
+        self._application = f"create_app(unoptimised={unoptimised})"
+        self._uri = f"mongodb://127.0.0.1:{self.mongod_port}/{'?journal=true' if durable else ''}"
+
+    def _start(self) -> None:
+        mongod = self._run("mongod", self._mongod())
+        mongod.wait_until_healthy(partial(mongodb_problem, self.mongod_port))
+        with MongoClient[Beacon](self._uri) as client:
+            beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
+            client[DATABASE]["beacons"].insert_many(beacons)
+        started = {}
+        for number, port in enumerate(self.ingest_ports, start=1):
+            name = f"ingest-{number}"  # named as its successor, to be compared with it
+            started[port] = self._run(name, old_service(port, self._application))
+        started[self.gateway_port] = self._run("gateway", self._nginx())
+        for port, process in started.items():
+            process.wait_until_healthy(partial(http_problem, f"http://127.0.0.1:{port}/healthz"))
+
+    def _run(self, name: str, command: list[str]) -> Process:
+        return self._launch(name, command, old_environment(self._uri), self.folder)
+
+    def _mongod(self) -> list[str]:
+        binary = find_binaries(sharded=False) / "mongod"
+        (self.folder / "mongod").mkdir()
+        options = ["--bind_ip", "127.0.0.1", "--port", str(self.mongod_port), "--dbpath", "mongod"]
+        return [str(binary), "--config", str(FOLDER / "mongod.conf"), *options]
+
+    def _nginx(self) -> list[str]:
+        servers = "; server ".join(f"127.0.0.1:{port}" for port in self.ingest_ports)
+        text = NGINX.read_text().replace("@{app}", servers).replace("@{run}", str(self.folder))
+        configuration = self.folder / "nginx.conf"
+        configuration.write_text(text.replace("@{listen}", f"127.0.0.1:{self.gateway_port}"))
+        return [find_nginx(), "-e", "stderr", "-p", str(self.folder), "-c", str(configuration)]
+
+
+def old_service(port: int, application: str = "create_app()") -> list[str]:
+    """Return the command that serves the old application on a port."""
+    command = [sys.executable, "-m", "gunicorn", "--no-control-socket", "--log-level", "error"]
+    return [*command, "--bind", f"127.0.0.1:{port}", f"loadtests.baseline.app:{application}"]
+
+
+def old_environment(mongodb_uri: str) -> dict[str, str]:
+    """Return what the old application sees."""
+    ours = {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "MONGODB_URI": mongodb_uri}
+    return os.environ | ours
+
+
+OLD, NEW, UNOPTIMISED, DURABLE = "old", "new", "old-unoptimised", "old-durable"
+ARCHITECTURES: dict[str, Callable[..., Stack]] = {
+    OLD: Old,
+    NEW: New,
+    UNOPTIMISED: partial(Old, unoptimised=True),
+    DURABLE: partial(Old, durable=True),
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that choose an architecture; without them it is this one."""
+    parser.add_argument("--old", action="store_true", help="the old architecture instead")
+    forms = parser.add_mutually_exclusive_group()
+    query = "the old one with the original's first query"
+    forms.add_argument("--unoptimised", action="store_true", help=query)
+    disk = "the old one, answering only when a detection is on the disk (the source's did not)"
+    forms.add_argument("--durable", action="store_true", help=disk)
+
+
+def chosen(options: argparse.Namespace) -> str:
+    """Return the name of the architecture that the options choose."""
+    if options.unoptimised:
+        return UNOPTIMISED
+    if options.durable:
+        return DURABLE
+    return OLD if options.old else NEW

@@ -1,0 +1,92 @@
+"""What a turn measured, and how two services compare over all turns."""
+
+import statistics
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from loadtests.benchmark.cases import SLOWER, Case
+from loadtests.figures import Row, Spread, ratios, summary
+from scripts.processes.control_groups import Usage
+
+
+class Result(NamedTuple):
+    """One service (or two together) in one turn."""
+
+    per_second: float  # requests, or detections of batches
+    cpu_ms: float  # of the service, for each of them
+    p50_ms: float
+    p99_ms: float
+    errors: float
+    peak_mib: float
+    killed: float
+
+
+def result(case: Case, rows: Sequence[Row], before: list[Usage], after: list[Usage]) -> Result:
+    """Return what requests took, and what they cost by the kernel's counters."""
+    figures = summary(rows)
+    done = (figures.requests - figures.wrong) * case.each
+    cpu = sum(now.cpu_seconds - then.cpu_seconds for now, then in zip(after, before, strict=True))
+    return Result(
+        figures.rate * done / figures.requests,
+        cpu * 1000 / max(1, done),
+        figures.p50,
+        figures.p99,
+        figures.wrong,
+        max(usage.peak_bytes for usage in after) / 2**20,
+        sum(usage.killed for usage in after),
+    )
+
+
+class Comparison(NamedTuple):
+    """A case, or a part of it, on both services: neighbours have one number."""
+
+    case: Case
+    part: str
+    other: list[Result]
+    new: list[Result]
+    is_checkout: bool  # the other one: of this architecture
+
+    def rates(self) -> Spread:
+        """Return how many times as fast the new one was."""
+        return ratios([one.per_second for one in self.new], [one.per_second for one in self.other])
+
+    def cpu(self) -> Spread:
+        """Return how many times the CPU the other took for each request.
+
+        It is the ratio of the rates where the limit of 0.3 CPU is all that holds both back. On a
+        busy machine the database or the load generator hold back the faster one first.
+        """
+        return ratios([one.cpu_ms for one in self.other], [one.cpu_ms for one in self.new])
+
+    def reached(self) -> bool:
+        """Tell whether the median of either ratio reaches the target, without an error."""
+        case, p99_ms = self.case, max(one.p99_ms for one in self.new)
+        if any(one.errors or one.killed for one in self.new) or p99_ms >= case.p99_limit_ms:
+            return False
+        if not self.other:
+            return True
+        best = self.cpu().median if case.paced else max(self.rates().median, self.cpu().median)
+        return best >= (SLOWER if self.is_checkout else case.least)
+
+    def cells(self) -> list[str]:
+        """Return the line of the table."""
+        case = self.case
+        targets = [f">= {SLOWER}x"] * self.is_checkout or [f">= {case.least:.0f}x"] * (
+            case.least > 0
+        )
+        targets += [f"p99 < {case.p99_limit_ms:.0f} ms"] * case.paced + ["no error"]
+        times = [of().shown(2) if self.other else "" for of in (self.rates, self.cpu)]
+        name = f"{case.name}: {self.part}" if self.part else case.name
+        verdict = ", ".join(targets) + ("" if self.reached() else " MISSED")
+        return [name, _shown(self.other), _shown(self.new), *times, verdict]
+
+
+def _shown(results: Sequence[Result]) -> str:
+    """Return the median of each figure; errors and kills are added up, of peaks the highest."""
+    if not results:
+        return ""
+    one = Result._make(map(statistics.median, zip(*results, strict=True)))
+    errors, killed = sum(one.errors for one in results), sum(one.killed for one in results)
+    text = f"{one.per_second:,.1f}/s, {one.cpu_ms:.3f} ms CPU, p50 {one.p50_ms:.0f}"
+    text += f", p99 {one.p99_ms:.0f} ms, {max(one.peak_mib for one in results):.0f} MiB"
+    return text + f", {errors} errors" * bool(errors) + f", killed {killed} times" * bool(killed)

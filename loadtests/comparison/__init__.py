@@ -1,0 +1,1 @@
+"""./scripts/load compare: both architectures in turn under the same limits, again and again."""

@@ -1,0 +1,125 @@
+"""Runs a playbook into a folder of CSV files, of which the report is made."""
+
+import argparse
+import json
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from loadtests.architectures import ARCHITECTURES
+from loadtests.comparison.machine import Sample, machine, sampled
+from loadtests.comparison.playbook import Playbook, Run
+from loadtests.engine.generator import generate
+from loadtests.figures import write_csv
+from loadtests.plans import PLANS
+from loadtests.report import report
+from scripts.processes import ROOT
+from scripts.processes.process import NotHealthyError
+
+DEFAULT_OUTPUT = ROOT / "load-report"
+
+
+class OtherPlaybook(OSError):
+    """The folder holds another comparison than the one that is to be resumed."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.set_defaults(command=compare)
+    parser.add_argument("--quick", action="store_true", help="under 5 minutes, the main steps only")
+    parser.add_argument("--ramp", type=float, help="seconds of each step (60; quick: 1.5)")
+    parser.add_argument("--repetitions", type=int, help="how often each runs (3; quick: 2)")
+    parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, help="folder (load-report)")
+    parser.add_argument("--resume", action="store_true", help="go on where it was interrupted")
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Run the playbook and write the report; status 1 when the new one's responses were wrong."""
+    how = {"quick": options.quick, "ramp": options.ramp, "repetitions": options.repetitions}
+    wrong = run(Playbook.chosen(**how), options.output, resume=options.resume)
+    print(f"\n{options.output / 'report.html'}\n{options.output / 'report.md'}")
+    return wrong
+
+
+def run(book: Playbook, folder: Path, *, resume: bool = False) -> int:
+    """Run a playbook into a folder; return 1 when responses of the new architecture were wrong.
+
+    Interrupted, it still writes the report of what was measured; `resume` goes on from there.
+    """
+    facts = _facts(book, folder, resume=resume)
+    try:
+        _all(book, folder, facts)
+    except KeyboardInterrupt:
+        if any(folder.glob("rows/*.csv")):
+            report.write(folder)
+            print(f"\nInterrupted: {folder / 'report.html'} has what was measured so far.")
+            print("The same command with --resume goes on.", flush=True)
+        raise
+    return report.write(folder)
+
+
+def _facts(book: Playbook, folder: Path, *, resume: bool) -> dict[str, Any]:
+    """Make the folder, or look whether what it holds is a part of this playbook."""
+    file = folder / "run.json"
+    playbook = json.loads(json.dumps(book))
+    if resume and file.exists():
+        found: dict[str, Any] = json.loads(file.read_text())
+        if found.get("playbook") != playbook:
+            raise OtherPlaybook(f"{folder} holds another playbook: resume it with its own options")
+        return found
+    for kind in ("rows", "usage"):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        for old in (folder / kind).iterdir():
+            old.unlink()
+    return machine() | {
+        "playbook": playbook,
+        "began": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "minutes": 0.0,
+        "load_average": [round(os.getloadavg()[0], 1)],
+        "failed": [],
+        "ramp_seconds": book.ramp_seconds,
+        "repetitions": book.repetitions,
+    }
+
+
+def _all(book: Playbook, folder: Path, facts: dict[str, Any]) -> None:
+    """Run what is not there yet, and note after each run how far it is."""
+    every = book.runs()
+    left = [one for one in every if not (folder / "rows" / f"{one.name}.csv").exists()]
+    before, began = facts["minutes"], time.monotonic()
+    print(f"This takes about {book.seconds(left) / 60:.0f} minutes.", flush=True)
+    while True:
+        done = len(every) - len(left)
+        facts["minutes"] = round(before + (time.monotonic() - began) / 60, 1)
+        facts["runs"] = [done, len(every)]
+        (folder / "run.json").write_text(json.dumps(facts, indent=1))
+        if not left:
+            return
+        minutes = book.seconds(left) / 60
+        one = left.pop(0)
+        progress = f"{done}/{len(every)}, {minutes:.0f} min left"
+        print(f"[{progress}] {one.architecture}, {one.plan}", flush=True)
+        if not _one(book, one, folder):
+            facts["failed"].append(one.name)
+            print(f"  {one.name} broke off: the report lacks it", flush=True)
+        facts["load_average"].append(round(os.getloadavg()[0], 1))
+
+
+def _one(book: Playbook, one: Run, folder: Path) -> bool:
+    """Run a plan; its files get their names when it is through. False when it broke off."""
+    plan = PLANS[one.plan]
+    rows = folder / "rows" / f"{one.name}.part"
+    given = {"ramp": book.ramp(plan), "only": book.plans[plan.name], "rows": rows}
+    try:
+        with ARCHITECTURES[one.architecture]() as stack, sampled(stack) as samples:
+            status = generate(stack.url, plan.name, given | {"until_it_breaks": plan.is_sweep})
+    except NotHealthyError as error:
+        print(f"  {error}", flush=True)
+        return False
+    if status not in (0, 1):  # 1: some responses were wrong, which the report tells
+        return False
+    write_csv(folder / "usage" / f"{one.name}.csv", samples, Sample._fields)
+    rows.rename(rows.with_suffix(".csv"))
+    return True

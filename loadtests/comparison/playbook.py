@@ -1,0 +1,75 @@
+"""Which plans are run on which architectures, in which order, and how long that takes."""
+
+from typing import NamedTuple
+
+from loadtests.architectures import DURABLE, NEW, OLD, UNOPTIMISED
+from loadtests.plans import CAPACITY, PLANS, RAMP_SECONDS, Plan
+
+START_SECONDS = 5.5  # a stack and the generator; only for the estimate
+PRELOAD_SECONDS = 0.5  # 600 documents, on either architecture; only for the estimate
+SWEEP_STEPS = 9  # until it breaks; only for the estimate
+SWEEP_RAMP_SECONDS = 10.0  # at most: a sweep has many steps, and the last ones many requests
+QUICK_RAMP_SECONDS = 1.5
+QUICK = {
+    "PERF-TP-1": "2100",
+    "PERF-RT-2": "600,1800,3000",
+    "SWEEP-INSERT": "",
+    "SWEEP-EXTRACT": "",
+}
+WHOLE = {name: "" for name in PLANS if not name.startswith(CAPACITY)}
+# Forms of the old architecture that are run as well: the source's first query, and inserts that
+# wait for the disk as the new architecture's do.
+OTHERS = {"PERF-TP-1": DURABLE, "SWEEP-INSERT": DURABLE, "SWEEP-EXTRACT": UNOPTIMISED}
+
+
+class Run(NamedTuple):
+    """One plan on one architecture."""
+
+    repetition: int
+    architecture: str
+    plan: str
+
+    @property
+    def name(self) -> str:
+        """Return the name of its files."""
+        return "-".join(map(str, self))
+
+
+class Playbook(NamedTuple):
+    """What is run: which steps of which plans (all when empty), how long, how often."""
+
+    plans: dict[str, str]
+    ramp_seconds: float
+    repetitions: int
+    others: tuple[str, ...] = tuple(OTHERS)  # plans that are also run on another old form
+
+    @classmethod
+    def chosen(cls, *, quick: bool, ramp: float | None, repetitions: int | None) -> "Playbook":
+        """Return the quick or the whole playbook, with another ramp or repetitions if given."""
+        if quick:
+            return cls(QUICK, ramp or QUICK_RAMP_SECONDS, repetitions or 2, ("PERF-TP-1",))
+        return cls(WHOLE, ramp or RAMP_SECONDS, repetitions or 3)
+
+    def runs(self) -> list[Run]:
+        """Return everything in order: they take turns, and the one that begins changes."""
+        found = []
+        for repetition in range(1, self.repetitions + 1):
+            for plan in self.plans:
+                names = [OLD, NEW, *([OTHERS[plan]] if plan in self.others else [])]
+                turns = names if repetition % 2 else names[::-1]
+                found += [Run(repetition, name, plan) for name in turns]
+        return found
+
+    def ramp(self, plan: Plan) -> float:
+        """Return how long each step of a plan is, in seconds."""
+        return min(self.ramp_seconds, SWEEP_RAMP_SECONDS) if plan.is_sweep else self.ramp_seconds
+
+    def seconds(self, runs: list[Run]) -> float:
+        """Estimate how long runs take."""
+        return sum(START_SECONDS + self._seconds(PLANS[run.plan]) for run in runs)
+
+    def _seconds(self, plan: Plan) -> float:
+        preload = PRELOAD_SECONDS * sum(n for step in plan.steps for _, n in step.preload) / 600
+        some = self.plans[plan.name]
+        steps = len(some.split(",")) if some else len(plan.steps)
+        return preload + self.ramp(plan) * (SWEEP_STEPS if plan.is_sweep else steps)

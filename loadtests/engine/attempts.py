@@ -1,0 +1,143 @@
+"""The search for the highest rate that keeps a limit: which to try, and what an attempt proves."""
+
+import contextlib
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from loadtests.figures import Summary
+from loadtests.plans import RAMP_SECONDS, Step
+
+RELOAD_SECONDS = 0.5
+BUSY = 0.85  # of one core: from here on the generator, which has no second one, is the limit
+KEPT, STACK, GENERATOR, MACHINE = "kept", "stack", "generator", "machine"
+
+
+class Attempt(NamedTuple):
+    """One rate, attempted once."""
+
+    threads: int
+    rate: float  # arrivals/s
+    answered: float  # responses/s
+    p50: float
+    p99: float
+    errors: int
+    verification_errors: int
+    late_p99_ms: float
+    generator_cpu: float  # cores
+    verdict: str  # kept, or what was the limit: stack, generator or machine
+
+
+def search(start: int, *, closeness: float = 1.1) -> Generator[int, bool, int]:
+    """Yield numbers of threads and take whether each was served; return the highest that was.
+
+    Doubles or halves until the limit lies between two, then halves their distance.
+    """
+    good, bad, threads = 0, 0, start
+    while True:
+        if (yield threads):
+            good = threads
+        else:
+            bad = threads
+        if not good and threads <= 1:
+            return 0
+        if good and bad and bad <= good * closeness:
+            return good
+        beyond = good * 2 if good else bad // 2
+        threads = (good + bad) // 2 if good and bad else beyond
+        if threads == good:
+            return good
+
+
+def judge(threads: int, figures: Summary, limit_ms: float, generator_cpu: float) -> Attempt:
+    """Return what an attempt proves: it was kept when it was answered as fast as it came, too.
+
+    A queue that grows all the time needs more than a short attempt to get past the limit.
+    A generator that is late or busy sends in bursts and reads responses late: what then fails says
+    nothing about the stack. It is late without being busy when the machine has no core left for it.
+    """
+    rate = threads / RAMP_SECONDS
+    well = not figures.wrong and not figures.late and figures.kept_up(rate)
+    if well and figures.p99 <= limit_ms:
+        verdict = KEPT
+    elif generator_cpu >= BUSY:
+        verdict = GENERATOR
+    else:
+        verdict = MACHINE if figures.late else STACK
+    others = figures[5:]  # as an attempt has them, from p50 to how late
+    return Attempt(threads, rate, figures.rate, *others, generator_cpu, verdict)
+
+
+def decide(attempt: Callable[[], Attempt], limit_ms: float) -> bool:
+    """Tell whether a rate is kept: one attempt with half the limit to spare, else two of three."""
+    kept = 0
+    for number in range(1, 4):
+        one = attempt()
+        kept += one.verdict == KEPT
+        if one.verdict == KEPT and one.p99 <= limit_ms / 2:
+            return True
+        if 2 in (kept, number - kept):
+            break
+    return kept == 2
+
+
+class Search:
+    """Finds the highest arrival rate that keeps a limit of the p99 without an error.
+
+    `send` sends a step; `gateway` is its process, which is reloaded after an attempt that was not
+    kept (0: none): its circuit may be open for 20 s, and would be what the next attempt measures.
+    """
+
+    def __init__(self, send: Callable[[Step], Summary], limit_ms: float, gateway: int) -> None:
+        self._send = send
+        self._limit_ms = limit_ms
+        self._gateway = gateway
+        self.attempts: list[Attempt] = []
+
+    def run(self, step: Step) -> None:
+        """Begin with a step's rate."""
+        searching = search(step.threads)
+        threads = next(searching)
+        with contextlib.suppress(StopIteration):
+            while True:
+                rate = step._replace(name=str(threads), threads=threads)
+                threads = searching.send(decide(partial(self._attempt, rate), self._limit_ms))
+
+    def _attempt(self, step: Step) -> Attempt:
+        if self._gateway and self.attempts and self.attempts[-1].verdict != KEPT:
+            os.kill(self._gateway, signal.SIGHUP)
+            time.sleep(RELOAD_SECONDS)
+        cpu, began = time.process_time(), time.monotonic()
+        figures = self._send(step)
+        cpu = (time.process_time() - cpu) / (time.monotonic() - began)
+        one = judge(step.threads, figures, self._limit_ms, cpu)
+        self.attempts.append(one)
+        reason = "" if one.verdict == KEPT else f"  too much for the {one.verdict}"
+        print(f"{figures.line(step.name)}  generator {cpu:.2f} cores{reason}", flush=True)
+        return one
+
+
+class Found(NamedTuple):
+    """The end of a search."""
+
+    rate: float  # arrivals/s; 0 when none was kept
+    p99: float  # median of the attempts at that rate
+    limit: str  # what was the limit beyond; "" when nothing was beyond
+
+
+def found(attempts: Sequence[Attempt], limit_ms: float) -> Found:
+    """Return the highest rate that was kept, and what most attempts of the next one met."""
+    by_rate: dict[int, list[Attempt]] = {}
+    for one in attempts:
+        by_rate.setdefault(one.threads, []).append(one)
+    kept = [n for n, every in by_rate.items() if decide(iter(every).__next__, limit_ms)]
+    best = max(kept, default=0)
+    beyond = min((n for n in by_rate if n > best), default=0)
+    met = Counter(one.verdict for one in by_rate.get(beyond, []) if one.verdict != KEPT)
+    limit = met.most_common(1)[0][0] if met else ""
+    p99 = sorted(one.p99 for one in by_rate.get(best, [])) or [0.0]
+    return Found(best / RAMP_SECONDS, p99[len(p99) // 2], limit)

@@ -1,0 +1,122 @@
+"""Requests that are timed, verified and recorded, in greenlets of gevent."""
+
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import gevent.ssl
+from geventhttpclient import HTTPClient
+from geventhttpclient.response import HTTPParseError
+
+from loadtests.figures import HTTP, VERIFICATION, Row
+
+CONNECT_SECONDS = 10.0
+TIMEOUT_SECONDS = 60.0
+MOST_AT_ONCE = 10_000  # never the client's own limit
+KEEP_ALIVE: Mapping[str, str] = {}
+CLOSE = {"Connection": "close"}  # a connection for each request, as JMeter's threads have
+GZIP = {"Accept-Encoding": "gzip"}
+
+
+class WrongResponse(Exception):
+    """A good status with content that is not right."""
+
+
+class Response(NamedTuple):
+    """What came back; status 0 when nothing did, and then `body` says why."""
+
+    status: int
+    body: bytes
+    zipped: bool = False
+
+    def unzipped(self) -> "Response":
+        """Return it with its body as text."""
+        return Response(self.status, zlib.decompress(self.body, 31)) if self.zipped else self
+
+
+Verify = Callable[[Response], object]
+
+
+class Api:
+    """Sends requests to one server, and keeps a row of each."""
+
+    def __init__(self, url: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self._pool = HTTPClient.from_url(
+            url,
+            concurrency=MOST_AT_ONCE,
+            connection_timeout=CONNECT_SECONDS,
+            network_timeout=timeout_seconds,
+            insecure=True,  # the certificate is our own
+            ssl_context_factory=gevent.ssl._create_unverified_context,
+            block_size=65536,
+        )
+        self.plan = self.step = ""
+        self.began = time.monotonic()
+        self.rows: list[Row] = []
+
+    def begin(self, plan: str, step: str) -> float:
+        """Record what follows under this step; return when it begins (monotonic seconds)."""
+        self.plan, self.step, self.began = plan, step, time.monotonic()
+        return self.began
+
+    def record(self, row: Row, method: str) -> None:  # noqa: ARG002 - for Locust's
+        """Keep a row."""
+        self.rows.append(row)
+
+    def checkpoint(self) -> Callable[[], None]:
+        """Return what forgets all rows recorded since."""
+        first = len(self.rows)
+
+        def forget() -> None:
+            del self.rows[first:]
+
+        return forget
+
+    def send(
+        self, path: str, body: bytes | None = None, headers: Mapping[str, str] = CLOSE
+    ) -> Response:
+        """Send without recording: GET, or POST of a JSON body."""
+        return self._send(path, body, headers).unzipped()
+
+    def measure(
+        self,
+        name: str,
+        path: str,
+        verify: Verify,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = CLOSE,
+        *,
+        due: float | None = None,
+        good: tuple[int, ...] = (200,),
+    ) -> Response:
+        """Send, verify the response, and record both; `due` is when it should have been sent."""
+        sent = time.monotonic()
+        response = self._send(path, body, headers)
+        ms = (time.monotonic() - sent) * 1000
+        response = response.unzipped()
+        error, detail = "", ""
+        if response.status not in good:
+            error, detail = HTTP, f"{response.status} {response.body[:120]!r}"
+        else:
+            try:
+                verify(response)
+            except WrongResponse as wrong:
+                error, detail = VERIFICATION, str(wrong)
+        times = ((sent if due is None else due) - self.began, sent - self.began, ms)
+        size = len(response.body)
+        row = Row(self.plan, self.step, name, *times, response.status, size, error, detail)
+        self.record(row, "GET" if body is None else "POST")
+        return response
+
+    def _send(self, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
+        method = "GET" if body is None else "POST"
+        if body is not None:
+            headers = {**headers, "Content-Type": "application/json"}
+        try:
+            response = self._pool.request(method, path, body, dict(headers))
+            text = bytes(response.read())
+        except (OSError, HTTPParseError) as error:
+            return Response(0, f"{type(error).__name__}: {error}".encode())
+        zipped = response.get("content-encoding") == "gzip"
+        return Response(response.status_code, text, zipped)

@@ -1,0 +1,154 @@
+"""The endpoints that get load: how a request is written, and what a right response holds."""
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from loadtests.engine.client import Api, Response, WrongResponse
+from loadtests.plans import ALL_TIME
+
+BATCH = "/api/v1/detections"
+MONITORING, OLD_MONITORING = "/monitoring/latest", "/retrieveformonitoring"
+ADDED = b"New Beacon Detection Added"
+STORED = (200, 202)  # now, or soon
+
+
+class Place(NamedTuple):
+    """One document of an extract."""
+
+    level: str
+    location: str
+    timestamp: int
+
+
+def path_of(path: str, **parameters: object) -> str:
+    """Return a path with its parameters."""
+    return f"{path}?{urlencode(parameters)}"
+
+
+def extract(staff: int | str) -> str:
+    """Return the path of a whole history."""
+    return path_of("/extractbeacon", staff_id=staff, **ALL_TIME)
+
+
+def detection(staff: int | str, mac: str, timestamp: int) -> dict[str, Any]:
+    """Return a detection with an event id of its own, as a batch holds it."""
+    named = {"staff_id": staff, "mac": mac, "rssi": -60}
+    return named | {"timestamp": timestamp, "event_id": uuid.uuid4().hex}
+
+
+def insert(one: dict[str, Any]) -> str:
+    """Return the path that stores one detection as a phone does."""
+    named = {"user_address": one["staff_id"], "beacon_address": one["mac"]}
+    rest = {name: one[name] for name in ("rssi", "timestamp", "event_id")}
+    return path_of("/newbeacondetect", **named, **rest)
+
+
+def batch(detections: list[dict[str, Any]]) -> bytes:
+    """Return the body that stores many."""
+    return json.dumps({"detections": detections}).encode()
+
+
+def verify_insert(response: Response) -> None:
+    """Check the response to an insert."""
+    if response.body.strip() != ADDED:
+        raise WrongResponse(f"not {ADDED!r}: {response.body[:80]!r}")
+
+
+def verify_batch(response: Response, size: int) -> None:
+    """Check that a batch was taken whole."""
+    try:
+        counts = json.loads(response.body)["counts"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise WrongResponse(f"no response to a batch: {response.body[:80]!r}") from error
+    if counts.get("stored", 0) + counts.get("queued", 0) != size:
+        raise WrongResponse(f"{counts} of {size}")
+
+
+def newest_first(response: Response) -> list[Place]:
+    """Return an extract's documents; WrongResponse when it is not one, or in another order."""
+    try:
+        found = [
+            Place(one["level"], one["location"], one["timestamp"])
+            for one in json.loads(response.body)["location"]
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise WrongResponse(f"no extract ({error!r}): {response.body[:80]!r}") from error
+    times = [place.timestamp for place in found]
+    if times != sorted(times, reverse=True):
+        raise WrongResponse("not newest first")
+    return found
+
+
+def verify_page(response: Response) -> None:
+    """Check what an open monitoring page fetches, of either architecture."""
+    try:
+        found = json.loads(response.body)
+    except ValueError as error:
+        raise WrongResponse(f"the page's data are no JSON: {response.body[:80]!r}") from error
+    if not {"staff", "location"} & set(found):
+        raise WrongResponse(f"the page's data lack the staff: {response.body[:80]!r}")
+
+
+class History:
+    """One staff member's documents: those we know to the letter, and how many came since."""
+
+    def __init__(self, stored: int = 0) -> None:
+        self.preloaded: list[Place] = []  # oldest first, times all different
+        self.sent = self.acknowledged = stored  # live inserts without a time of their own
+        self.queued = 0  # of those acknowledged: may still wait for the database
+        self.unknown = 0  # sent, and no response came: may be there or not
+        self._right: bytes | None = None  # the last body that was found right
+        self._counted = (b"", -1)  # the last body of a live history, and its documents
+
+    def preload(self, places: list[Place]) -> None:
+        """Add documents newer than all that are there."""
+        self.preloaded += places
+        self._right = None
+
+    def count(self, response: Response, size: int) -> None:
+        """Note what became of that many detections."""
+        if response.status in STORED:
+            self.acknowledged += size
+            self.queued += size * (response.status == 202)
+        elif response.status == 0 or response.status >= 500:
+            self.unknown += size
+
+    def verify(self, response: Response) -> None:
+        """Check an extract while nobody writes: to the letter, or by number after live inserts."""
+        if response.body == self._right:
+            return
+        found = newest_first(response)
+        if self.acknowledged or self.unknown:
+            self._verify_count(len(found), self.acknowledged, self.acknowledged + self.unknown)
+        elif found != self.preloaded[::-1]:
+            stored = len(self.preloaded)
+            raise WrongResponse(f"{len(found)} documents, not the {stored} that are stored")
+        self._right = response.body
+
+    def read_live(
+        self,
+        api: Api,
+        name: str,
+        staff: int,
+        headers: Mapping[str, str],
+        due: float | None = None,
+    ) -> None:
+        """Read while others write: all that was acknowledged before, and nothing unsent."""
+        least = self.acknowledged
+
+        def verify(response: Response) -> None:
+            if response.body != self._counted[0]:
+                self._counted = response.body, len(newest_first(response))
+            self._verify_count(self._counted[1], least, self.sent)
+
+        api.measure(name, extract(staff), verify, None, headers, due=due)
+
+    def _verify_count(self, found: int, least: int, most: int) -> None:
+        """Raise WrongResponse when live documents are missing or too many."""
+        live = found - len(self.preloaded)
+        if not least <= live <= most:
+            least, most = (len(self.preloaded) + count for count in (least, most))
+            raise WrongResponse(f"{found} documents instead of {least} to {most}")

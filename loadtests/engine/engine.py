@@ -1,0 +1,140 @@
+"""Runs a plan against a server: preloads, sends at the plan's times, verifies, counts."""
+
+import time
+from argparse import Namespace
+from collections import defaultdict
+from functools import partial
+
+import gevent
+
+from loadtests.engine import companions, endpoints
+from loadtests.engine.attempts import Attempt, Search
+from loadtests.engine.client import Api, WrongResponse
+from loadtests.engine.endpoints import History
+from loadtests.engine.pace import open_loop
+from loadtests.engine.preload import PHONE_SECONDS, Preloader
+from loadtests.figures import Summary, summary
+from loadtests.plans import BEACON, Plan, Step, requests, until_it_breaks
+from mongo.directory import parse
+from scripts.processes.cluster import DIRECTORY
+
+SENDS = 2  # of a step, when the generator was late
+SETTLE_SECONDS = 30.0  # for a service's spool to drain after the last write
+
+
+class NotEmpty(Exception):
+    """The server already holds documents of the plan's staff."""
+
+
+class Engine:
+    """One run of one plan, as the generator's options say (generator.py)."""
+
+    def __init__(self, api: Api, plan: Plan, options: Namespace) -> None:
+        self._api = api
+        self._plan = plan
+        self._options = options
+        self.attempts: list[Attempt] = []  # of a search
+        beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
+        most = sum(count for step in plan.steps for _, count in step.preload)
+        self._preloader = Preloader(api, beacons, int(time.time()) - PHONE_SECONDS * most)
+        self._histories: dict[int, History] = defaultdict(History)
+
+    def run(self) -> None:
+        """Run the steps in order; NotEmpty when the server is not as the plan wants it."""
+        steps = [self._adjusted(step) for step in self._plan.steps]
+        self._check_empty(steps)
+        endless = until_it_breaks(steps, self._plan.growth)
+        for step in endless if self._options.until_it_breaks else steps:
+            for staff, count in step.preload:
+                self._preloader.preload(staff, self._histories[staff], count)
+            if self._options.only and step.name not in self._options.only.split(","):
+                continue
+            if self._options.p99:
+                search = Search(self._send, self._options.p99, self._options.gateway)
+                self.attempts = search.attempts
+                search.run(step)
+                break
+            figures = self._measured(step)
+            print(figures.line(step.name), flush=True)
+            broke = figures.broke(self._plan.mean_limit_ms) or figures.late
+            if self._options.until_it_breaks and broke:
+                break
+        if self._plan.writes:
+            self._check_stored()
+
+    def _adjusted(self, step: Step) -> Step:
+        options, shift = self._options, self._options.shift
+        hacs = map(int, options.hacs.split(",")) if options.hacs else step.hacs
+        return step._replace(
+            staff=tuple(one + shift for one in step.staff),
+            preload=tuple((one + shift, count) for one, count in step.preload),
+            hacs=tuple(one + shift for one in hacs),
+            pages=step.pages if options.pages < 0 else options.pages,
+        )
+
+    def _check_empty(self, steps: list[Step]) -> None:
+        owners = {one for step in steps for one, _ in step.preload}
+        staff = owners.union(*(step.staff + step.hacs for step in steps))
+        for one in sorted(staff):
+            if found := len(endpoints.newest_first(self._preloader.extract(one))):
+                raise NotEmpty(
+                    f"staff {one} has {found} documents there already, and the plan counts them: "
+                    "run it on an empty stack (without --target it starts one)"
+                )
+
+    def _measured(self, step: Step) -> Summary:
+        """Send a step, again when the generator was late: others use this machine too."""
+        for _ in range(SENDS - 1):
+            forget = self._api.checkpoint()
+            figures = self._send(step)
+            if not figures.late:
+                return figures
+            forget()
+        return self._send(step)
+
+    def _send(self, step: Step) -> Summary:
+        """Send at the step's times; return the figures of its requests without the companions'."""
+        ramp, first = self._options.ramp, len(self._api.rows)
+        began = self._api.begin(self._plan.name, step.name)
+        pollers = companions.start(self._api, self._histories, step.hacs, step.pages)
+        open_loop(requests(step, ramp), ramp, partial(self._send_one, step), began)
+        gevent.killall(pollers)
+        return summary([row for row in self._api.rows[first:] if row.name == step.kind])
+
+    def _send_one(self, step: Step, number: int, due: float) -> None:
+        staff = step.staff[number % len(step.staff)]
+        history, body, good = self._histories[staff], None, endpoints.STORED
+        if step.kind == "extract":
+            self._api.measure("extract", endpoints.extract(staff), history.verify, due=due)
+            return
+        if step.kind == "batch":
+            path, body = endpoints.BATCH, self._preloader.batch(staff, step.batch)
+            verify = partial(endpoints.verify_batch, size=step.batch)
+        else:
+            path = endpoints.path_of("/newbeacondetect", user_address=staff, **BEACON)
+            verify = partial(endpoints.verify_insert)
+        history.sent += step.batch
+        response = self._api.measure(step.kind, path, verify, body, due=due, good=good)
+        history.count(response, step.batch)
+
+    def _check_stored(self) -> None:
+        """Compare what is stored with what was acknowledged, once the spools are empty."""
+        self._api.begin(self._plan.name, "stored")
+        deadline = time.monotonic() + SETTLE_SECONDS
+        histories = self._histories
+        for staff, history in sorted(histories.items()):
+            while history.queued and self._count(staff) < history.acknowledged:
+                if time.monotonic() > deadline:
+                    break
+                gevent.sleep(0.5)
+            self._api.measure("stored", endpoints.extract(staff), history.verify)
+        stored = sum(history.acknowledged for history in histories.values())
+        wrong = [row.detail for row in self._api.rows if row.step == "stored" and row.error]
+        right = f"exactly the {stored} acknowledged detections"
+        print(f"  stored: {'; '.join(wrong) or right}", flush=True)
+
+    def _count(self, staff: int) -> int:
+        try:
+            return len(endpoints.newest_first(self._preloader.extract(staff)))
+        except WrongResponse:  # the last load may not be over for it yet
+            return 0

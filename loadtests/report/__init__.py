@@ -1,0 +1,1 @@
+"""report.html, report.md and the plots of a comparison, from its CSV files."""

@@ -1,0 +1,55 @@
+"""The old architecture is what it is compared as, and the command line reaches each form of it."""
+
+import subprocess
+from typing import Any
+
+import pytest
+from pymongo import MongoClient
+
+from loadtests.architectures import ARCHITECTURES, DURABLE, UNOPTIMISED
+from loadtests.engine.generator import generate
+from scripts.processes import ROOT
+
+Seen = dict[str, Any]
+
+
+def profiled(name: str, plan: str, step: str) -> list[Seen]:
+    """Run a step of a plan; return mongod's commands, as its profiler noted them."""
+    with (
+        ARCHITECTURES[name](limited=False) as stack,
+        MongoClient[Seen](f"mongodb://127.0.0.1:{stack.mongod_port}/") as client,
+    ):
+        database = client["ICT3102"]
+        database.command("profile", 2)
+        assert generate(stack.url, plan, {"ramp": 0.3, "pages": 0, "only": step}) == 0
+        return [one["command"] for one in database["system.profile"].find({"ns": "ICT3102.staff"})]
+
+
+@pytest.mark.parametrize(("name", "ranged"), [("old", True), (UNOPTIMISED, False)])
+def test_the_query(name: str, *, ranged: bool) -> None:
+    seen = profiled(name, "PERF-RT-2", "600")
+    finds = [one for one in seen if "find" in one]
+    assert finds
+    for one in finds:
+        assert ("timestamp" in one["filter"]) == ranged
+        assert ("projection" in one) == ranged
+        assert one["sort"] == {"timestamp": -1}
+
+
+@pytest.mark.parametrize(("name", "on_disk"), [("old", False), (DURABLE, True)])
+def test_what_an_insert_waits_for(name: str, *, on_disk: bool) -> None:
+    seen = profiled(name, "PERF-TP-1", "210")
+    inserts = [one for one in seen if "insert" in one]
+    assert inserts
+    assert {one.get("writeConcern", {}).get("j", False) for one in inserts} == {on_disk}
+
+
+@pytest.mark.parametrize(
+    ("option", "name"), [("--old", "old"), ("--unoptimised", UNOPTIMISED), ("--durable", DURABLE)]
+)
+def test_the_command_line_reaches_it(option: str, name: str) -> None:
+    command = [f"{ROOT}/scripts/load", "run", "PERF-TP-1", "--old", option, "--no-limits"]
+    command += ["--ramp", "0.3", "--only", "210", "--services", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[0] == f"{name}, services: 1, without limits"

@@ -1,0 +1,83 @@
+"""What a comparison's files say, on files whose figures are known."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from loadtests.architectures import DURABLE
+from loadtests.figures import HTTP, Row, write_csv
+from loadtests.report import report
+from loadtests.report.results import Results, mean
+
+FACTS = {
+    **dict.fromkeys(("processor", "kernel", "python", "commit", "began"), "x"),
+    **dict.fromkeys(("cores", "memory_gib", "minutes", "ramp_seconds", "repetitions"), 1),
+    "load_average": [0.1, 2.0],
+    "failed": [],
+    "runs": [3, 3],
+}
+
+
+def rows(threads: int, seconds: float, ms: float, errors: int = 0) -> list[Row]:
+    """Return a step's requests, evenly over so many seconds."""
+    count = round(threads * seconds / 60)
+    times = [number * seconds / count for number in range(count)]
+    kinds = [HTTP if number < errors else "" for number in range(count)]
+    return [
+        Row("SWEEP-INSERT", str(threads), "insert", at, at, ms, 200, 26, kind)
+        for at, kind in zip(times, kinds, strict=True)
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "run.json").write_text(json.dumps(FACTS))
+    for kind in ("rows", "usage"):
+        (tmp_path / kind).mkdir()
+    slow = [row._replace(ms=row.ms + 500 * row.sent) for row in rows(960, 2, 5)]
+    architectures = {
+        "old": [*rows(600, 2, 5), *slow],  # a second late after two: a mean that looks good
+        "new": [*rows(600, 2, 10), *rows(960, 2, 10), *rows(1536, 2, 10, errors=2)],
+        DURABLE: [*rows(600, 2, 30), *rows(960, 2, 30)],
+    }
+    for name, found in architectures.items():
+        write_csv(tmp_path / "rows" / f"1-{name}-SWEEP-INSERT.csv", found, Row._fields)
+    (tmp_path / "rows" / "1-new-PERF-TP-1.part").write_text("of a run that was interrupted")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("architecture", "rate"), [("old", 10), ("new", 16), (DURABLE, 16)])
+def test_the_highest_rate_is_one_that_was_kept_up_with(
+    folder: Path, architecture: str, rate: float
+) -> None:
+    assert Results(folder).highest_rate("SWEEP-INSERT", architecture) == (rate, rate, rate)
+
+
+def test_ratios_are_by_the_new_one(folder: Path) -> None:
+    for architecture, ratio in (("old", 0.5), (DURABLE, 3)):
+        found = Results(folder).ratio("SWEEP-INSERT", "600", architecture, mean)
+        assert found.median == pytest.approx(ratio)
+
+
+def test_the_summary_has_a_line_for_each_old_form(folder: Path) -> None:
+    for name, ms in (("old", 10), ("new", 20), (DURABLE, 5)):
+        found = [row._replace(plan="PERF-TP-1", step="2100") for row in rows(2100, 1, ms)]
+        write_csv(folder / "rows" / f"1-{name}-PERF-TP-1.csv", found, Row._fields)
+    report.write(folder)
+    text = (folder / "report.md").read_text()
+    theirs = "17.3 (max 95.0) | 21.3 (max 109)"
+    assert f"| PERF-TP-1 | 2100 | old | 10.0 | 20.0 | 0.5 | {theirs} |" in text
+    assert f"| PERF-TP-1 | 2100 | {DURABLE} | 5.0 | 20.0 | 0.2 |  |  |" in text
+
+
+def test_the_report_says_so(folder: Path) -> None:
+    assert report.write(folder) == 0
+    text = (folder / "report.md").read_text()
+    assert "| inserts | old | 10 | too slow | 1.6 |" in text
+    assert "| inserts | new | 16 | errors, 3.9 % |  |" in text
+    assert f"| inserts | {DURABLE} | 16 |  | 1.0 |" in text
+    assert "NOT FINISHED" not in text
+    (folder / "run.json").write_text(json.dumps(FACTS | {"runs": [3, 8]}))
+    report.write(folder)
+    assert "NOT FINISHED: 3 of 8 runs" in (folder / "report.md").read_text()
