@@ -51,7 +51,7 @@ def test_every_operation_has_its_words(document: dict[str, Any]) -> None:
     assert len(names) == len(set(names))
     for operation in openapi.OPERATIONS:
         assert operation.summary
-        assert set(operation.errors) <= set(problems.CODES)
+        assert set(operation.problems) <= set(problems.CODES)
         assert operation.curl or operation.tag in ("legacy", "health", "description")
 
 

@@ -6,24 +6,38 @@ from werkzeug.exceptions import HTTPException
 
 from ingest import errors
 from ingest.api import (
+    beacon_import,
     beacons,
     changes,
     coverage,
     detections,
     docs,
     openapi,
-    people,
     problems,
+    staff,
+    staff_detections,
     system,
+    unknown_beacons,
 )
-from ingest.api import staff_detections as history
 from ingest.config import Config
-from ingest.legacy import schema as outside
+from ingest.legacy import schema as legacy_schema
 from ingest.rules.levels import Rule
 from ingest.storage import status
 
-# In the order of the document.
-VIEWS = (detections, people, history, changes, coverage, beacons, system, docs, outside)
+# What declares operations when it is imported.
+DECLARED = (
+    beacon_import,
+    beacons,
+    changes,
+    coverage,
+    detections,
+    docs,
+    legacy_schema,
+    staff,
+    staff_detections,
+    system,
+    unknown_beacons,
+)
 
 
 def init_app(app: Flask, config: Config) -> None:
@@ -49,4 +63,4 @@ def _http_error(error: HTTPException) -> ResponseReturnValue:
 
 @openapi.bp.errorhandler(Exception)
 def _as_problem(error: Exception) -> Response:
-    return problems.answer(problems.of(error))
+    return problems.response(problems.of(error))

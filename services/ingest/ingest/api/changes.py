@@ -1,31 +1,98 @@
 """The feed of all staff: /changes, for a server that wants everything once."""
 
-import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 from flask import Response, request
+from msgspec import Meta
 
-from ingest.api import openapi
-from ingest.api import responses as answers
-from ingest.api.openapi import Body, declare
+from ingest.api.fields import (
+    Answer,
+    DetectionId,
+    Level,
+    Location,
+    Mac,
+    Rssi,
+    Seconds,
+    StaffId,
+    Time,
+)
+from ingest.api.interim import Context, CursorExpired, Detection, get_context
+from ingest.api.openapi import Body, Content, declare
 from ingest.api.problems import Problem
-from ingest.context import get_store
+from ingest.api.query import Integer, Text
+from ingest.api.responses import iso
 from ingest.errors import ParameterError
-from ingest.rules import parameters as parsing
-from ingest.storage import change_stream as feed
+from ingest.rules import parameters
 
-DEFAULT_LIMIT = 500
-MAX_LIMIT = 1000
-MAX_WAIT_SECONDS = 20
-# Of the service's threads; who waits blocks one.
+# Of the service's threads; each request that waits blocks one.
 MAX_WAITING = 2
 _waiting = threading.BoundedSemaphore(MAX_WAITING)
+_LIMIT = Integer("limit", "Lines at most", low=1, high=1000, default=500)
+_WAIT = Integer(
+    "wait",
+    f"Seconds to wait for a first change; {MAX_WAITING} requests a service may",
+    low=0,
+    high=20,
+    default=0,
+)
 
-_KINDS = {"insert": "detection", "update": "corrected"}
+
+class Change(Answer):
+    """A detection that was stored, or a stored one whose place was corrected."""
+
+    type: Literal["detection", "corrected"]
+    id: DetectionId
+    staff_id: StaffId
+    timestamp: Seconds
+    time: Time
+    received_at: Annotated[int, Meta(description="When it came in, in unix seconds", ge=0)]
+    mac: Mac
+    rssi: Rssi
+    level: Level
+    location: Location
+
+
+class Next(Answer):
+    """The last line: where the next request goes on."""
+
+    next: Annotated[str, Meta(description="`after` of the next request")]
+
+
+def _line(type_: Literal["detection", "corrected"], detection: Detection) -> Change:
+    return Change(
+        type=type_,
+        id=detection.id,
+        staff_id=detection.staff_id,
+        timestamp=detection.timestamp,
+        time=iso(detection.timestamp),
+        received_at=int(detection.received_at),
+        mac=detection.mac,
+        rssi=detection.rssi,
+        level=detection.level,
+        location=detection.location,
+    )
+
+
+_TYPES: dict[str, Literal["detection", "corrected"]] = {
+    "insert": "detection",
+    "update": "corrected",
+}
+_EXAMPLE = Detection(
+    id="6b01787a3f0c9d2e4a5b6c7d",
+    staff_id=0,
+    mac="C2A628384B08",
+    rssi=-67,
+    timestamp=1795258490,
+    received_at=1795258491.0,
+    level="4",
+    location="Lobby B",
+)
+_EXAMPLE_LINES = [_line("detection", _EXAMPLE), Next("826B01787A000000012B...")]
 
 
 @declare(
@@ -44,68 +111,55 @@ _KINDS = {"insert": "detection", "update": "corrected"}
     " fixed size). After that: 410 `cursor_expired`. Then begin again without `after`, and fill the"
     " gap from `/staff/<staff_id>/detections`, by `id`.",
     parameters=[
-        openapi.query("after", openapi.text("`next` of the answer before")),
-        openapi.query("from", openapi.text("Without `after`: a time in any of the three forms")),
-        openapi.query(
-            "limit",
-            openapi.whole("Lines at most", minimum=1, maximum=MAX_LIMIT, default=DEFAULT_LIMIT),
-        ),
-        openapi.query(
-            "wait",
-            openapi.whole(
-                f"Seconds to wait for a first change; {MAX_WAITING} requests a service may",
-                minimum=0,
-                maximum=MAX_WAIT_SECONDS,
-                default=0,
-            ),
-        ),
+        Text("after", "`next` of the answer before"),
+        Text("from", "Without `after`: a time in any of the three forms"),
+        _LIMIT,
+        _WAIT,
     ],
     answers={
         200: Body(
             "The changes, and the next cursor.",
             {
-                "application/x-ndjson": {
-                    "schema": {"type": "string"},
-                    "example": '{"type":"detection","id":"6b01787a3f0c9d2e4a5b6c7d","staff_id":0,'
-                    '"timestamp":1795258490,"time":"2026-11-21T10:54:50Z","received_at":1795258491,'
-                    '"mac":"C2A628384B08","rssi":-67,"level":"4","location":"Lobby B"}\n'
-                    '{"next":"826B01787A000000012B..."}\n',
-                }
+                "application/x-ndjson": Content(
+                    str,
+                    example=msgspec.json.Encoder().encode_lines(_EXAMPLE_LINES).decode(),
+                    lines=(Change, Next),
+                )
             },
         )
     },
-    errors=["invalid_request", "cursor_expired", "too_many_waiting", "store_unavailable"],
+    problems=["invalid_request", "cursor_expired", "too_many_waiting", "store_unavailable"],
     curl="curl 'HOST/api/v1/changes?wait=10'",
 )
 def changes() -> Response:
     """Answer what was stored since a cursor."""
     given = {name: value for name, value in request.args.items() if value}
-    limit = parsing.integer({"limit": DEFAULT_LIMIT} | given, "limit", 1, MAX_LIMIT)
-    wait = parsing.integer({"wait": 0} | given, "wait", 0, MAX_WAIT_SECONDS)
-    start = _start(given)
-    store = get_store()
-    store.recorder.check_answers()
+    limit = _LIMIT.read(given)
+    wait = _WAIT.read(given)
+    context = get_context()
+    start = _start(context, given)
+    context.recorder.check_answers()
     try:
         with _place_to_wait(wait):
-            read = store.feed.read(start, limit, wait)
-    except feed.CursorExpired as error:
+            read = context.change_stream.read(start, limit, wait)
+    except CursorExpired as error:
         detail = (
             "the changes since then are not all kept any more; begin again without `after`, and"
             f" fill the gap from the histories ({error})"
         )
         raise Problem("cursor_expired", detail[:400]) from error
-    lines = [_line(kind, detection) for kind, detection in read.found]
-    lines.append(json.dumps({"next": read.next}))
-    return Response("\n".join(lines) + "\n", mimetype="application/x-ndjson")
+    lines = [_line(_TYPES[change.kind], change.detection) for change in read.found]
+    body = msgspec.json.Encoder().encode_lines([*lines, Next(read.next)])
+    return Response(body, mimetype="application/x-ndjson")
 
 
-def _start(given: dict[str, str]) -> dict[str, Any]:
+def _start(context: Context, given: Mapping[str, str]) -> Mapping[str, Any]:
     if "after" in given and "from" in given:
         raise ParameterError("from", "is for the first request only, without after")
     if "after" in given:
-        return feed.after(given["after"])
+        return context.change_stream.after(given["after"])
     if "from" in given:
-        return feed.since(parsing.moment(given, "from", 1, int(time.time())))
+        return context.change_stream.since(parameters.moment(given, "from", 1, int(time.time())))
     return {}
 
 
@@ -122,16 +176,3 @@ def _place_to_wait(wait_seconds: int) -> Iterator[None]:
         yield
     finally:
         _waiting.release()
-
-
-def _line(kind: str, detection: dict[str, Any]) -> str:
-    line = {
-        "type": _KINDS[kind],
-        "id": str(detection["_id"]),
-        "staff_id": detection["staff_id"],
-        "timestamp": detection["timestamp"],
-        "time": answers.iso(detection["timestamp"]),
-        "received_at": int(answers.seconds(detection["received_at"])),
-    }
-    line |= {name: detection[name] for name in ("mac", "rssi", "level", "location")}
-    return json.dumps(line, separators=(",", ":"))

@@ -1,78 +1,76 @@
-"""The items of POST /detections: from JSON to documents, and to what the phone is told of each.
+"""The items of POST /detections: from JSON to documents, and to the result of each.
 
-At 500 items a request this is most of what a detection costs. What phones send as a rule, msgspec
-reads; `parsing` has the last word on all else, and tells what is wrong with it.
+At 500 items a request this is most of what a detection costs. What phones usually send, msgspec
+reads; `parameters` reads everything else, and says what is wrong with it.
 """
 
-import json
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from ingest.api.detection_input import EARLIEST, MAX_ITEMS, DetectionInput
+from ingest.api.detection_results import DetectionResult, ItemError
 from ingest.api.problems import Problem
+from ingest.api.readers import Reader, read_all
 from ingest.errors import ParameterError
-from ingest.http import request_identity as receipt
+from ingest.http import request_identity
 from ingest.recording.recorder import Outcome
-from ingest.rules import parameters as parsing
-from ingest.storage import detections
-from ingest.storage.detections import NOWHERE, Document
+from ingest.rules import parameters
+from ingest.rules import parameters as strict_json
+from ingest.rules.parameters import StaffId
+from ingest.rules.unique_keys import unique_keys
+from ingest.storage.detections import NOWHERE, Document, document
 from ingest.storage.directory import UNKNOWN, Snapshot
 
-MAX_ITEMS = 1000
-# 2020-01-01: what is older comes from a device that lost its clock.
-EARLIEST = 1_577_836_800
 REFUSED = [ParameterError("item", "MongoDB refuses this detection")]
 
 
-class Item(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class StrictItem(DetectionInput, forbid_unknown_fields=True, gc=False):
     """An item in the types that phones send; `UNSET` is what it does not have."""
 
-    staff_id: int | str
+
+class LenientItem(NamedTuple):
+    """An item of other types, or with fields of other names, as `parameters` reads it."""
+
+    staff_id: StaffId
     mac: str
-    rssi: Annotated[int, Meta(ge=parsing.RSSI_DBM[0], le=parsing.RSSI_DBM[1])]
-    timestamp: int | float | str | UnsetType | None = UNSET
-    event_id: Annotated[str, Meta(min_length=1, max_length=128)] | UnsetType | None = UNSET
+    rssi: int
+    timestamp: int | None
+    event_id: str | None
+    ignored: list[str] | UnsetType
 
 
-class Odd(Item):
-    """An item of other types, or with fields that mean nothing here, read by `parsing`."""
-
-    ignored: str = ""
+class _Batch(msgspec.Struct, forbid_unknown_fields=True):
+    detections: Annotated[list[StrictItem], Meta(max_length=MAX_ITEMS)]
 
 
-class Batch(msgspec.Struct, forbid_unknown_fields=True):
-    """A request of many."""
-
-    detections: list[Item]
-
-
-_BATCHES = msgspec.json.Decoder(Batch)
-_FIELDS = frozenset(Item.__struct_fields__)
-
-
-class Understood(NamedTuple):
-    """What is to be stored, and what there is to tell of each item."""
+class ParsedBatch(NamedTuple):
+    """The documents to store, their results without a status, and what is wrong with the rest."""
 
     documents: list[Document]
-    told: list[tuple[int, str]]  # of each document: the item's index, and most of its result
-    wrong: dict[int, list[ParameterError]]  # by the item's index
+    accepted: list[DetectionResult]  # one for each document
+    errors: dict[int, list[ParameterError]]  # by the item's index
 
 
 class _Beacon(NamedTuple):
     mac: str
     place: tuple[str | None, str | None]
-    told: str
+    known: bool
+
+
+_BATCHES = msgspec.json.Decoder(_Batch)
+_FIELDS = frozenset(DetectionInput.__struct_fields__)
 
 
 def read(body: bytes) -> tuple[Sequence[Any], bool]:
-    """Return the items of a body, each an `Item` or just JSON, and whether it was a single one."""
-    items: Any = _plain(body)
+    """Return the items of a body, each strict or just JSON, and whether it was a single one."""
+    items: Any = _read_strictly(body)
     single = False
     if items is None:
-        value = parsing.strict_object(body)
+        value = strict_json.strict_object(body)
         single = "detections" not in value
         items = [value] if single else value["detections"]
     if not isinstance(items, list):
@@ -82,65 +80,72 @@ def read(body: bytes) -> tuple[Sequence[Any], bool]:
     return items, single
 
 
-def _plain(body: bytes) -> list[Item] | None:
-    """Return the items of a body in which nothing is odd and no field stands twice, else None."""
-    if not body.isascii() or b"\\" in body or b"\x7f" in body:
+def _read_strictly(body: bytes) -> list[StrictItem] | None:
+    """Return the items of a body in which all are strict and no field stands twice, else None."""
+    if not body.isascii() or b"\x7f" in body:  # an event id may hold neither
         return None
     try:
         batch = _BATCHES.decode(body)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    # There are no escapes: a field that stood twice makes more quotes than there are without it.
-    again = msgspec.json.encode(batch)
-    return batch.detections if again.count(b'"') == body.count(b'"') else None
+    return batch.detections if unique_keys(body, batch) else None
 
 
-def understand(items: Sequence[Any], received_at: float, directory: Snapshot | None) -> Understood:
-    """Make documents of items."""
-    found = Understood([], [], {})
+def parse(items: Sequence[Any], received_at: float, directory: Snapshot | None) -> ParsedBatch:
+    """Make documents of items; the directory is None while it cannot be read."""
+    batch = ParsedBatch([], [], {})
     arrival = int(received_at)
-    latest = arrival + parsing.MAX_FUTURE_SECONDS
-    name, second = receipt.request_key(received_at)
+    latest = arrival + parameters.MAX_FUTURE_SECONDS
+    readers = _readers(latest)
+    name, second = request_identity.request_key(received_at)
     beacons: dict[str, _Beacon] = {}
     for index, item in enumerate(items):
         try:
-            if type(item) is not Item or not _fits(item, latest):
-                item = _read_by_parsing(item, latest)
+            if type(item) is not StrictItem or not _is_plain(item, latest):
+                item = _read_leniently(item, readers)
             staff_id = _staff_id(item.staff_id)
             beacon = beacons.get(item.mac)
             if beacon is None:
                 beacon = beacons[item.mac] = _beacon(item.mac, directory)
         except ParameterError:
-            found.wrong[index] = _errors(item, latest)
+            batch.errors[index] = _errors(item, readers)
             continue
-        mac, place, told = beacon
+        mac, place, known = beacon
         timestamp, event_id = item.timestamp or None, item.event_id
         key = (f"event:{event_id}", timestamp) if event_id else (f"{name}:{index}", second)
-        skew = "null" if timestamp is None else arrival - timestamp
         when = arrival if timestamp is None else timestamp
-        found.documents.append(
-            detections.document(staff_id, place, when, item.rssi, mac, received_at, key)
+        batch.documents.append(document(staff_id, place, when, item.rssi, mac, received_at, key))
+        batch.accepted.append(
+            DetectionResult(
+                index=index,
+                status="",
+                mac=mac,
+                level=place[0],
+                location=place[1],
+                known=known,
+                skew_seconds=None if timestamp is None else arrival - timestamp,
+                ignored=UNSET if type(item) is StrictItem else item.ignored,
+                errors=(),
+            )
         )
-        ignored = "" if type(item) is Item else item.ignored
-        found.told.append((index, f'{told},"skew_seconds":{skew},{ignored}"errors":[]}}'))
-    return found
+    return batch
 
 
-def tell(found: Understood, statuses: Sequence[Outcome]) -> list[str]:
-    """Return the result of each item, as JSON."""
-    results = [""] * (len(found.told) + len(found.wrong))
-    for index, errors in found.wrong.items():
-        results[index] = _rejected(index, errors)
-    for (index, told), status in zip(found.told, statuses, strict=True):
-        if status is Outcome.REJECTED:
-            results[index] = _rejected(index, REFUSED)
-        else:
-            results[index] = f'{{"index":{index},"status":"{status}",{told}'
+def describe(batch: ParsedBatch, outcomes: Sequence[Outcome]) -> list[DetectionResult]:
+    """Return the result of each item, by its index."""
+    results = []
+    for result, outcome in zip(batch.accepted, outcomes, strict=True):
+        result.status = outcome
+        results.append(
+            result if outcome is not Outcome.REJECTED else _rejected(result.index, REFUSED)
+        )
+    for index, errors in sorted(batch.errors.items()):
+        results.insert(index, _rejected(index, errors))
     return results
 
 
-def _fits(item: Item, latest: int) -> bool:
-    """Tell whether the time and the event id of an item are as `parsing` would return them."""
+def _is_plain(item: StrictItem, latest: int) -> bool:
+    """Return whether the time and the event id of an item are as `parameters` returns them."""
     timestamp, event_id = item.timestamp, item.event_id
     if type(timestamp) is int:
         if not EARLIEST <= timestamp <= latest:
@@ -151,66 +156,61 @@ def _fits(item: Item, latest: int) -> bool:
 
 
 @lru_cache(maxsize=1024, typed=True)
-def _staff_id(value: int | str) -> parsing.StaffId:
-    return parsing.staff_id({"staff_id": value}, "staff_id")
+def _staff_id(value: StaffId) -> StaffId:
+    return parameters.staff_id({"staff_id": value}, "staff_id")
 
 
 def _beacon(text: str, directory: Snapshot | None) -> _Beacon:
-    mac = parsing.mac({"mac": text}, "mac")
+    mac = parameters.mac({"mac": text}, "mac")
     place = directory.places.get(mac, UNKNOWN) if directory else NOWHERE
-    known = directory is not None and mac in directory.beacons
-    told = {"mac": mac, "level": place[0], "location": place[1], "known": known}
-    return _Beacon(mac, place, json.dumps(told)[1:-1])
+    return _Beacon(mac, place, directory is not None and mac in directory.beacons)
 
 
-def _read_by_parsing(item: Any, latest: int) -> Odd:
-    """Return an item of which every value is as it is stored. Raises ParameterError."""
-    given = _given(item)
+def _readers(latest: int) -> dict[str, Reader]:
+    """Return how each field of an item is read; a time may be `latest` (unix seconds)."""
+    low, high = parameters.RSSI_DBM
+    return {
+        "staff_id": parameters.staff_id,
+        "mac": parameters.mac,
+        "rssi": partial(parameters.integer, low=low, high=high),
+        "timestamp": partial(_device_time, latest=latest),
+        "event_id": lambda given, _: parameters.event_id(given),
+    }
+
+
+def _device_time(given: Mapping[str, Any], name: str, latest: int) -> int | None:
+    if given.get(name) in (None, ""):
+        return None
+    return parameters.moment(given, name, EARLIEST, latest)
+
+
+def _read_leniently(item: Any, readers: Mapping[str, Reader]) -> LenientItem:
+    """Return an item with every value as it is stored. Raises ParameterError."""
+    given = _fields(item)
+    values, errors = read_all(readers, given)
+    if errors:
+        raise errors[0]
     ignored = sorted(name[:64] for name in given.keys() - _FIELDS)[:10]
-    return Odd(
-        staff_id=parsing.staff_id(given, "staff_id"),
-        mac=parsing.mac(given, "mac"),
-        rssi=parsing.integer(given, "rssi", *parsing.RSSI_DBM),
-        timestamp=_device_time(given, latest),
-        event_id=parsing.event_id(given),
-        ignored=f'"ignored":{json.dumps(ignored)},' if ignored else "",
-    )
+    # What Python's JSON reads but no UTF-8 can hold is answered as a question mark.
+    texts = [name.encode("utf-8", "replace").decode() for name in ignored]
+    return LenientItem(**values, ignored=texts or UNSET)
 
 
-def _given(item: Any) -> dict[str, Any]:
-    given = msgspec.to_builtins(item) if isinstance(item, Item) else item
+def _fields(item: Any) -> dict[str, Any]:
+    given = msgspec.to_builtins(item) if isinstance(item, StrictItem) else item
     if not isinstance(given, dict):
         raise ParameterError("item", "must be a JSON object")
     return given
 
 
-def _device_time(item: dict[str, Any], latest: int) -> int | None:
-    if item.get("timestamp") in (None, ""):
-        return None
-    return parsing.moment(item, "timestamp", EARLIEST, latest)
-
-
-def _errors(item: Any, latest: int) -> list[ParameterError]:
+def _errors(item: Any, readers: Mapping[str, Reader]) -> list[ParameterError]:
     """Return everything that is wrong with an item."""
     try:
-        given = _given(item)
+        return read_all(readers, _fields(item))[1]
     except ParameterError as error:
         return [error]
-    errors = []
-    for look in (
-        lambda: parsing.staff_id(given, "staff_id"),
-        lambda: parsing.mac(given, "mac"),
-        lambda: parsing.integer(given, "rssi", *parsing.RSSI_DBM),
-        lambda: _device_time(given, latest),
-        lambda: parsing.event_id(given),
-    ):
-        try:
-            look()
-        except ParameterError as error:
-            errors.append(error)
-    return errors
 
 
-def _rejected(index: int, errors: Sequence[ParameterError]) -> str:
-    named = [{"field": error.parameter, "reason": error.reason} for error in errors]
-    return json.dumps({"index": index, "status": "rejected", "errors": named})
+def _rejected(index: int, errors: Sequence[ParameterError]) -> DetectionResult:
+    named = tuple(ItemError(error.parameter, error.reason) for error in errors)
+    return DetectionResult(index=index, status=Outcome.REJECTED, errors=named)

@@ -1,18 +1,22 @@
 """Errors of the API as RFC 9457 problem details, each with a stable `code`."""
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated
 
+import msgspec
 from flask import Response, request
+from msgspec import UNSET, Meta, UnsetType
 from werkzeug.exceptions import HTTPException
 
+from ingest.api.detection_results import UnconfirmedResult
+from ingest.api.fields import Answer
 from ingest.errors import RETRY_AFTER_SECONDS, ParameterError, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
+MEDIA_TYPE = "application/problem+json"
 # Every code, with its status and its meaning; /docs shows this table.
 CODES = {
     "invalid_request": (400, "A parameter or the body is missing or bad; `errors` names it."),
@@ -34,6 +38,39 @@ CODES = {
 _BY_STATUS = {status: code for code, (status, _) in CODES.items()}
 
 
+class FaultyField(Answer):
+    """A field at fault, and why."""
+
+    field: Annotated[str, Meta(description="Parameter or field at fault")]
+    reason: Annotated[str, Meta(description="Why")]
+    line: Annotated[int | UnsetType, Meta(description="Line of the file")] = UNSET
+
+
+class ProblemDetails(Answer):
+    """What went wrong, after RFC 9457."""
+
+    type: Annotated[str, Meta(description="Where this kind of problem is described")]
+    title: Annotated[str, Meta(description="The status in words")]
+    status: Annotated[int, Meta(description="The status")]
+    detail: Annotated[str, Meta(description="What went wrong this time")]
+    code: Annotated[
+        str,
+        Meta(description="Stable name of the problem", extra_json_schema={"enum": list(CODES)}),
+    ]
+    request_id: Annotated[
+        str, Meta(description="Name it when you ask; it stands in the gateway's log")
+    ]
+    errors: Sequence[FaultyField]
+    results: Annotated[
+        Sequence[UnconfirmedResult] | UnsetType,
+        Meta(
+            description="Of detections that were stored in part, what became of each, as in a 200."
+            " Neither the database nor our disk took those that are `unavailable`: send them"
+            " again, or all of it if they have `event_id`s"
+        ),
+    ] = UNSET
+
+
 class Problem(Exception):
     """An answer that is not the one asked for; `errors` are the fields at fault and why."""
 
@@ -41,9 +78,9 @@ class Problem(Exception):
         self,
         code: str,
         detail: str,
-        errors: Sequence[Mapping[str, Any]] = (),
+        errors: Sequence[FaultyField] = (),
         headers: Mapping[str, str] | None = None,
-        results: Sequence[Mapping[str, Any]] | None = None,
+        results: Sequence[UnconfirmedResult] | UnsetType = UNSET,
     ) -> None:
         super().__init__(detail)
         self.code = code
@@ -55,32 +92,31 @@ class Problem(Exception):
 
 def invalid(errors: Sequence[ParameterError]) -> Problem:
     """Return the problem of bad parameters: all of them, not only the first."""
-    named = [{"field": error.parameter, "reason": error.reason} for error in errors]
+    named = [FaultyField(error.parameter, error.reason) for error in errors]
     return Problem("invalid_request", "; ".join(map(str, errors)), named)
 
 
-def answer(problem: Problem) -> Response:
-    """Return a problem as its response."""
-    status = CODES[problem.code][0]
-    body = {
-        "type": f"/docs#{problem.code}",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": problem.detail,
-        "code": problem.code,
-        "request_id": request.headers.get("X-Request-ID", "-"),
-        "errors": list(problem.errors),
-    }
-    if problem.results is not None:
-        body["results"] = problem.results
-    text = json.dumps(body) + "\n"
-    return Response(text, status, problem.headers, mimetype="application/problem+json")
-
-
-def unavailable(detail: str, results: Sequence[Mapping[str, Any]] | None = None) -> Problem:
-    """Return the problem of a database that did not take, or tell, everything."""
+def unavailable(detail: str, results: Sequence[UnconfirmedResult] | UnsetType = UNSET) -> Problem:
+    """Return the problem of a database that did not take, or return, everything."""
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     return Problem("store_unavailable", detail, headers=headers, results=results)
+
+
+def response(problem: Problem) -> Response:
+    """Return a problem as its response."""
+    status = CODES[problem.code][0]
+    details = ProblemDetails(
+        type=f"/docs#{problem.code}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=problem.detail,
+        code=problem.code,
+        request_id=request.headers.get("X-Request-ID", "-"),
+        errors=problem.errors,
+        results=problem.results,
+    )
+    body = msgspec.json.encode(details) + b"\n"
+    return Response(body, status, problem.headers, mimetype=MEDIA_TYPE)
 
 
 def of(error: Exception) -> Problem:

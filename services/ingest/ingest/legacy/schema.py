@@ -1,119 +1,168 @@
-"""The endpoints outside of /api/v1, for the document; `routes` and `health` serve them."""
+"""The endpoints outside of `/api/v1`, for the OpenAPI document."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.api import openapi
-from ingest.api.openapi import OPERATIONS, Body, Operation, Schema
-from ingest.rules import parameters as parsing
+from ingest.api.fields import Answer, Level, Location, Mac, Rssi, Seconds, StaffId
+from ingest.api.openapi import JSON, OPERATIONS, Body, Content, Operation
+from ingest.rules import parameters
 
-_ERROR = openapi.record(
-    {
-        "error": openapi.text("What went wrong"),
-        "parameter": openapi.text("Which parameter is at fault"),
-    },
-    optional=["parameter"],
-)
+_FORM = "application/x-www-form-urlencoded"
+
+UnixSeconds = Annotated[int, Meta(ge=0, le=parameters.MAX_UNIX_SECONDS)]
+
+
+class LegacyError(Answer):
+    """What went wrong."""
+
+    error: Annotated[str, Meta(description="What went wrong")]
+    parameter: Annotated[str | UnsetType, Meta(description="Which parameter is at fault")] = UNSET
+
+
+class NewDetection(Struct):
+    """The parameters of `/newbeacondetect`."""
+
+    user_address: Annotated[
+        str, Meta(description="The staff id", extra_json_schema={"example": "0"})
+    ]
+    beacon_address: Annotated[
+        str, Meta(description="MAC of the beacon", extra_json_schema={"example": "C2A628384B08"})
+    ]
+    rssi: Annotated[Rssi, Meta(extra_json_schema={"example": -67})]
+    timestamp: Annotated[
+        UnixSeconds | UnsetType, Meta(description="Unix seconds of the device")
+    ] = UNSET
+    event_id: Annotated[
+        str | UnsetType, Meta(description="Names the detection; a repeat is stored once")
+    ] = UNSET
+
+
+class Range(Struct):
+    """The parameters of `/extractbeacon`."""
+
+    staff_id: Annotated[str, Meta(description="The staff id", extra_json_schema={"example": "0"})]
+    start_time: Annotated[
+        UnixSeconds,
+        Meta(description="Not before, unix seconds", extra_json_schema={"example": 0}),
+    ]
+    end_time: Annotated[
+        UnixSeconds,
+        Meta(description="Not after, unix seconds", extra_json_schema={"example": 4102444800}),
+    ]
+
+
+class Visit(Answer):
+    """Where somebody was heard."""
+
+    level: Level
+    location: Location
+    timestamp: Seconds
+
+
+class Extract(Answer):
+    """The whole history of a staff member between two times."""
+
+    location: Annotated[list[Visit], Meta(description="Newest first")]
+
+
+class StaffVisit(Answer):
+    """Where which staff member was heard."""
+
+    staff_id: StaffId
+    level: Level
+    location: Location
+    timestamp: Seconds
+    rssi: Rssi
+    mac: Mac
+
+
+class LastMinutes(Answer):
+    """Everybody's last 15 minutes."""
+
+    location: Annotated[list[StaffVisit], Meta(description="Newest first")]
 
 
 def _fails(description: str) -> Body:
-    return Body(description, {"application/json": {"schema": _ERROR}})
+    return Body(description, {JSON: Content(LegacyError)})
 
 
+_FAILED = {500: _fails("A bug of ours.")}
 _ERRORS = {
     400: _fails("A parameter is missing or bad."),
     413: _fails("The body is over the limit."),
     503: _fails("The database does not answer: nothing was stored, send it again."),
 }
-_FAILED = {500: _fails("A bug of ours.")}
-_SECONDS = openapi.whole("Unix seconds", minimum=0, maximum=parsing.MAX_UNIX_SECONDS)
-_DETECTION: dict[str, Schema] = {
-    "user_address": openapi.text("The staff id", example="0"),
-    "beacon_address": openapi.text("MAC of the beacon", example="C2A628384B08"),
-    "rssi": openapi.RSSI | {"example": -67},
-    "timestamp": _SECONDS | {"description": "Unix seconds of the device"},
-    "event_id": openapi.text("Names the detection; a repeat is stored once"),
-}
-_RANGE: dict[str, Schema] = {
-    "staff_id": openapi.text("The staff id", example="0"),
-    "start_time": _SECONDS | {"description": "Not before, unix seconds", "example": 0},
-    "end_time": _SECONDS | {"description": "Not after, unix seconds", "example": 4102444800},
-}
-_PLACE = {
-    "level": openapi.LEVEL,
-    "location": openapi.LOCATION,
-    "timestamp": openapi.SECONDS,
-}
-_EVERYBODY = {"staff_id": openapi.STAFF_ID} | _PLACE | {"rssi": openapi.RSSI, "mac": openapi.MAC}
+_TEXT = {"text/plain": Content(str)}
+_STATE = Body("The state.", {JSON: Content(dict[str, Any])})
 
 
-def _describe(path: str, summary: str, given: dict[str, Schema], answers: dict[int, Body]) -> None:
-    """Describe an endpoint that takes GET and POST alike."""
-    optional = [name for name in given if name in ("timestamp", "event_id")]
-    schema = openapi.record(given, optional=optional) | {"additionalProperties": True}
-    form = {"application/x-www-form-urlencoded": {"schema": schema}}
-    body = Body(
-        "The parameters, as a form or JSON.", {"application/json": {"schema": schema}} | form
+def _describe(
+    path: str, summary: str, answers: Mapping[int, Body], given: Any = None, example: str = ""
+) -> None:
+    """Describe an endpoint that takes GET and POST alike; `given` are its parameters."""
+    content = Content(given)
+    body = Body("The parameters, as a form or JSON.", {JSON: content, _FORM: content})
+    get = Operation(
+        method="GET",
+        path=path,
+        name=f"{path[1:]}_get",
+        summary=summary,
+        query=given,
+        answers={**answers, **_ERRORS, **_FAILED},
+        curl=f"curl 'HOST{path}{example}'",
+        tag="legacy",
     )
-    example = "&".join(f"{n}={given[n]['example']}" for n in given if "example" in given[n])
-    for method in ("GET", "POST"):
-        post = method == "POST"
-        OPERATIONS.append(
-            Operation(
-                method=method,
-                path=path,
-                name=f"{path[1:]}_{method.lower()}",
-                summary=summary,
-                parameters=[]
-                if post
-                else [
-                    openapi.query(name, schema) | {"required": name not in optional}
-                    for name, schema in given.items()
-                ],
-                body=body if post and given else None,
-                answers=answers | _ERRORS | _FAILED,
-                curl=f"curl 'HOST{path}{'?' + example if example else ''}'" if not post else "",
-                tag="legacy",
-            )
+    OPERATIONS.append(get)
+    OPERATIONS.append(
+        get._replace(
+            method="POST",
+            name=f"{path[1:]}_post",
+            query=None,
+            body=body if given else None,
+            curl="",
         )
+    )
 
 
 _describe(
     "/newbeacondetect",
     "Store a detection",
-    _DETECTION,
     {
-        200: Body("Stored.", {"text/plain": {"schema": {"type": "string"}}}),
-        202: Body(
-            "Queued for a database that is away.", {"text/plain": {"schema": {"type": "string"}}}
-        ),
+        200: Body("Stored.", _TEXT),
+        202: Body("Queued for a database that is away.", _TEXT),
     },
+    NewDetection,
+    "?user_address=0&beacon_address=C2A628384B08&rssi=-67",
 )
 _describe(
     "/extractbeacon",
     "The whole history of a staff member between two times",
-    _RANGE,
-    openapi.gives(
-        {"location": openapi.several(openapi.record(_PLACE), "Newest first")}, cached=True
-    ),
+    openapi.gives(Extract, cached=True),
+    Range,
+    "?staff_id=0&start_time=0&end_time=4102444800",
 )
 _describe(
     "/retrieveformonitoring",
     "Everybody's last 15 minutes",
-    {},
-    openapi.gives(
-        {"location": openapi.several(openapi.record(_EVERYBODY), "Newest first")}, cached=True
-    ),
+    openapi.gives(LastMinutes, cached=True),
 )
-for _path, _summary in (
-    ("/healthz", "Whether the process lives; of a service on its own port, else the gateway's"),
-    ("/readyz", "Whether a service reaches the database; on its own port only"),
-):
-    _health = Body("The state.", {"application/json": {"schema": {"type": "object"}}})
-    OPERATIONS.append(
-        Operation(
-            method="GET",
-            path=_path,
-            name=_path[1:],
-            summary=_summary,
-            answers={200: _health} | ({503: _health} if _path == "/readyz" else {}) | _FAILED,
-            tag="health",
-        )
+_HEALTH = Operation(
+    method="GET",
+    path="/healthz",
+    name="healthz",
+    summary="Whether the process lives; of a service on its own port, else the gateway's",
+    answers={200: _STATE, **_FAILED},
+    tag="health",
+)
+OPERATIONS.append(_HEALTH)
+OPERATIONS.append(
+    _HEALTH._replace(
+        path="/readyz",
+        name="readyz",
+        summary="Whether a service reaches the database; on its own port only",
+        answers={200: _STATE, 503: _STATE, **_FAILED},
     )
+)
