@@ -6,13 +6,14 @@ from typing import Any, NamedTuple, Protocol
 from ingest.errors import ParameterError
 from ingest.rules import parameters
 
+Described = dict[str, Any]  # as OpenAPI has it
 Given = Mapping[str, Any]  # what the request's address says, by name
 
 
 class Parameter(Protocol):
     """Anything that the document lists among an operation's parameters."""
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Described:
         """Return the parameter as OpenAPI has it."""
         ...
 
@@ -25,9 +26,9 @@ class Text(NamedTuple):
     example: str | None = None
     where: str = "query"
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Described:
         """Return the parameter as OpenAPI has it."""
-        schema = {"type": "string"} | ({"example": self.example} if self.example else {})
+        schema: Described = {"type": "string"} | ({"example": self.example} if self.example else {})
         required = {"required": True} if self.where == "path" else {}
         return _described(self.name, self.where, self.description, schema) | required
 
@@ -41,7 +42,7 @@ class Integer(NamedTuple):
     high: int
     default: int
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Described:
         """Return the parameter as OpenAPI has it."""
         bounds = {"minimum": self.low, "maximum": self.high, "default": self.default}
         return _described(self.name, "query", self.description, {"type": "integer"} | bounds)
@@ -60,7 +61,7 @@ class Choice(NamedTuple):
     description: str
     words: Sequence[str]
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Described:
         """Return the parameter as OpenAPI has it."""
         schema = {"type": "string", "enum": list(self.words), "default": self.words[0]}
         return _described(self.name, "query", self.description, schema)
@@ -80,7 +81,7 @@ class Flag(NamedTuple):
     name: str
     description: str
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Described:
         """Return the parameter as OpenAPI has it."""
         schema = {"type": "string", "enum": ["0", "1"]}
         return _described(self.name, "query", self.description, schema)
@@ -90,10 +91,8 @@ class Flag(NamedTuple):
         return parameters.flag(given, self.name)
 
 
-def _described(
-    name: str, where: str, description: str, schema: Mapping[str, Any]
-) -> dict[str, Any]:
-    return {"name": name, "in": where, "description": description, "schema": dict(schema)}
+def _described(name: str, where: str, description: str, schema: Described) -> Described:
+    return {"name": name, "in": where, "description": description, "schema": schema}
 
 
 IF_NONE_MATCH = Text(
