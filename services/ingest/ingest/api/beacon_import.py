@@ -10,7 +10,8 @@ from ingest.api.beacon_input import COLUMNS, MAX_ERRORS, MAX_LINES, BadLine
 from ingest.api.fields import Answer
 from ingest.api.interim import get_context
 from ingest.api.openapi import Body, Content, declare
-from ingest.api.problems import FaultyField, Problem
+from ingest.api.problem_details import FaultyField
+from ingest.api.problems import Problem
 from ingest.api.query import Flag
 
 _DRY_RUN = Flag("dry_run", "`1`: change nothing, answer what would change")

@@ -4,34 +4,22 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import msgspec
 from flask import Response, request
-from msgspec import Meta
 
-from ingest.api.fields import (
-    Answer,
-    DetectionId,
-    Level,
-    Location,
-    Mac,
-    Rssi,
-    Seconds,
-    StaffId,
-    Time,
-)
-from ingest.api.interim import Context, CursorExpired, Detection, get_context
+from ingest.api.change_lines import EXAMPLE, Change, Next, as_lines
+from ingest.api.interim import Context, CursorExpired, get_context
 from ingest.api.openapi import Body, Content, declare
 from ingest.api.problems import Problem
 from ingest.api.query import Integer, Text
-from ingest.api.responses import iso
 from ingest.errors import ParameterError
 from ingest.rules import parameters
 
 # Of the service's threads; each request that waits blocks one.
 MAX_WAITING = 2
 _waiting = threading.BoundedSemaphore(MAX_WAITING)
+_MEDIA_TYPE = "application/x-ndjson"
 _LIMIT = Integer("limit", "Lines at most", low=1, high=1000, default=500)
 _WAIT = Integer(
     "wait",
@@ -40,59 +28,6 @@ _WAIT = Integer(
     high=20,
     default=0,
 )
-
-
-class Change(Answer):
-    """A detection that was stored, or a stored one whose place was corrected."""
-
-    type: Literal["detection", "corrected"]
-    id: DetectionId
-    staff_id: StaffId
-    timestamp: Seconds
-    time: Time
-    received_at: Annotated[int, Meta(description="When it came in, in unix seconds", ge=0)]
-    mac: Mac
-    rssi: Rssi
-    level: Level
-    location: Location
-
-
-class Next(Answer):
-    """The last line: where the next request goes on."""
-
-    next: Annotated[str, Meta(description="`after` of the next request")]
-
-
-def _line(type_: Literal["detection", "corrected"], detection: Detection) -> Change:
-    return Change(
-        type=type_,
-        id=detection.id,
-        staff_id=detection.staff_id,
-        timestamp=detection.timestamp,
-        time=iso(detection.timestamp),
-        received_at=int(detection.received_at),
-        mac=detection.mac,
-        rssi=detection.rssi,
-        level=detection.level,
-        location=detection.location,
-    )
-
-
-_TYPES: dict[str, Literal["detection", "corrected"]] = {
-    "insert": "detection",
-    "update": "corrected",
-}
-_EXAMPLE = Detection(
-    id="6b01787a3f0c9d2e4a5b6c7d",
-    staff_id=0,
-    mac="C2A628384B08",
-    rssi=-67,
-    timestamp=1795258490,
-    received_at=1795258491.0,
-    level="4",
-    location="Lobby B",
-)
-_EXAMPLE_LINES = [_line("detection", _EXAMPLE), Next("826B01787A000000012B...")]
 
 
 @declare(
@@ -120,9 +55,9 @@ _EXAMPLE_LINES = [_line("detection", _EXAMPLE), Next("826B01787A000000012B...")]
         200: Body(
             "The changes, and the next cursor.",
             {
-                "application/x-ndjson": Content(
+                _MEDIA_TYPE: Content(
                     str,
-                    example=msgspec.json.Encoder().encode_lines(_EXAMPLE_LINES).decode(),
+                    example=as_lines(EXAMPLE).decode(),
                     lines=(Change, Next),
                 )
             },
@@ -148,9 +83,7 @@ def changes() -> Response:
             f" fill the gap from the histories ({error})"
         )
         raise Problem("cursor_expired", detail[:400]) from error
-    lines = [_line(_TYPES[change.kind], change.detection) for change in read.found]
-    body = msgspec.json.Encoder().encode_lines([*lines, Next(read.next)])
-    return Response(body, mimetype="application/x-ndjson")
+    return Response(as_lines(read), mimetype=_MEDIA_TYPE)
 
 
 def _start(context: Context, given: Mapping[str, str]) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from collections import Counter
 import msgspec
 from flask import Response, request
 
-from ingest.api import bodies, detection_items, openapi, responses
+from ingest.api import bodies, detection_input, detection_items, openapi, responses
 from ingest.api.detection_input import MAX_ITEMS, BatchInput, DetectionInput
 from ingest.api.detection_results import Counts, DetectionResults, UnconfirmedResult
 from ingest.api.interim import Context, PartlyStored, get_context
@@ -48,7 +48,7 @@ _ANSWERS = openapi.gives(DetectionResults)
 def post_detections() -> Response:
     """Store one detection or many, and answer what became of each."""
     dry_run = _DRY_RUN.read(request.args)
-    items, single = detection_items.read(bodies.json_bytes())
+    items, single = detection_input.read(bodies.json_bytes())
     context = get_context()
     batch = detection_items.parse(items, request_identity.received_at(), _directory(context))
     if single and batch.errors:

@@ -8,9 +8,10 @@ import msgspec
 from flask import Blueprint, Response, render_template, request
 from markupsafe import Markup, escape
 
-from ingest.api import document, openapi, problems, responses
+from ingest.api import document, openapi, responses
 from ingest.api.document import Schema
 from ingest.api.openapi import JSON, OPERATIONS, Body, Content, Operation, declare
+from ingest.api.problem_details import CODES
 from ingest.api.query import IF_NONE_MATCH
 
 bp = Blueprint("docs", __name__, template_folder="templates")
@@ -72,7 +73,7 @@ def _page(host: str) -> str:
     return render_template(
         "docs.html",
         groups=groups,
-        codes=problems.CODES,
+        codes=CODES,
         host=host,
         code=_code,
         fields=_fields_of,

@@ -8,7 +8,7 @@ import msgspec
 
 from ingest.api import openapi
 from ingest.api.openapi import Body, Content, Operation
-from ingest.api.problems import CODES, MEDIA_TYPE, ProblemDetails
+from ingest.api.problem_details import CODES, MEDIA_TYPE, ProblemDetails
 
 Schema = dict[str, Any]
 _REFERENCE = "#/components/schemas/"

@@ -70,12 +70,12 @@ def download(kind: str, pages: Pages) -> Response:
     return Response(write(pages), headers={"Content-Disposition": name}, mimetype=mimetype)
 
 
-def _csv(pages: Pages) -> Iterator[str]:
-    yield ",".join(Row.__struct_fields__) + "\r\n"
+def _csv(pages: Pages) -> Iterator[bytes]:
+    yield f"{','.join(Row.__struct_fields__)}\r\n".encode()
     for rows in pages:
         text = io.StringIO(newline="")
         csv.writer(text).writerows(map(_cells, rows))
-        yield text.getvalue()
+        yield text.getvalue().encode()
 
 
 def _cells(row: Row) -> list[Any]:
@@ -105,7 +105,7 @@ def _feature(row: Row) -> Feature:
     return Feature(at, Properties(*properties))
 
 
-KINDS: dict[str, tuple[Callable[[Pages], Iterator[str | bytes]], str]] = {
+KINDS: dict[str, tuple[Callable[[Pages], Iterator[bytes]], str]] = {
     "csv": (_csv, "text/csv"),
     "geojson": (_geojson, "application/geo+json"),
 }

@@ -1,60 +1,20 @@
-"""Where everybody is: /staff and /now, from the small collection `latest`."""
+"""Where everybody is: /staff and /now."""
 
-import time
-from collections.abc import Container
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from flask import Response, request
 from msgspec import Meta
 
-from ingest.api import openapi, responses
-from ingest.api.fields import (
-    Answer,
-    Known,
-    Level,
-    Location,
-    Mac,
-    Rssi,
-    Seconds,
-    StaffId,
-    Time,
-    by_staff_id,
-)
-from ingest.api.interim import Entry, get_context
+from ingest.api import last_detections, openapi, responses
+from ingest.api.fields import Answer, Level, Seconds
+from ingest.api.last_detections import LastDetection
 from ingest.api.openapi import declare
 from ingest.api.query import IF_NONE_MATCH, Text
-from ingest.rules import levels
-
-# Phones report every 4 s: a minute without is a pause, a quarter of an hour an absence.
-NOW_SECONDS = 60
-RECENT_SECONDS = 15 * 60
 
 _HYSTERESIS = (
     "The level changes only when the new one is heard several times in a row, or much stronger, or"
     " the old one no longer (settings `LEVEL_*`): a beacon heard through the floor moves nobody."
 )
-
-
-class LastDetection(Answer):
-    """Where a staff member was last heard."""
-
-    staff_id: StaffId
-    timestamp: Seconds
-    time: Time
-    age_seconds: Annotated[int, Meta(description="`as_of` less the time it was heard", ge=0)]
-    freshness: Annotated[
-        str,
-        Meta(
-            description=f"`now` up to {NOW_SECONDS} s, `recent` up to {RECENT_SECONDS} s, then"
-            " `stale`",
-            extra_json_schema={"enum": ["now", "recent", "stale"]},
-        ),
-    ]
-    level: Level
-    location: Location
-    mac: Mac
-    rssi: Rssi
-    known: Known
 
 
 class Staff(Answer):
@@ -78,14 +38,6 @@ class Now(Answer):
     levels: list[StaffOfLevel]
 
 
-class _Everyone(NamedTuple):
-    """Everybody's last detection by staff id, when it was read, and what changes with it."""
-
-    as_of: int
-    staff: list[LastDetection]
-    tag: str
-
-
 @declare(
     "GET",
     "/staff",
@@ -100,7 +52,7 @@ class _Everyone(NamedTuple):
 )
 def staff() -> Response:
     """Answer the last detection of every staff member."""
-    everyone = _everyone()
+    everyone = last_detections.everyone()
     return responses.json_unless_held(everyone.tag, lambda: Staff(everyone.as_of, everyone.staff))
 
 
@@ -120,7 +72,7 @@ _LEVEL = Text("level", "Only this level")
 )
 def now() -> Response:
     """Answer who was heard in the last quarter of an hour, grouped by level."""
-    everyone = _everyone()
+    everyone = last_detections.everyone()
     wanted = request.args.get(_LEVEL.name, "")
     return responses.json_unless_held(
         responses.tag(everyone.tag, wanted),
@@ -135,39 +87,3 @@ def _by_level(staff: list[LastDetection], wanted: str) -> list[StaffOfLevel]:
         if one.freshness != "stale" and wanted in ("", one.level):
             found.setdefault(one.level, []).append(one)
     return [StaffOfLevel(level, found[level]) for level in sorted(found)]
-
-
-def _everyone() -> _Everyone:
-    context = get_context()
-    context.recorder.check_answers()
-    entries = sorted(context.latest.everyone(), key=lambda one: by_staff_id(one.staff_id))
-    directory = context.directory.current()
-    at = time.time()
-    staff = [_last(entry, context.level_rule, directory.places, at) for entry in entries]
-    versions = [entry.version for entry in entries]
-    freshness = [one.freshness for one in staff]
-    return _Everyone(int(at), staff, responses.tag(versions, freshness, directory.tag))
-
-
-def _last(entry: Entry, rule: levels.Rule, known: Container[str], at: float) -> LastDetection:
-    heard = levels.settled(entry.recent, rule)
-    # A phone whose clock is ahead was heard when we heard from it.
-    age = max(0, int(at - min(heard.timestamp, heard.received_at)))
-    return LastDetection(
-        staff_id=entry.staff_id,
-        timestamp=heard.timestamp,
-        time=responses.iso(heard.timestamp),
-        age_seconds=age,
-        freshness=_freshness(age),
-        level=heard.level,
-        location=heard.location,
-        mac=heard.mac,
-        rssi=heard.rssi,
-        known=heard.mac in known,
-    )
-
-
-def _freshness(age_seconds: int) -> str:
-    if age_seconds <= NOW_SECONDS:
-        return "now"
-    return "recent" if age_seconds <= RECENT_SECONDS else "stale"

@@ -101,10 +101,9 @@ def staff_detections(staff_id: str) -> Response:
         if not page.detections and not context.detections.has(who):
             raise Problem("not_found", f"nothing was ever heard of staff member {staff_id}")
         response = _response(context, wanted, page, directory)
-    if wanted.whole:
-        more = page.next and context.detections.longer_than(wanted.range, MAX_DOWNLOAD)
-    else:
-        more = page.next
+    more = page.next is not None
+    if more and wanted.whole:
+        more = context.detections.longer_than(wanted.range, MAX_DOWNLOAD)
     response.headers["X-Truncated"] = "true" if more else "false"
     if page.next and not wanted.whole:
         following = urlencode(given | {"cursor": _cursor(page.next)})
