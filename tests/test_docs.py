@@ -69,7 +69,7 @@ def endpoints(app: Flask) -> set[str]:
 def test_every_endpoint_is_in_the_readme_and_the_reverse(root: Path, tmp_path: Path) -> None:
     spool = str(tmp_path / "spool.db")
     app = ingest.create_app(ingest.config.Config(mongodb_timeout_ms=50, spool_file=spool))
-    app.extensions["store"].close()
+    app.extensions["context"].close()
     real = endpoints(app) | endpoints(monitoring.create_app())
     rows = table(root, "Endpoints")
     rows["/api/<path:_>"] = rows.pop("/api/")  # only the gateway's prefix so far

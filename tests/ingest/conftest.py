@@ -11,7 +11,7 @@ from pymongo.database import Database
 
 from ingest import create_app
 from ingest.config import Config
-from ingest.context import Store
+from ingest.context import Context
 
 BEACON = {"_id": "C2A628384B08", "mac": "C2A628384B08", "level": "4", "location": "Lobby B"}
 
@@ -20,13 +20,13 @@ BEACON = {"_id": "C2A628384B08", "mac": "C2A628384B08", "level": "4", "location"
 def app(mongod: str, tmp_path: Path) -> Iterator[Flask]:
     spool = str(tmp_path / "spool.db")
     app = create_app(Config(mongodb_uri=mongod, directory_refresh_seconds=3600, spool_file=spool))
-    store: Store = app.extensions["store"]
-    database = store.client["ICT3102"]
+    context: Context = app.extensions["context"]
+    database = context.client.database
     for collection in ("staff", "latest", "beacons"):
         database[collection].delete_many({})
     database["beacons"].insert_one(BEACON)
     yield app
-    store.close()
+    context.close()
 
 
 @pytest.fixture
@@ -36,5 +36,5 @@ def client(app: Flask) -> FlaskClient:
 
 @pytest.fixture
 def database(app: Flask) -> Database[dict[str, Any]]:
-    store: Store = app.extensions["store"]
-    return store.client["ICT3102"]
+    context: Context = app.extensions["context"]
+    return context.client.database

@@ -10,8 +10,12 @@ from pymongo.database import Database
 
 from ingest.errors import StoreUnavailable
 from ingest.storage.beacons import Beacon, Beacons
-from ingest.storage.directory import CHECK_SECONDS, UNKNOWN, Directory, Place
+from ingest.storage.directory import CHECK_SECONDS, Directory, Place
 from mongo.directory import load, parse
+
+
+def place(directory: Directory, mac: str) -> Place | None:
+    return directory.current().places.get(mac)
 
 
 class Clock:
@@ -24,22 +28,22 @@ class Clock:
 def test_an_edit_is_seen_after_the_refresh(database: Database[Any]) -> None:
     clock = Clock()
     directory = Directory(Beacons(database), 30, clock)
-    assert directory.locate("C2A628384B08") == Place("4", "Lobby B")
+    assert place(directory, "C2A628384B08") == Place("4", "Lobby B")
     database["beacons"].update_one({}, {"$set": {"location": "Lobby A"}})
     clock.now = 29
-    assert directory.locate("C2A628384B08") == Place("4", "Lobby B")
+    assert place(directory, "C2A628384B08") == Place("4", "Lobby B")
     clock.now = 31
-    assert directory.locate("C2A628384B08") == Place("4", "Lobby A")
-    assert directory.locate("FFFFFFFFFFFF") == UNKNOWN
+    assert place(directory, "C2A628384B08") == Place("4", "Lobby A")
+    assert place(directory, "FFFFFFFFFFFF") is None
 
 
 def test_a_loaded_file_is_seen_soon(database: Database[Any]) -> None:
     clock = Clock()
     directory = Directory(Beacons(database), 3600, clock)
-    assert directory.locate("A" * 12) == UNKNOWN
+    assert place(directory, "A" * 12) is None
     load(parse(["mac,level,location,x,y", f"{'A' * 12},1,Lobby A,,"]), database["beacons"])
     clock.now = CHECK_SECONDS
-    assert directory.locate("A" * 12) == Place("1", "Lobby A")
+    assert place(directory, "A" * 12) == Place("1", "Lobby A")
 
 
 def test_a_lost_database_leaves_the_old_copy() -> None:
@@ -47,12 +51,12 @@ def test_a_lost_database_leaves_the_old_copy() -> None:
     beacons = Mock()  # a driver that fails on demand cannot be had from a real server
     beacons.read.return_value = [Beacon("A" * 12, "1", "Lobby A")]
     directory = Directory(beacons, 30, clock)
-    assert directory.locate("A" * 12).level == "1"
+    assert place(directory, "A" * 12) == Place("1", "Lobby A")
     beacons.revision.side_effect = StoreUnavailable("gone")
     clock.now = 31
-    assert directory.locate("A" * 12).level == "1"
+    assert place(directory, "A" * 12) == Place("1", "Lobby A")
     with pytest.raises(StoreUnavailable):
-        Directory(beacons, 30, clock).locate("A" * 12)
+        Directory(beacons, 30, clock).current()
 
 
 def test_threads_that_waited_for_a_failed_read_do_not_each_try_again() -> None:
@@ -65,6 +69,6 @@ def test_threads_that_waited_for_a_failed_read_do_not_each_try_again() -> None:
     beacons.revision.side_effect = fail
     directory = Directory(beacons, 30)
     with ThreadPoolExecutor(8) as threads:
-        asked = [threads.submit(directory.locate, "A" * 12) for _ in range(8)]
+        asked = [threads.submit(directory.current) for _ in range(8)]
     assert {type(one.exception()) for one in asked} == {StoreUnavailable}
     assert beacons.revision.call_count <= 2  # a thread may come when the first has just failed

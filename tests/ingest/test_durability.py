@@ -88,7 +88,7 @@ def test_without_database_detections_wait_and_reads_fail_at_once(tmp_path: Path)
         assert time.monotonic() - began < 0.6  # to ask the database would take 1 s
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
         assert "does not answer" in answer.get_json()["error"]
-    app.extensions["store"].close()
+    app.extensions["context"].close()
 
 
 def test_ready_makes_the_indexes(client: FlaskClient, database: Database[Any]) -> None:

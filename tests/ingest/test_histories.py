@@ -1,5 +1,6 @@
-"""Kept histories against a model that keeps nothing: two services, one database."""
+"""Cached histories against a model that caches nothing: two services, one database."""
 
+import asyncio
 import gzip
 import json
 import threading
@@ -13,51 +14,60 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pymongo.database import Database
 
-from ingest.context import Store
-from ingest.histories import cache as histories
-from ingest.histories.cache import Answer, Histories
+from ingest.context import Context
+from ingest.histories import blocks, cache, window
+from ingest.histories.cache import Histories
+from ingest.histories.window import Window
 from ingest.rules.parameters import TimeRange
 
 NOW = 1_700_000_000
 LATER = 4_102_444_800
-PLACES = [("1", "Lobby A"), ("B2", 'A "quoted" \\ café\n'), (None, None)]
+PLACES = [("1", "Lobby A"), ("B2", 'A "quoted" \\ café\n'), ("unknown", "unknown")]
 
 
 @pytest.fixture
-def store(app: Flask) -> Store:
-    found: Store = app.extensions["store"]
+def context(app: Flask) -> Context:
+    found: Context = app.extensions["context"]
     return found
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(histories, "BLOCK_ROWS", 4)  # a few rows make many blocks
+    for module in (blocks, window):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 4)  # a few rows make many blocks
 
 
-def add(store: Store, timestamps: list[int], *, seen: bool = True, staff_id: int = 1) -> None:
-    """Store detections, as a commit does; not yet seen is what died before its note."""
+def add(context: Context, timestamps: list[int], *, seen: bool = True, staff_id: int = 1) -> None:
+    """Context detections, as a commit does; not yet seen is what died before its note."""
     documents = [
         {"_id": ObjectId(), "staff_id": staff_id, "timestamp": timestamp, "received_at": None}
         | dict(zip(("level", "location"), PLACES[timestamp % len(PLACES)], strict=True))
         | {"mac": "A" * 12, "rssi": -1}
         for timestamp in timestamps
     ]
-    store.detections.store(documents)
+    context.detections.store(documents)
     if seen:
-        store.latest.bump(documents)
+        context.latest.record_changes(documents)
 
 
-def told(answer: Answer) -> list[dict[str, Any]]:
-    """Return what an answer says, having compared its compressed form with the other."""
-    text = b"".join(answer.text())
-    assert gzip.decompress(answer.gzip()) == text
-    assert len(text) == answer.length
+def read(histories: Histories, wanted: TimeRange, now: float = NOW) -> Window:
+    return asyncio.run(histories.window(wanted, now))
+
+
+def rows(window: Window) -> list[dict[str, Any]]:
+    """Return the rows of a window, having compared its compressed form with the other."""
+    text = b"".join(window.text())
+    assert gzip.decompress(window.gzip()) == text
+    assert len(text) == window.length
     found: list[dict[str, Any]] = json.loads(text)["location"]
     return found
 
 
-def naive(store: Store, wanted: TimeRange) -> list[dict[str, Any]]:
-    return list(store.detections.list_between(wanted))
+def naive(context: Context, wanted: TimeRange) -> list[dict[str, Any]]:
+    return [
+        {"level": level, "location": location, "timestamp": timestamp}
+        for timestamp, level, location in context.detections.list_between(wanted)
+    ]
 
 
 STEPS = st.one_of(
@@ -76,110 +86,114 @@ STEPS = st.one_of(
 )
 @given(st.lists(STEPS, min_size=3, max_size=14))
 def test_every_answer_is_what_the_database_holds(
-    store: Store, database: Database[Any], small: None, steps: list[Any]
+    context: Context, database: Database[Any], small: None, steps: list[Any]
 ) -> None:
     for collection in ("staff", "latest"):
         database[collection].delete_many({})
-    services = [Histories(store.detections, store.latest) for _ in range(2)]
+    services = [Histories(context.detections, context.latest, lambda: None) for _ in range(2)]
     for step in steps:
         if step[0] == "add":
-            add(store, step[1])
+            add(context, step[1])
         elif step[0] == "many commits":
             for number in range(step[1]):
-                store.latest.bump([*database["staff"].find({"staff_id": 1}).limit(1)])
+                context.latest.record_changes([*database["staff"].find({"staff_id": 1}).limit(1)])
                 if number == 0:
-                    add(store, [number])
+                    add(context, [number])
         elif step[0] == "edit":
             edit = {"$set": {"location": f"edited {step[1]}"}}
             database["staff"].update_many({"staff_id": 1, "timestamp": step[1]}, edit)
-            store.latest.rewrite({1: store.detections.newest(1, 8)})
+            context.latest.rewrite({1: context.detections.newest(1, 8)})
         else:
             wanted = TimeRange(1, min(step[1:3]), max(step[1:3]))
             # The clock stands at the events, so that some windows are old and some are live.
-            answer = services[step[3]].between(wanted, histories.KEPT_AGE_SECONDS + 30)
-            assert told(answer) == naive(store, wanted)
+            found = read(services[step[3]], wanted, cache.CACHED_AGE_SECONDS + 30)
+            assert rows(found) == naive(context, wanted)
+    for service in services:
+        service.close()
 
 
 def test_only_what_changed_is_read_again(
-    store: Store, monkeypatch: pytest.MonkeyPatch, small: None
+    context: Context, monkeypatch: pytest.MonkeyPatch, small: None
 ) -> None:
-    add(store, list(range(100)))
+    add(context, list(range(100)))
     reads: list[tuple[int, int]] = []
-    list_between = store.detections.list_between
+    list_between = context.detections.list_between
 
-    def counted(wanted: TimeRange) -> Iterator[dict[str, Any]]:
+    def counted(wanted: TimeRange) -> Iterator[tuple[int, str, str]]:
         reads.append((wanted.start, wanted.end))
         return list_between(wanted)
 
-    monkeypatch.setattr(store.detections, "list_between", counted)
-    window = TimeRange(1, 50, LATER)
-    first = store.histories.between(window, NOW)
-    again = store.histories.between(window, NOW)
+    monkeypatch.setattr(context.detections, "list_between", counted)
+    wanted = TimeRange(1, 50, LATER)
+    first = read(context.histories, wanted)
+    again = read(context.histories, wanted)
     assert (first.etag, len(reads)) == (again.etag, 1)
-    add(store, [100])
-    assert len(told(store.histories.between(window, NOW))) == 51
+    add(context, [100])
+    assert len(rows(read(context.histories, wanted))) == 51
     assert reads[1:] == [(100, 253_402_300_799)]
-    assert store.histories.between(window, NOW).etag != first.etag
-    assert len(told(store.histories.between(TimeRange(1, 40, LATER), NOW))) == 61
+    assert read(context.histories, wanted).etag != first.etag
+    assert len(rows(read(context.histories, TimeRange(1, 40, LATER)))) == 61
     assert reads[2:] == [(40, 49)]
 
 
 def test_a_history_without_a_version_is_right_as_well(
-    store: Store, database: Database[Any]
+    context: Context, database: Database[Any]
 ) -> None:
-    add(store, [1, 2, 3])
-    window = TimeRange(1, 0, LATER)
-    assert len(told(store.histories.between(window, NOW))) == 3
+    add(context, [1, 2, 3])
+    wanted = TimeRange(1, 0, LATER)
+    assert len(rows(read(context.histories, wanted))) == 3
     database["latest"].delete_many({})  # an older database
-    add(store, [4], seen=False)
-    answer = store.histories.between(window, NOW)
-    assert (len(told(answer)), answer.etag) == (4, None)
-    add(store, [5])  # the first commit of this version of the service
-    assert len(told(store.histories.between(window, NOW))) == 5
+    add(context, [4], seen=False)
+    answer = read(context.histories, wanted)
+    assert (len(rows(answer)), answer.etag) == (4, None)
+    add(context, [5])  # the first commit of this version of the service
+    assert len(rows(read(context.histories, wanted))) == 5
 
 
 def test_an_older_copy_of_the_database_is_not_mistaken_for_a_newer_one(
-    store: Store, database: Database[Any]
+    context: Context, database: Database[Any]
 ) -> None:
     for timestamp in range(5):
-        add(store, [timestamp])
-    window = TimeRange(1, 0, LATER)
-    assert len(told(store.histories.between(window, NOW))) == 5
+        add(context, [timestamp])
+    wanted = TimeRange(1, 0, LATER)
+    assert len(rows(read(context.histories, wanted))) == 5
     database["staff"].delete_many({"timestamp": {"$gte": 2}})  # restored from a backup
     database["latest"].update_one({}, {"$set": {"version": 2, "changes": [0, 1]}})
-    assert len(told(store.histories.between(window, NOW))) == 2
+    assert len(rows(read(context.histories, wanted))) == 2
 
 
-def test_what_is_kept_stays_within_its_bound(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(histories, "KEPT_BYTES", 200_000)
+def test_what_is_cached_stays_within_its_bound(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "CACHE_BYTES", 200_000)
     for staff_id in range(8):
-        add(store, list(range(5000)), staff_id=staff_id)
+        add(context, list(range(5000)), staff_id=staff_id)
     for staff_id in range(8):
-        assert len(told(store.histories.between(TimeRange(staff_id, 0, LATER), NOW))) == 5000
-    kept = store.histories._kept
-    assert 1 <= len(kept) < 8
-    assert sum(history.size for history in kept.values()) <= 200_000
-    assert 7 in kept
+        assert len(rows(read(context.histories, TimeRange(staff_id, 0, LATER)))) == 5000
+    cached = context.histories._cached
+    assert 1 <= len(cached) < 8
+    assert sum(history.size for history in cached.values()) <= 200_000
+    assert 7 in cached
 
 
-def test_readers_at_once_are_all_told_the_truth(store: Store, small: None) -> None:
-    add(store, list(range(200)))
+def test_readers_at_once_all_get_the_truth(context: Context, small: None) -> None:
+    add(context, list(range(200)))
     wrong: list[object] = []
     acknowledged = 200
 
-    def read() -> None:
+    def look() -> None:
         for start in range(0, 200, 20):
-            window = TimeRange(1, start, LATER)
+            wanted = TimeRange(1, start, LATER)
             least = acknowledged - start
-            found = told(store.histories.between(window, NOW))
-            if not least <= len(found) or found != naive(store, window)[-len(found) :]:
+            found = rows(read(context.histories, wanted))
+            if not least <= len(found) or found != naive(context, wanted)[-len(found) :]:
                 wrong.append(found)
 
-    threads = [threading.Thread(target=read) for _ in range(4)]
+    threads = [threading.Thread(target=look) for _ in range(4)]
     for thread in threads:
         thread.start()
     for _ in range(30):
-        add(store, [acknowledged])
+        add(context, [acknowledged])
         acknowledged += 1
     for thread in threads:
         thread.join()

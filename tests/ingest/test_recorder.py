@@ -15,8 +15,8 @@ from pymongo import MongoClient
 
 from ingest import create_app
 from ingest.config import Config
-from ingest.context import Store
-from ingest.storage.detections import document
+from ingest.context import Context
+from ingest.storage.documents import document
 from mongo import topology
 from tests.cluster import Cluster
 from tests.phones import Phones, inside
@@ -45,9 +45,9 @@ def stored(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def drained(app: Flask, seconds: float = 20) -> None:
-    store: Store = app.extensions["store"]
+    context: Context = app.extensions["context"]
     deadline = time.monotonic() + seconds
-    while store.recorder.queued or store.recorder.away:
+    while context.recorder.queued or context.recorder.away:
         assert time.monotonic() < deadline
         time.sleep(0.1)
 
@@ -95,7 +95,7 @@ def test_an_outage_loses_and_doubles_nothing(cluster: Cluster, how: str) -> None
     assert senders.longest_seconds < 5  # one time-out of 1 s, and not one after the other for all
     drained(app)
     assert len(stored(cluster)) == len(senders.confirmed)
-    app.extensions["store"].close()
+    app.extensions["context"].close()
 
 
 def test_a_restarted_service_drains_its_spool_and_finds_the_places(cluster: Cluster) -> None:
@@ -104,13 +104,13 @@ def test_a_restarted_service_drains_its_spool_and_finds_the_places(cluster: Clus
     for number in range(20):
         body = GOOD | {"user_address": number, "event_id": "x"}
         assert app.test_client().post("/newbeacondetect", json=body).status_code == 202
-    app.extensions["store"].close()  # as good as dead: its spool cannot drain any more
+    app.extensions["context"].close()  # as good as dead: its spool cannot drain any more
     cluster.start()
     again = service(cluster)
     drained(again)
     assert {one["location"] for one in stored(cluster)} == {"Team 6 Beacon 1"}
     assert len(stored(cluster)) == 20
-    again.extensions["store"].close()
+    again.extensions["context"].close()
 
 
 def test_what_is_read_from_a_database_that_just_froze_is_a_503_soon(cluster: Cluster) -> None:
@@ -119,7 +119,7 @@ def test_what_is_read_from_a_database_that_just_froze_is_a_503_soon(cluster: Clu
     app = create_app(slow)
     client = app.test_client()
     assert read_while_frozen(client, cluster, "mongod", 1) == {}
-    app.extensions["store"].close()
+    app.extensions["context"].close()
 
 
 def test_a_full_spool_asks_the_phone_to_keep_it(cluster: Cluster) -> None:
@@ -133,43 +133,43 @@ def test_a_full_spool_asks_the_phone_to_keep_it(cluster: Cluster) -> None:
     drained(app)
     assert client.post("/newbeacondetect", json=GOOD).status_code == 200
     assert len(stored(cluster)) == 4
-    app.extensions["store"].close()
+    app.extensions["context"].close()
 
 
 def test_a_spool_that_takes_no_deletions_drains_all_the_same(cluster: Cluster) -> None:
     app = service(cluster)
-    store: Store = app.extensions["store"]
+    context: Context = app.extensions["context"]
     client = app.test_client()
     for event in "ab":  # the second is kept in a file that was made anew
         cluster.kill("mongod")
         assert client.post("/newbeacondetect", json=GOOD | {"event_id": event}).status_code == 202
-        file = store.recorder._spool._file()
+        file = context.spool._file()
         file.execute("PRAGMA query_only = 1")  # what a full disk does: a deletion is written too
         cluster.start()
         drained(app)
-        assert file is not store.recorder._spool._file()
+        assert file is not context.spool._file()
     assert len(stored(cluster)) == 2
-    store.close()
+    context.close()
 
 
 def test_a_document_that_mongodb_refuses_takes_no_neighbour_along(cluster: Cluster) -> None:
     app = service(cluster)
-    store: Store = app.extensions["store"]
+    context: Context = app.extensions["context"]
     with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
         client["ICT3102"].command("collMod", "staff", validator={"rssi": {"$lt": 0}})
     assert app.test_client().post("/newbeacondetect", json=GOOD | {"rssi": 5}).status_code == 400
     documents = [
         document(7, ("1", "x"), 1, rssi, "A" * 12, 1.0, (str(rssi), 1)) for rssi in (-1, 1, -2)
     ]
-    assert [how.value for how in store.recorder.record(documents)] == [
+    assert [how.value for how in context.recorder.record(documents)] == [
         "stored",
         "rejected",
         "stored",
     ]
-    store.recorder._spool.append(documents)  # as after an outage
-    store.recorder._work.set()
+    context.spool.append(documents)  # as after an outage
+    context.recorder.drain_wanted.set()
     drained(app)
     assert sorted(one["rssi"] for one in stored(cluster)) == [-2, -1]
-    store.close()
+    context.close()
     with sqlite3.connect(cluster.folder.parent / "spool.db") as file:
         assert file.execute("SELECT count(*) FROM refused").fetchone() == (1,)

@@ -10,7 +10,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
-from ingest.storage.detections import Detections
+from ingest.storage import indexes
 from mongo import secrets, topology
 from mongo.bootstrap import INDEXES
 from mongo.progress import NotInTimeError
@@ -108,7 +108,7 @@ def test_its_indexes_are_the_services_own(mongod: str) -> None:
     with MongoClient[dict[str, Any]](mongod) as client:
         staff = client["ICT3102"]["staff"]
         staff.drop_indexes()
-        Detections(staff).create(Detections(staff).missing_indexes())
+        staff.create_indexes(indexes.INDEXES)
         made = [list(index["key"]) for index in staff.index_information().values()]
     assert sorted(map(str, made)) == sorted(map(str, [[("_id", 1)], *INDEXES]))
 

@@ -42,10 +42,10 @@ def test_a_killed_primary_costs_seconds_and_no_detection(cluster: Cluster) -> No
     assert set(writers.answers) <= {200, 202, 503}
     assert writers.longest_seconds < 14  # the election takes 3 s, what follows its time
     until = time.monotonic() + 60
-    while app.extensions["store"].recorder.queued:
+    while app.extensions["context"].recorder.queued:
         assert time.monotonic() < until
         time.sleep(0.1)
-    app.extensions["store"].close()
+    app.extensions["context"].close()
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         for number in range(WRITERS):
             stored = client["ICT3102"]["staff"].count_documents({"staff_id": number})

@@ -23,11 +23,11 @@ from pymongo.errors import OperationFailure
 from pymongo.monitoring import CommandListener, CommandStartedEvent
 
 from ingest import create_app
-from ingest.context import Store
+from ingest.context import Context
 from ingest.errors import StoreUnavailable
-from ingest.recording.recorder import Outcome, PartlyUnavailable
-from ingest.storage import detections
-from ingest.storage.detections import Document
+from ingest.recording.outcome import Outcome, PartlyStored
+from ingest.storage import documents
+from ingest.storage.documents import Document
 from mongo import clients, topology
 from mongo.topology import ReplicaSet, Topology
 from tests.cluster import Cluster
@@ -106,7 +106,7 @@ def test_a_beacon_is_looked_up_in_memory(cluster: Cluster, staff: Any) -> None:
         assert client.get("/newbeacondetect", query_string=query).status_code == 200
     assert commands.finds.count("beacons") == 1
     assert staff.count_documents({"location": "Team 6 Beacon 1"}) == 5
-    app.extensions["store"].close()
+    app.extensions["context"].close()
 
 
 def test_an_event_repeated_over_the_other_router_is_stored_once(
@@ -116,7 +116,7 @@ def test_an_event_repeated_over_the_other_router_is_stored_once(
     for router in (0, 1):
         app = create_app(cluster.service(router))
         assert app.test_client().post("/newbeacondetect", json=body).status_code == 200
-        app.extensions["store"].close()
+        app.extensions["context"].close()
     assert staff.count_documents({}) == 1
 
 
@@ -126,7 +126,7 @@ def services(cluster: Cluster) -> Iterator[list[FlaskClient]]:
     apps = [create_app(cluster.service(router)) for router in (0, 1)]
     yield [app.test_client() for app in apps]
     for app in apps:
-        app.extensions["store"].close()
+        app.extensions["context"].close()
 
 
 def test_a_beacon_changes_its_shard_and_is_there_once(
@@ -207,7 +207,7 @@ def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) 
             assert answer.status_code == 202
         cluster.send_signal("shard1", signal.SIGCONT)
     for app in apps:
-        recorder = app.extensions["store"].recorder
+        recorder = app.extensions["context"].recorder
         eventually(lambda recorder=recorder: not (recorder.queued or recorder.away), 90)  # type: ignore[misc]
     assert set(one.answers + two.answers) <= {200, 202}
     confirmed = one.acknowledged + two.acknowledged + Counter({3: 1})
@@ -217,7 +217,7 @@ def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) 
             query = {"staff_id": staff_id, "start_time": 0, "end_time": 4102444800}
             told = app.test_client().get("/extractbeacon", query_string=query).get_json()
             assert len(told["location"]) == confirmed[staff_id]
-        app.extensions["store"].close()
+        app.extensions["context"].close()
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ def full(cluster: Cluster, staff: Any) -> Iterator[Flask]:
     eventually(lambda: app.test_client().get("/readyz").status_code == 200, 60)
     assert app.test_client().get("/api/v1/beacons").status_code == 200
     yield app
-    app.extensions["store"].close()
+    app.extensions["context"].close()
 
 
 def of_shard2(cluster: Cluster, staff: Any) -> set[int]:
@@ -252,7 +252,7 @@ def dead(cluster: Cluster, name: str) -> Iterator[None]:
 
 def test_half_a_batch_is_told_item_by_item(cluster: Cluster, staff: Any, full: Flask) -> None:
     """One shard is dead and the spool is full: no item is lost, and none is stored twice."""
-    client, recorder = full.test_client(), full.extensions["store"].recorder
+    client, recorder = full.test_client(), full.extensions["context"].recorder
     there = of_shard2(cluster, staff)
     items = [{"staff_id": n, "mac": MAC, "rssi": -20} for n in range(14)]  # without event_id
     with dead(cluster, "shard2"):
@@ -271,24 +271,24 @@ def test_half_a_batch_is_told_item_by_item(cluster: Cluster, staff: Any, full: F
 def test_neighbours_in_a_group_learn_each_of_their_own(
     cluster: Cluster, staff: Any, full: Flask
 ) -> None:
-    store: Store = full.extensions["store"]
+    context: Context = full.extensions["context"]
     there = of_shard2(cluster, staff)
     gone, here = min(there), min(set(range(14)) - there)
 
     def heard(staff_id: int, event: str) -> Document:
         key = (event, 1)
-        return detections.document(staff_id, ("1", "x"), 1, -20, MAC, 1.0, key)
+        return documents.document(staff_id, ("1", "x"), 1, -20, MAC, 1.0, key)
 
     group = [[heard(here, "a")], [heard(gone, "a")], [heard(here, "b"), heard(gone, "b")]]
     with dead(cluster, "shard2"):
-        alone, lost, half = store.recorder.store(group)
+        alone, lost, half = context.recorder.store(group)
     assert alone == [Outcome.STORED]
     assert type(lost) is StoreUnavailable
-    assert isinstance(half, PartlyUnavailable)
+    assert isinstance(half, PartlyStored)
     assert half.outcomes == [Outcome.STORED, Outcome.UNAVAILABLE]
-    eventually(lambda: not store.recorder.away, 60)
-    assert store.latest.versions([here])[here].changes == [1]
-    assert store.recorder.store(group) == [
+    eventually(lambda: not context.recorder.away, 60)
+    assert context.latest.versions([here])[here].changes == [1]
+    assert context.recorder.store(group) == [
         [Outcome.DUPLICATE],
         [Outcome.STORED],
         [Outcome.DUPLICATE, Outcome.STORED],
@@ -310,7 +310,7 @@ def test_reads_of_a_shard_that_just_froze_are_a_503_soon(cluster: Cluster, staff
     eventually(lambda: client.get("/readyz").status_code == 200, 60)
     for staff_id in everybody:
         assert len(client.get(f"{EXTRACT}{staff_id}").get_json()["location"]) == 1
-    app.extensions["store"].close()
+    app.extensions["context"].close()
 
 
 @pytest.mark.parametrize(
@@ -376,9 +376,9 @@ class Phone(threading.Thread):
     def finish(self) -> int:
         self._stop_asked.set()
         self.join()
-        while self._app.extensions["store"].recorder.queued:
+        while self._app.extensions["context"].recorder.queued:
             time.sleep(0.1)
-        self._app.extensions["store"].close()
+        self._app.extensions["context"].close()
         return self.acknowledged
 
 

@@ -1,36 +1,43 @@
 """The ingest service: takes detections in and gives histories out."""
 
-import logging
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from flask import Flask
-from flask_cors import CORS
-
-from ingest import api, errors
+from ingest import api, legacy
 from ingest.config import Config
-from ingest.context import Store
-from ingest.errors import StoreUnavailable
-from ingest.http import health
-from ingest.http.responses import EXPOSED
-from ingest.legacy import routes
-
-log = logging.getLogger(__name__)
+from ingest.context import Context
+from ingest.errors import ParameterError, StoreUnavailable
+from ingest.legacy import monitoring
+from ingest.web import cors, error_responses, health
 
 
 def create_app(config: Config | None = None) -> Flask:
-    """Assemble the service; it starts without MongoDB and reports so at `/readyz`."""
+    """Assemble the Flask application, complete by itself; any WSGI server can run it.
+
+    It starts without MongoDB and reports so at `/readyz`.
+    """
     config = config or Config.from_environment()
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = config.max_body_bytes
     app.config["MAX_FORM_MEMORY_SIZE"] = config.max_body_bytes
-    store = Store.connect(config)
-    try:
-        store.prepare(store.insert_seconds)
-    except StoreUnavailable as error:  # the next /readyz tries again
-        log.warning("started without MongoDB: %s", error)
-    app.extensions["store"] = store
-    CORS(app, resources=list(routes.PATHS), send_wildcard=True, expose_headers=EXPOSED)
-    errors.init_app(app)
-    app.register_blueprint(routes.bp)
+    context = app.extensions["context"] = Context.assemble(config)
+    cors.init_app(app)
+    app.before_request(_refuse_large_bodies)
+    for error in (ParameterError, StoreUnavailable, HTTPException):
+        app.register_error_handler(error, _error_response)
+    for endpoint in legacy.endpoints(context):
+        endpoint.mount(app)
+    app.register_blueprint(monitoring.bp)
     app.register_blueprint(health.bp)
-    api.init_app(app, config)
+    api.init_app(app)
     return app
+
+
+def _refuse_large_bodies() -> None:
+    """Refuse a body over the limit also where nobody would read it."""
+    if (request.content_length or 0) > (request.max_content_length or 0):
+        raise RequestEntityTooLarge
+
+
+def _error_response(error: Exception) -> Response:
+    return error_responses.response_to(error, request.headers.get("X-Request-ID", "")).for_flask()

@@ -1,123 +1,123 @@
-"""The connection to MongoDB and the collections behind it."""
+"""All that lives as long as the process, assembled once."""
 
+import logging
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
-import pymongo
 from flask import current_app
-from pymongo import MongoClient
 
 from ingest.config import Config
 from ingest.errors import StoreUnavailable
 from ingest.histories.cache import Histories
-from ingest.recording.back_fill import Backfill
+from ingest.process import service_name
+from ingest.recording.back_fill import BackFill
+from ingest.recording.corrections import Corrections
+from ingest.recording.drain import Drain
 from ingest.recording.recorder import Recorder
 from ingest.recording.spool import Spool
+from ingest.rules.levels import Rule
 from ingest.storage.beacons import Beacons
-from ingest.storage.change_stream import Feed
+from ingest.storage.change_stream import ChangeStream
+from ingest.storage.client import Client
 from ingest.storage.detections import Detections
-from ingest.storage.directory import Directory, Place, Snapshot
+from ingest.storage.directory import Directory, Snapshot
 from ingest.storage.latest import Latest
-from ingest.storage.visits import Reports
+from ingest.storage.status import Cluster
+from ingest.storage.visits import Visits
 
-DATABASE = "ICT3102"
-HEARTBEAT_MS = 500
+log = logging.getLogger(__name__)
 
 
-class Store(NamedTuple):
-    """All that the service keeps in MongoDB."""
+class Context(NamedTuple):
+    """What the endpoints work with."""
 
-    client: MongoClient[dict[str, Any]]
+    service_name: str
+    level_rule: Rule
+    insert_seconds: float  # how long storing a detection may take
+    max_body_bytes: int
+    client: Client
     detections: Detections
+    visits: Visits
     latest: Latest
-    histories: Histories
-    reports: Reports
-    feed: Feed
+    change_stream: ChangeStream
+    cluster: Cluster
     beacons: Beacons
     directory: Directory
+    spool: Spool
     recorder: Recorder
-    backfill: Backfill
-    insert_seconds: float  # how long storing a detection may take
+    drain: Drain
+    histories: Histories
+    back_fill: BackFill
+    corrections: Corrections
 
     @classmethod
-    def connect(cls, config: Config) -> "Store":
-        """Make the client, one per worker process: it is not fork-safe. Connects when used."""
-        client: MongoClient[dict[str, Any]] = MongoClient(
-            config.mongodb_uri,
-            appname="ingest",
-            **_credentials(config),
-            timeoutMS=config.mongodb_timeout_ms,
-            # Dead servers are seen at once, and seen to be back in half a second. A frozen one is
-            # seen by the first write that times out; heartbeats are given longer than that, since
-            # under 0.3 CPU they are late themselves.
-            heartbeatFrequencyMS=HEARTBEAT_MS,
-            connectTimeoutMS=config.mongodb_timeout_ms,
-            retryWrites=True,
-            w="majority",
-        )
-        detections = Detections(client[DATABASE]["staff"])
-        latest = Latest(client[DATABASE]["latest"])
-        beacons = Beacons(client[DATABASE])
+    def assemble(cls, config: Config) -> "Context":
+        """Make everything, one for each worker process: the driver is not fork-safe.
+
+        It needs no MongoDB: the connection is made when it is first used.
+        """
+        client = Client(config)
+        staff = client.database["staff"]
+        insert_seconds = config.mongodb_timeout_ms / 1000
+        detections, latest = Detections(staff), Latest(client.database["latest"])
+        beacons = Beacons(client.database)
         directory = Directory(beacons, config.directory_refresh_seconds)
         spool = Spool(Path(config.spool_file), config.spool_max_detections)
-        recorder = Recorder(detections, latest, directory, spool)
-        return cls(
+        recorder = Recorder(client, detections, latest, directory, spool)
+        context = cls(
+            service_name=service_name(config.spool_file),
+            level_rule=Rule(
+                hits=config.level_hits,
+                window_seconds=config.level_window_seconds,
+                margin_db=config.level_margin_db,
+                silence_seconds=config.level_silence_seconds,
+            ),
+            insert_seconds=insert_seconds,
+            max_body_bytes=config.max_body_bytes,
             client=client,
             detections=detections,
+            visits=Visits(staff),
             latest=latest,
-            histories=Histories(detections, latest),
-            reports=Reports(client[DATABASE]["staff"]),
-            feed=Feed(client[DATABASE]["staff"]),
+            change_stream=ChangeStream(staff),
+            cluster=Cluster(staff),
             beacons=beacons,
             directory=directory,
+            spool=spool,
             recorder=recorder,
-            backfill=Backfill(detections, latest),
-            insert_seconds=config.mongodb_timeout_ms / 1000,
+            drain=Drain(client, recorder, spool),
+            histories=Histories(detections, latest, recorder.check_reachable),
+            back_fill=BackFill(detections, latest),
+            corrections=Corrections(detections, latest, insert_seconds),
         )
+        try:
+            client.prepare(insert_seconds)
+        except StoreUnavailable as error:  # the next /readyz tries again
+            log.warning("started without MongoDB: %s", error)
+        return context
 
     def close(self) -> None:
         """Stop the threads, then close the spool and the connection."""
-        self.backfill.close()
+        self.back_fill.close()
+        self.drain.close()
         self.recorder.close()
+        self.histories.close()
+        self.directory.close()
+        self.spool.close()
         self.client.close()
 
-    def locate(self, mac: str) -> Place | None:
-        """Return the place of a beacon, None while that cannot be told."""
-        if self.recorder.away:
-            return self.directory.known(mac)  # to ask would only cost its timeout
-        try:
-            return self.directory.locate(mac)
-        except StoreUnavailable:
-            return None
-
-    def beacons_known(self) -> Snapshot:
+    def directory_snapshot(self) -> Snapshot:
         """Return the directory, from memory alone while the database is away.
 
         StoreUnavailable: it was never read.
         """
         if not self.recorder.away:
             return self.directory.current()
-        snapshot = self.directory.in_memory()
+        snapshot = self.directory.cached()
         if snapshot is None:
             raise StoreUnavailable("the directory was never read")
         return snapshot
 
-    def prepare(self, timeout_seconds: float) -> None:
-        """Make the indexes that are missing; StoreUnavailable: not all of MongoDB answers."""
-        with pymongo.timeout(timeout_seconds):
-            self.detections.ping(timeout_seconds)
-            missing = self.detections.missing_indexes()
-        if missing:
-            self.detections.create(missing)
 
-
-def _credentials(config: Config) -> dict[str, Any]:
-    if not config.mongodb_user:
-        return {}
-    password = Path(config.mongodb_password_file).read_text(encoding="utf-8").strip()
-    return {"username": config.mongodb_user, "password": password, "authSource": DATABASE}
-
-
-def get_store() -> Store:
-    """Return the store of the current application."""
-    return cast(Store, current_app.extensions["store"])
+def get_context() -> Context:
+    """Return the context of the current application."""
+    return cast(Context, current_app.extensions["context"])

@@ -8,7 +8,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from ingest.context import Store
+from ingest.context import Context
 from tests.ingest.api import contract
 
 MAC = "C2A628384B08"  # at Lobby B on level 4
@@ -35,7 +35,7 @@ class Api:
     def __init__(self, app: Flask) -> None:
         app.test_client_class = Checked
         self.client = app.test_client()
-        self.store: Store = app.extensions["store"]
+        self.context: Context = app.extensions["context"]
 
     def get(self, path: str, **query: Any) -> Any:
         answer = self.client.get(f"/api/v1{path}", query_string=query)

@@ -10,8 +10,9 @@ import pytest
 from pymongo.database import Database
 
 from ingest.storage.beacons import Beacon, Beacons
+from ingest.storage.detections import Detections
 from ingest.storage.directory import Directory
-from ingest.storage.visits import Reports
+from ingest.storage.visits import Visits
 from tests.ingest.api.conftest import MAC, Api
 
 HEADER = "mac,level,location,x,y\n"
@@ -70,9 +71,9 @@ def test_another_service_sees_a_write_without_its_refresh(
 ) -> None:
     now = itertools.count(0, 2)  # each look at the clock is 2 s later
     elsewhere = Directory(Beacons(database), 3600, lambda: float(next(now)))
-    assert elsewhere.locate(OTHER).level == "unknown"
+    assert OTHER not in elsewhere.current().places
     api.client.put(f"/api/v1/beacons/{OTHER}", json={"level": "5", "location": "Lobby"})
-    assert elsewhere.locate(OTHER).level == "5"
+    assert elsewhere.current().places[OTHER].level == "5"
 
 
 def test_a_file_is_loaded_whole_or_not_at_all(api: Api) -> None:
@@ -177,7 +178,7 @@ def test_questions_by_beacon_never_leave_their_index(api: Api, database: Databas
     api.hear(1)
     api.hear(2, OTHER)
     commands: list[dict[str, Any]] = []
-    staff = api.store.reports._staff
+    staff = api.context.detections._staff
 
     class Noting:
         name = staff.name
@@ -186,10 +187,12 @@ def test_questions_by_beacon_never_leave_their_index(api: Api, database: Databas
             commands.append({"aggregate": self.name, "pipeline": pipeline, "cursor": {}} | more)
             return staff.aggregate(pipeline, **more)
 
-    reports = Reports(cast(Any, Noting()))
-    assert len(reports.unknown([MAC], 0)) == 1
-    assert list(reports.last_visits([Beacon(MAC, "4", "Lobby B")])) == [MAC]
-    assert reports.heard_by(OTHER) == [2]
+    noting = cast(Any, Noting())
+    assert len(Visits(noting).unknown_beacons([MAC], 0)) == 1
+    assert list(Visits(noting).last_visits([Beacon(MAC, "4", "Lobby B")])) == [MAC]
+    durable = staff.with_options
+    noting.with_options = durable
+    assert Detections(noting).heard_by(OTHER) == [2]
     for command in commands:
         plan = database.command("explain", command, verbosity="executionStats")
         text = str(plan)

@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 
 from ingest.api.detection_input import EARLIEST, MAX_ITEMS
 from ingest.errors import ParameterError
-from ingest.rules import parameters as parsing
+from ingest.rules.strict_json import strict_json
 from tests.ingest.api.conftest import MAC, Api
 
 GOOD = {"staff_id": 1, "mac": MAC, "rssi": -67}
@@ -267,5 +267,5 @@ def test_the_short_way_reads_what_the_long_way_reads(api: Api, items: list[Any])
 @given(body=st.binary(max_size=60) | ANYTHING.map(lambda value: json.dumps(value).encode()))
 def test_no_body_breaks_the_reader(body: bytes) -> None:
     with contextlib.suppress(ParameterError):
-        value = parsing.strict_json(body)
+        value = strict_json(body)
         assert value == json.loads(body)

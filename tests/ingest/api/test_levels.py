@@ -1,6 +1,6 @@
 """Level hysteresis: through the floor nobody moves, by the stairs everybody does."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,21 +12,25 @@ RULE = Rule(hits=3, window_seconds=30, margin_db=10, silence_seconds=20)
 OFF = RULE._replace(hits=1)
 HOME, OTHER = "4", "5"
 
-Heard = dict[str, Any]
+
+class Heard(NamedTuple):
+    level: str
+    timestamp: int
+    rssi: int = -60
 
 
 def heard(level: str, timestamp: int, rssi: int = -60) -> Heard:
-    return {"level": level, "timestamp": timestamp, "rssi": rssi}
+    return Heard(level, timestamp, rssi)
 
 
 def latest(walk: list[Heard]) -> list[Heard]:
     """Return what `latest` keeps of a walk."""
-    return sorted(walk, key=lambda one: one["timestamp"], reverse=True)[:RECENT]
+    return sorted(walk, key=lambda one: one.timestamp, reverse=True)[:RECENT]
 
 
 def levels(walk: list[Heard], rule: Rule = RULE) -> list[str]:
     """Return the level after each detection of a walk."""
-    return [settled(latest(walk[:n]), rule)["level"] for n in range(1, len(walk) + 1)]
+    return [settled(latest(walk[:n]), rule).level for n in range(1, len(walk) + 1)]
 
 
 def every_four_seconds(text: str, **more: Any) -> list[Heard]:
@@ -76,12 +80,12 @@ def flickering(draw: st.DrawFn) -> list[Heard]:
 def test_flicker_moves_nobody(walk: list[Heard]) -> None:
     for number in range(1, len(walk) + 1):
         recent = latest(walk[:number])
-        assert settled(recent, RULE)["level"] == HOME
+        assert settled(recent, RULE).level == HOME
 
 
 @given(walk=flickering(), gaps=st.lists(st.integers(1, 10), min_size=3, max_size=8))
 def test_a_move_is_seen_at_the_third_detection(walk: list[Heard], gaps: list[int]) -> None:
-    timestamp = walk[-1]["timestamp"]
+    timestamp = walk[-1].timestamp
     for gap in gaps:
         timestamp += gap
         walk.append(heard("9", timestamp))
@@ -90,7 +94,7 @@ def test_a_move_is_seen_at_the_third_detection(walk: list[Heard], gaps: list[int
 
 @given(walk=flickering(), others=st.lists(st.sampled_from("567"), min_size=1, max_size=7))
 def test_a_level_no_longer_heard_is_left(walk: list[Heard], others: list[str]) -> None:
-    start = walk[-1]["timestamp"]
+    start = walk[-1].timestamp
     for number, level in enumerate(others):
         walk.append(heard(level, start + number))
     walk.append(heard("8", start + RULE.silence_seconds + 8))
@@ -105,7 +109,7 @@ def test_what_is_told_was_heard_not_long_ago(walk: list[Heard]) -> None:
     recent = latest(walk)
     found = settled(recent, RULE)
     assert found in recent
-    assert recent[0]["timestamp"] - found["timestamp"] <= RULE.silence_seconds
-    assert settled(recent, OFF)["timestamp"] == recent[0]["timestamp"]
-    same = next(one for one in recent if one["level"] == found["level"])
-    assert found["timestamp"] == same["timestamp"]
+    assert recent[0].timestamp - found.timestamp <= RULE.silence_seconds
+    assert settled(recent, OFF).timestamp == recent[0].timestamp
+    same = next(one for one in recent if one.level == found.level)
+    assert found.timestamp == same.timestamp

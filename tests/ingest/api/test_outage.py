@@ -25,7 +25,7 @@ def away(tmp_path: Path) -> Iterator[Api]:
     spool = str(tmp_path / "spool.db")
     app: Flask = create_app(Config(mongodb_uri=uri, mongodb_timeout_ms=300, spool_file=spool))
     yield Api(app)
-    app.extensions["store"].close()
+    app.extensions["context"].close()
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,12 @@ def test_detections_are_queued(away: Api) -> None:
         first, second = answer.json["results"]
         assert (first["status"], second["status"]) == ("queued", "rejected")
         assert (first["level"], first["location"], first["known"]) == (None, None, False)
-        assert away.store.recorder.queued == queued
+        assert away.context.recorder.queued == queued
 
 
 def test_the_directory_is_still_told_from_memory(api: Api) -> None:
     before = api.get("/beacons")
-    with patch.object(type(api.store.recorder), "away", property(lambda _: True)):
+    with patch.object(type(api.context.recorder), "away", property(lambda _: True)):
         assert api.get("/beacons") == before
         assert api.get(f"/beacons/{MAC}")["location"] == "Lobby B"
 

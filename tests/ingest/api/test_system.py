@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.storage import status
+from ingest import process
 from tests.ingest.api.conftest import Api
 
 LIMIT = 64 * 1024 * 1024
@@ -40,7 +40,7 @@ def test_it_counts_documents_and_minutes(api: Api) -> None:
     ],
 )
 def test_a_service_is_named_after_its_spool(spool_file: str, name: str) -> None:
-    assert status.name_of(spool_file) == name
+    assert process.service_name(spool_file) == name
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_a_container_knows_its_limit(
     (tmp_path / "memory").mkdir()
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    assert status.memory(tmp_path) == expected
+    assert process.memory(tmp_path) == expected
 
 
 def test_without_a_limit_it_is_the_process_that_counts(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("max\n")
-    used, limit = status.memory(tmp_path)
+    used, limit = process.memory(tmp_path)
     assert used > 1024 * 1024
     assert limit is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ingest.api.detection_input import StrictItem
 from ingest.errors import ParameterError
-from ingest.rules.parameters import strict_json
+from ingest.rules.strict_json import strict_json
 from ingest.rules.unique_keys import unique_keys
 
 

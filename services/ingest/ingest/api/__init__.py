@@ -4,7 +4,6 @@ from flask import Flask, Response, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
 
-from ingest import errors
 from ingest.api import (
     beacon_import,
     beacons,
@@ -12,6 +11,7 @@ from ingest.api import (
     coverage,
     detections,
     docs,
+    legacy_schema,
     openapi,
     problems,
     staff,
@@ -19,10 +19,7 @@ from ingest.api import (
     system,
     unknown_beacons,
 )
-from ingest.config import Config
-from ingest.legacy import schema as legacy_schema
-from ingest.rules.levels import Rule
-from ingest.storage import status
+from ingest.web import error_responses
 
 # What declares operations when it is imported.
 DECLARED = (
@@ -40,15 +37,8 @@ DECLARED = (
 )
 
 
-def init_app(app: Flask, config: Config) -> None:
+def init_app(app: Flask) -> None:
     """Add the API and its errors."""
-    app.config["SERVICE"] = status.name_of(config.spool_file)
-    app.extensions["levels"] = Rule(
-        hits=config.level_hits,
-        window_seconds=config.level_window_seconds,
-        margin_db=config.level_margin_db,
-        silence_seconds=config.level_silence_seconds,
-    )
     app.register_blueprint(openapi.bp)
     app.register_blueprint(docs.bp)
     app.register_error_handler(HTTPException, _http_error)
@@ -58,7 +48,7 @@ def _http_error(error: HTTPException) -> ResponseReturnValue:
     """Answer for an address that is no view's."""
     if request.path.startswith(openapi.PREFIX):
         return _as_problem(error)
-    return errors.http_error(error)
+    return error_responses.response_to(error, request.headers.get("X-Request-ID", "")).for_flask()
 
 
 @openapi.bp.errorhandler(Exception)

@@ -9,10 +9,10 @@ from msgspec import Meta
 from ingest.api import beacon_input, bodies, openapi, responses
 from ingest.api.beacon_input import Name, PlaceInput
 from ingest.api.fields import Answer, Mac, Metres
-from ingest.api.interim import get_context
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import Problem, invalid
 from ingest.api.query import IF_NONE_MATCH, MAC_IN_PATH, Flag
+from ingest.context import get_context
 from ingest.rules import parameters
 from ingest.storage.beacons import Beacon
 

@@ -7,7 +7,7 @@ from flask import request
 from ingest.api.openapi import JSON
 from ingest.api.problems import Problem
 from ingest.errors import ParameterError
-from ingest.rules import parameters
+from ingest.rules.strict_json import strict_object
 
 # Values in a body: 20 for each item of the largest batch. More are refused before they are built:
 # 1 MiB of short ones would take up to 37 MiB.
@@ -31,7 +31,7 @@ def _values(body: bytes) -> int:
 
 def json_object() -> dict[str, Any]:
     """Return the body's JSON object."""
-    return parameters.strict_object(json_bytes())
+    return strict_object(json_bytes())
 
 
 def text(kind: str) -> str:

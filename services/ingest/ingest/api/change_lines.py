@@ -16,9 +16,10 @@ from ingest.api.fields import (
     StaffId,
     Time,
 )
-from ingest.api.interim import Change as StoredChange
-from ingest.api.interim import Changes, Detection
 from ingest.api.responses import iso
+from ingest.storage.change_stream import Change as StoredChange
+from ingest.storage.change_stream import Changes
+from ingest.storage.documents import Detection
 
 
 class Change(Answer):

@@ -9,12 +9,13 @@ from typing import Any
 from flask import Response, request
 
 from ingest.api.change_lines import EXAMPLE, Change, Next, as_lines
-from ingest.api.interim import Context, CursorExpired, get_context
 from ingest.api.openapi import Body, Content, declare
 from ingest.api.problems import Problem
 from ingest.api.query import Integer, Text
-from ingest.errors import ParameterError
+from ingest.context import get_context
+from ingest.errors import CursorExpired, ParameterError
 from ingest.rules import parameters
+from ingest.storage import change_stream
 
 # Of the service's threads; each request that waits blocks one.
 MAX_WAITING = 2
@@ -72,7 +73,7 @@ def changes() -> Response:
     limit = _LIMIT.read(given)
     wait = _WAIT.read(given)
     context = get_context()
-    start = _start(context, given)
+    start = _start(given)
     context.recorder.check_answers()
     try:
         with _place_to_wait(wait):
@@ -86,13 +87,13 @@ def changes() -> Response:
     return Response(as_lines(read), mimetype=_MEDIA_TYPE)
 
 
-def _start(context: Context, given: Mapping[str, str]) -> Mapping[str, Any]:
+def _start(given: Mapping[str, str]) -> Mapping[str, Any]:
     if "after" in given and "from" in given:
         raise ParameterError("from", "is for the first request only, without after")
     if "after" in given:
-        return context.change_stream.after(given["after"])
+        return change_stream.after(given["after"])
     if "from" in given:
-        return context.change_stream.since(parameters.moment(given, "from", 1, int(time.time())))
+        return change_stream.since(parameters.moment(given, "from", 1, int(time.time())))
     return {}
 
 

@@ -19,11 +19,13 @@ from ingest.api.fields import (
     StaffText,
     Time,
 )
-from ingest.api.interim import Context, SharedResult, Visit, get_context
 from ingest.api.openapi import declare
 from ingest.api.query import IF_NONE_MATCH
+from ingest.batcher import SharedResult
+from ingest.context import Context, get_context
 from ingest.storage.beacons import Beacon
 from ingest.storage.directory import Snapshot
+from ingest.storage.visits import Visit
 
 # How long one reading of the database serves everybody.
 SHARED_SECONDS = 5.0

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ingest.api.fields import Rssi, StaffId
 from ingest.api.problems import Problem
 from ingest.errors import ParameterError
-from ingest.rules import parameters as strict_json
+from ingest.rules import strict_json
 from ingest.rules.parameters import EVENT_ID
 from ingest.rules.unique_keys import unique_keys
 

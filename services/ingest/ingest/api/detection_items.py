@@ -13,12 +13,13 @@ from ingest.api import lenient_items
 from ingest.api.detection_input import EARLIEST, StrictItem
 from ingest.api.detection_results import DetectionResult, ItemError
 from ingest.errors import ParameterError
-from ingest.http import request_identity
-from ingest.recording.recorder import Outcome
+from ingest.recording.outcome import Outcome
 from ingest.rules import parameters
+from ingest.rules.detection_identity import event_key
 from ingest.rules.parameters import StaffId
-from ingest.storage.detections import NOWHERE, Document, document
 from ingest.storage.directory import UNKNOWN, Snapshot
+from ingest.storage.documents import NOWHERE, Document, document
+from ingest.web.request_identity import Identity
 
 _REFUSED = [ParameterError("item", "MongoDB refuses this detection")]
 
@@ -37,13 +38,13 @@ class _Beacon(NamedTuple):
     known: bool
 
 
-def parse(items: Sequence[Any], received_at: float, directory: Snapshot | None) -> ParsedBatch:
+def parse(items: Sequence[Any], identity: Identity, directory: Snapshot | None) -> ParsedBatch:
     """Make documents of items; the directory is None while it cannot be read."""
     batch = ParsedBatch([], [], {})
+    received_at, (request, second) = identity
     arrival = int(received_at)
     latest = arrival + parameters.MAX_FUTURE_SECONDS
     readers = lenient_items.readers(latest)
-    name, second = request_identity.request_key(received_at)
     beacons: dict[str, _Beacon] = {}
     for index, item in enumerate(items):
         try:
@@ -58,7 +59,7 @@ def parse(items: Sequence[Any], received_at: float, directory: Snapshot | None) 
             continue
         mac, place, known = beacon
         timestamp, event_id = item.timestamp or None, item.event_id
-        key = (f"event:{event_id}", timestamp) if event_id else (f"{name}:{index}", second)
+        key = event_key(event_id, timestamp) if event_id else (f"{request}:{index}", second)
         when = arrival if timestamp is None else timestamp
         batch.documents.append(document(staff_id, place, when, item.rssi, mac, received_at, key))
         batch.accepted.append(

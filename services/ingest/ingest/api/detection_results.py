@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from ingest.api.fields import Answer, Known, Level, Location, Mac
-from ingest.recording.recorder import Outcome
+from ingest.recording.outcome import Outcome
 
 # A request with items that are `unavailable` is a 503.
 STATUSES = [str(outcome) for outcome in Outcome if outcome is not Outcome.UNAVAILABLE]

@@ -9,15 +9,15 @@ from flask import Response, request
 from ingest.api import bodies, detection_input, detection_items, openapi, responses
 from ingest.api.detection_input import MAX_ITEMS, BatchInput, DetectionInput
 from ingest.api.detection_results import Counts, DetectionResults, UnconfirmedResult
-from ingest.api.interim import Context, PartlyStored, get_context
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import invalid, unavailable
 from ingest.api.query import Flag
+from ingest.context import Context, get_context
 from ingest.errors import StoreUnavailable
-from ingest.http import request_identity
-from ingest.recording.recorder import Outcome
-from ingest.storage.detections import Document
+from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.storage.directory import Snapshot
+from ingest.storage.documents import Document
+from ingest.web import request_identity
 
 _EXAMPLE = {"staff_id": 0, "mac": "C2:A6:28:38:4B:08", "rssi": -67, "event_id": "8f14e45f"}
 _DRY_RUN = Flag("dry_run", "`1`: store nothing, answer what would happen")
@@ -50,7 +50,7 @@ def post_detections() -> Response:
     dry_run = _DRY_RUN.read(request.args)
     items, single = detection_input.read(bodies.json_bytes())
     context = get_context()
-    batch = detection_items.parse(items, request_identity.received_at(), _directory(context))
+    batch = detection_items.parse(items, request_identity.of_flask(), _directory(context))
     if single and batch.errors:
         raise invalid(batch.errors[0])
     try:

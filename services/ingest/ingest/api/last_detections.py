@@ -19,8 +19,9 @@ from ingest.api.fields import (
     Time,
     by_staff_id,
 )
-from ingest.api.interim import Entry, get_context
+from ingest.context import get_context
 from ingest.rules import levels
+from ingest.storage.latest import Entry
 
 # Phones report every 4 s: a minute without is a pause, a quarter of an hour an absence.
 NOW_SECONDS = 60

@@ -12,14 +12,16 @@ from msgspec import Meta
 from ingest.api import openapi, responses
 from ingest.api.downloads import KINDS, FeatureCollection, Row, download
 from ingest.api.fields import Answer
-from ingest.api.interim import Context, Detection, Page, Position, get_context
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import Problem
 from ingest.api.query import IF_NONE_MATCH, Choice, Integer, Text
+from ingest.context import Context, get_context
 from ingest.errors import ParameterError
 from ingest.rules import parameters
 from ingest.rules.parameters import TimeRange
+from ingest.storage.detections import Page, Position
 from ingest.storage.directory import Snapshot
+from ingest.storage.documents import Detection
 
 SMALL_LIMIT = 1000
 MAX_DOWNLOAD = 50_000

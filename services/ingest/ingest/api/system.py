@@ -6,13 +6,18 @@ from typing import Annotated
 from flask import Response
 from msgspec import Meta
 
+from ingest import process
 from ingest.api import openapi, responses
 from ingest.api.fields import Answer, Seconds
-from ingest.api.interim import Context, SharedResult, get_context
 from ingest.api.openapi import declare
-from ingest.storage import status
+from ingest.batcher import SharedResult
+from ingest.context import Context, get_context
+from ingest.errors import StoreUnavailable
 
 SHARED_SECONDS = 10.0
+PING_TIMEOUT_SECONDS = 0.4
+
+_STARTED_AT = int(time.time())
 _shared = SharedResult(SHARED_SECONDS)
 
 
@@ -76,16 +81,15 @@ class Database(Answer):
 def system() -> Response:
     """Answer how this service is."""
     context = get_context()
-    away = context.recorder.away
-    latency_ms = None if away else status.latency_ms(context.detections.ping)
+    latency_ms = None if context.recorder.away else _latency_ms(context)
     return responses.as_json(
         System(
             service=context.service_name,
             as_of=int(time.time()),
-            started_at=context.started_at,
+            started_at=_STARTED_AT,
             queued=context.recorder.queued,
             mongodb=MongoDB(latency_ms is not None, latency_ms),
-            memory=Memory(*status.memory()),
+            memory=Memory(*process.memory()),
         )
     )
 
@@ -110,5 +114,16 @@ def system_database() -> Response:
 
 def _database(context: Context) -> Database:
     now = time.time()
-    minutes = [Minute(*one) for one in context.cluster.minutes(now)]
-    return Database(int(now), [Shard(*one) for one in context.cluster.shards()], minutes)
+    minutes = [Minute(one.timestamp, one.count) for one in context.cluster.minutes(now)]
+    shards = [Shard(one.name, one.documents, one.bytes) for one in context.cluster.shards()]
+    return Database(int(now), shards, minutes)
+
+
+def _latency_ms(context: Context) -> float | None:
+    """Return how long the database takes to answer, None when it does not."""
+    began = time.monotonic()
+    try:
+        context.client.ping(PING_TIMEOUT_SECONDS)
+    except StoreUnavailable:
+        return None
+    return round((time.monotonic() - began) * 1000, 1)

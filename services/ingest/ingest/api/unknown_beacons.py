@@ -7,9 +7,9 @@ from msgspec import Meta
 
 from ingest.api import openapi, responses
 from ingest.api.fields import Answer, Mac, Seconds, StaffId, by_staff_id
-from ingest.api.interim import get_context
 from ingest.api.openapi import declare
 from ingest.api.query import Text
+from ingest.context import get_context
 from ingest.rules import parameters
 from ingest.storage.visits import MAX_UNKNOWN
 

@@ -2,39 +2,47 @@
 
 import time
 
-import pymongo
-
-from ingest.context import Store
 from ingest.storage.beacons import READ_TIMEOUT_SECONDS, Beacon
+from ingest.storage.client import time_limit
+from ingest.storage.detections import Detections
 from ingest.storage.directory import CHECK_SECONDS
-from ingest.storage.latest import RECENT
+from ingest.storage.latest import RECENT, Latest
 
 # Below the time that the gateway gives a write to the directory.
 TIMEOUT_SECONDS = 20
 
 
-def correct(store: Store, beacon: Beacon) -> int:
-    """Rewrite the detections of a beacon; return how many had another place.
+class Corrections:
+    """Rewrites stored detections; `insert_seconds` is how long storing one may take."""
 
-    StoreUnavailable: some may be rewritten; call it again, which does the rest. What waits in a
-    spool keeps the place that it came with.
-    """
-    with pymongo.timeout(TIMEOUT_SECONDS):
-        corrected = _pass(store, beacon, everyone=True)
-        # Until then detections with the old place come in: a service learns of the new one after
-        # the check and its two reads, and what it took in just before is stored even later.
-        time.sleep(CHECK_SECONDS + 2 * READ_TIMEOUT_SECONDS + store.insert_seconds)
-        return corrected + _pass(store, beacon, everyone=False)
+    def __init__(self, detections: Detections, latest: Latest, insert_seconds: float) -> None:
+        self._detections = detections
+        self._latest = latest
+        self._insert_seconds = insert_seconds
 
+    def correct(self, beacon: Beacon) -> int:
+        """Rewrite the detections of a beacon; return how many had another place.
 
-def _pass(store: Store, beacon: Beacon, *, everyone: bool) -> int:
-    """Rewrite detections, and then make the readers read them again.
+        StoreUnavailable: some may be rewritten; call it again, which does the rest. What waits in
+        a spool keeps the place that it came with.
+        """
+        with time_limit(TIMEOUT_SECONDS):
+            corrected = self._pass(beacon, everyone=True)
+            # Until then detections with the old place come in: a service learns of the new one
+            # after the check and its two reads, and what it took in just before is stored later.
+            time.sleep(CHECK_SECONDS + 2 * READ_TIMEOUT_SECONDS + self._insert_seconds)
+            return corrected + self._pass(beacon, everyone=False)
 
-    `everyone` who heard the beacon, also those without a change: an earlier call may have ended
-    between the two steps.
-    """
-    changed = {who: store.reports.move(who, beacon) for who in store.reports.heard_by(beacon.mac)}
-    for who, count in changed.items():
-        if count or everyone:
-            store.latest.rewrite({who: store.detections.newest(who, RECENT)})
-    return sum(changed.values())
+    def _pass(self, beacon: Beacon, *, everyone: bool) -> int:
+        """Rewrite detections, and then make the readers read them again.
+
+        `everyone` who heard the beacon, also those without a change: an earlier call may have
+        ended between the two steps.
+        """
+        total = 0
+        for who in self._detections.heard_by(beacon.mac):
+            moved = self._detections.move(who, beacon.mac, beacon.level, beacon.location)
+            if moved or everyone:
+                self._latest.rewrite({who: self._detections.newest(who, RECENT)})
+            total += moved
+        return total

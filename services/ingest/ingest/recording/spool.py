@@ -6,11 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import bson
 
 from ingest.errors import StoreUnavailable
+from ingest.storage.documents import Document, decoded, encoded, key_bytes
 
 log = logging.getLogger(__name__)
 
@@ -64,9 +62,9 @@ class Spool:
         """Tell whether it is certain that nothing waits."""
         return self._open_file is not None and not self._waiting
 
-    def append(self, documents: list[dict[str, Any]]) -> None:
+    def append(self, documents: list[Document]) -> None:
         """Keep all of them or none; a repeat is kept once. Raises StoreUnavailable."""
-        rows = [(document["_id"].binary, bson.encode(document)) for document in documents]
+        rows = [(key_bytes(document), encoded(document)) for document in documents]
         with self._lock:
             if self._waiting + len(rows) > self._max_detections:
                 raise StoreUnavailable(f"the spool is full: {self._waiting} detections wait")
@@ -77,11 +75,11 @@ class Spool:
                 raise StoreUnavailable(f"the spool takes nothing: {error}") from error
             self._waiting += added
 
-    def oldest(self, limit: int) -> list[tuple[int, dict[str, Any]]]:
+    def oldest(self, limit: int) -> list[tuple[int, Document]]:
         """Return the detections that wait longest, each with its number."""
         with self._lock:
             rows = self._file().execute(_OLDEST, (self._passed, limit)).fetchall()
-        return [(number, bson.decode(document)) for number, document in rows]
+        return [(number, decoded(document)) for number, document in rows]
 
     def remove(self, numbers: list[int]) -> None:
         """Forget detections that need not wait any more."""
@@ -112,7 +110,7 @@ class Spool:
             except sqlite3.Error:  # they must not hold up what waits behind them
                 for number in numbers:
                     found = self._file().execute(_ONE, (number,)).fetchone()
-                    log.exception("no room to set aside %s", bson.decode(found[0]))
+                    log.exception("no room to set aside %s", decoded(found[0]))
 
     def close(self) -> None:
         """Close the file."""

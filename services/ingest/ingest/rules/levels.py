@@ -1,7 +1,7 @@
 """On which level somebody is, when a beacon may be heard through the floor."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 
 class Rule(NamedTuple):
@@ -13,7 +13,21 @@ class Rule(NamedTuple):
     silence_seconds: int
 
 
-def settled(recent: Sequence[Mapping[str, Any]], rule: Rule) -> Mapping[str, Any]:
+class Heard(Protocol):
+    """What of a detection decides; unix seconds and dBm."""
+
+    @property
+    def level(self) -> str: ...  # noqa: D102
+    @property
+    def timestamp(self) -> int: ...  # noqa: D102
+    @property
+    def rssi(self) -> int: ...  # noqa: D102
+
+
+OneHeard = TypeVar("OneHeard", bound=Heard)
+
+
+def settled(recent: Sequence[OneHeard], rule: Rule) -> OneHeard:
     """Return the newest detection of the level that somebody is on; `recent` is newest first.
 
     Followed from the oldest on, the level changes with a detection on another one that
@@ -28,16 +42,16 @@ def settled(recent: Sequence[Mapping[str, Any]], rule: Rule) -> Mapping[str, Any
     row: list[int] = []  # timestamps on the other level since the current one was last heard
     other = None
     for heard in reversed(recent):
-        if heard["level"] == current["level"]:
+        if heard.level == current.level:
             current, other, row = heard, None, []
             continue
-        row = [*row, heard["timestamp"]] if heard["level"] == other else [heard["timestamp"]]
-        other = heard["level"]
+        row = [*row, heard.timestamp] if heard.level == other else [heard.timestamp]
+        other = heard.level
         in_a_row = row[-rule.hits :]
         if (
             (len(in_a_row) == rule.hits and in_a_row[-1] - in_a_row[0] <= rule.window_seconds)
-            or heard["rssi"] >= current["rssi"] + rule.margin_db
-            or heard["timestamp"] - current["timestamp"] > rule.silence_seconds
+            or heard.rssi >= current.rssi + rule.margin_db
+            or heard.timestamp - current.timestamp > rule.silence_seconds
         ):
             current, other, row = heard, None, []
     return current

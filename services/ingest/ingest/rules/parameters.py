@@ -1,13 +1,11 @@
 """From untrusted text to typed values; pure functions that raise ParameterError."""
 
 import datetime
-import json
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from ingest.errors import ParameterError
 
@@ -35,10 +33,10 @@ _ISO_TIME = re.compile(
 )
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
 MAX_TEXT = 64
-# Values that are kept in memory are at most so long.
+# Values that are cached are at most so long.
 MAX_RAW = 256
-# How many texts keep their value: the same people, beacons and loudnesses come all the time.
-KEPT = 1024
+# How many texts have their value cached: the same people, beacons and strengths come all the time.
+CACHED = 1024
 MAX_METRES = 1e6
 
 
@@ -105,7 +103,7 @@ def staff_id(parameters: Parameters, name: str) -> StaffId:
     return found
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHED)
 def _staff_id(text: str) -> StaffId | None:
     if not _STAFF_TEXT.fullmatch(text):
         return None
@@ -122,7 +120,7 @@ def mac(parameters: Parameters, name: str) -> str:
     return digits
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHED)
 def _mac(text: str) -> str | None:
     digits = text.replace(":", "").replace("-", "").upper()
     return digits if _MAC_DIGITS.fullmatch(digits) else None
@@ -139,7 +137,7 @@ def integer(parameters: Parameters, name: str, low: int, high: int) -> int:
     return number
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHED)
 def _integer(text: str) -> int | None:
     return int(text.partition(".")[0]) if _INTEGER.fullmatch(text) else None
 
@@ -194,45 +192,6 @@ def metres(parameters: Parameters, name: str) -> float | None:
     if not abs(number) <= MAX_METRES:
         raise ParameterError(name, f"must be metres from -{MAX_METRES:.0f} to {MAX_METRES:.0f}")
     return number
-
-
-def strict_json(body: bytes) -> Any:
-    """Return the value of a JSON text in UTF-8, refused where two readers may differ."""
-    try:
-        text = body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ParameterError("body", f"is not UTF-8 (byte {error.start})") from None
-    try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
-    except json.JSONDecodeError as error:
-        raise ParameterError("body", f"is not valid JSON: {error}") from None
-    except RecursionError:
-        raise ParameterError("body", "is nested too deeply") from None
-    except ParameterError:
-        raise
-    except ValueError:  # a number of more digits than Python reads
-        raise ParameterError("body", "holds a number that is too long") from None
-
-
-def strict_object(body: bytes) -> dict[str, Any]:
-    """Return the object of a JSON text in UTF-8."""
-    value = strict_json(body)
-    if not isinstance(value, dict):
-        raise ParameterError("body", "must be a JSON object")
-    return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        counted = Counter(name for name, _ in pairs)
-        twice = counted.most_common(1)[0][0]
-        raise ParameterError("body", f"names {twice[:MAX_TEXT]!a} twice in one object")
-    return found
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ParameterError("body", f"is not valid JSON: {name} is no JSON number")
 
 
 def event_id(parameters: Parameters) -> str | None:

@@ -7,7 +7,7 @@ import pymongo
 from pymongo.client_session import ClientSession
 from pymongo.database import Database
 
-from ingest.errors import store_errors
+from ingest.storage.driver import domain_errors
 
 # With the insert's 2 s after it, still below the gateway's 3 s read timeout.
 READ_TIMEOUT_SECONDS = 0.9
@@ -61,13 +61,13 @@ class Beacons:
 
     def revision(self) -> int:
         """Return a number that grows with every write through this class, by any service."""
-        with store_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
+        with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
             found = self._revisions.find_one("beacons")
         return int(found["revision"]) if found else 0
 
     def read(self) -> list[Beacon]:
         """Return the whole directory, by MAC."""
-        with store_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
+        with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
             found = self._beacons.find().sort("_id", pymongo.ASCENDING)
             return [Beacon.from_document(one) for one in found]
 
@@ -93,7 +93,7 @@ class Beacons:
             )
 
         if dry_run:
-            with store_errors():
+            with domain_errors():
                 return work(None)
         return self._change(work)
 
@@ -110,7 +110,7 @@ class Beacons:
             self._revisions.update_one(only, {"$inc": {"revision": 1}}, session=session)
             return work(session)
 
-        with store_errors(), pymongo.timeout(WRITE_TIMEOUT_SECONDS):
+        with domain_errors(), pymongo.timeout(WRITE_TIMEOUT_SECONDS):
             # Not in the transaction: that may not make a collection on a sharded cluster.
             self._revisions.update_one(only, {"$setOnInsert": {"revision": 0}}, upsert=True)
             with self._client.start_session() as session:

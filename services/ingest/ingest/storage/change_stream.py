@@ -11,7 +11,9 @@ from bson import Timestamp
 from pymongo.collection import Collection
 from pymongo.errors import OperationFailure
 
-from ingest.errors import ParameterError, store_errors
+from ingest.errors import CursorExpired, ParameterError
+from ingest.storage.documents import Detection, detection
+from ingest.storage.driver import domain_errors
 
 # The oplog no longer reaches the cursor, or the collection was dropped or renamed since.
 EXPIRED = frozenset({260, 280, 286})
@@ -39,29 +41,32 @@ _PIPELINE: list[dict[str, Any]] = [
 ]
 
 
-class CursorExpired(Exception):
-    """The changes after a cursor are not all kept any more."""
+class Change(NamedTuple):
+    """One change: an `insert`, or an `update` of the place; and the detection as it is now."""
+
+    kind: str
+    detection: Detection
 
 
 class Changes(NamedTuple):
-    """Changes in their order, each with its kind, and the cursor behind the last."""
+    """Changes in their order, and the cursor behind the last."""
 
-    found: list[tuple[str, dict[str, Any]]]
+    found: list[Change]
     next: str
 
 
-class Feed:
+class ChangeStream:
     """Reads the changes of the collection `staff`, acknowledged by a majority, across shards."""
 
     def __init__(self, staff: Collection[dict[str, Any]]) -> None:
         self._staff = staff
 
     def read(self, start: Mapping[str, Any], limit: int, wait_seconds: float) -> Changes:
-        """Return at most `limit` changes from a start on; waits for the first as long as told."""
-        found: list[tuple[str, dict[str, Any]]] = []
+        """Return at most `limit` changes from a start on; wait so long for the first."""
+        found: list[Change] = []
         until = time.monotonic() + wait_seconds
         with (
-            _feed_errors(),
+            _stream_errors(),
             pymongo.timeout(wait_seconds + TIMEOUT_SECONDS),
             self._staff.watch(
                 _PIPELINE,
@@ -76,7 +81,7 @@ class Feed:
                 if change and change["fullDocument"]:  # else deleted since it was corrected
                     if not found:
                         until = time.monotonic() + FOLLOWING_SECONDS
-                    found.append((change["operationType"], change["fullDocument"]))
+                    found.append(Change(change["operationType"], detection(change["fullDocument"])))
                 if (found and not change) or time.monotonic() >= until:
                     break
             token = stream.resume_token
@@ -104,8 +109,8 @@ def _cursor(token: str) -> str:
 
 
 @contextmanager
-def _feed_errors() -> Iterator[None]:
-    with store_errors():
+def _stream_errors() -> Iterator[None]:
+    with domain_errors():
         try:
             yield
         except OperationFailure as error:

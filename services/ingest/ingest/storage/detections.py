@@ -1,96 +1,50 @@
-"""The collection `staff`: one document per detection."""
+"""The collection `staff`: one document per detection, sharded on a hash of `staff_id`."""
 
-import datetime
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import lru_cache
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import pymongo
 from bson import ObjectId
-from pymongo import DESCENDING, IndexModel
+from pymongo import DESCENDING
 from pymongo.collection import Collection
-from pymongo.errors import PyMongoError
 from pymongo.read_concern import ReadConcern
 
-from ingest.errors import StoreUnavailable
 from ingest.rules.parameters import StaffId, TimeRange
-from ingest.storage.driver import DUPLICATE_KEY, write_errors
+from ingest.storage.documents import (
+    NO_MAC,
+    NO_RSSI,
+    UNKNOWN,
+    Detection,
+    Document,
+    detection,
+    text,
+    unix_seconds,
+    whole,
+    whole_number,
+)
+from ingest.storage.driver import DUPLICATE_KEY, domain_errors, write
+from ingest.storage.indexes import BY_BEACON
 
 # Documents that the driver decodes at once: some 600 bytes each.
 BATCH = 2000
 # Codes with which MongoDB refuses a document for what it is: bad value, failed to parse, type
 # mismatch, invalid BSON, dollar-prefixed and empty field names, failed validation, too large.
 REFUSED = frozenset({2, 9, 14, 22, 52, 56, 121, 10334})
-NOWHERE = (None, None)
 # One step in an index for each staff member.
 SCAN_TIMEOUT_SECONDS = 30
 
-Document = dict[str, Any]
-_HASH = blake2b(digest_size=8)  # its copy takes half as long as a new one
-
-INDEXES = [
-    # A history, the last 15 minutes.
-    IndexModel([("staff_id", 1), ("timestamp", DESCENDING), ("level", 1), ("location", 1)]),
-    IndexModel([("timestamp", DESCENDING)]),
-    # Covers who was where last, the unknown beacons, and what a correction has to change.
-    IndexModel(
-        [("mac", 1), ("level", 1), ("location", 1), ("timestamp", DESCENDING), ("staff_id", 1)]
-    ),
-]
+HistoryRow = tuple[int, str, str]  # timestamp, level, location
 
 
-# What a retry repeats: a text, and unix seconds (None when a retry may bring others).
-# A tuple: a class of its own takes longer to make than all that is done with it.
-IdempotencyKey = tuple[str, int | None]
+class RecentRow(NamedTuple):
+    """A detection of the last minutes, as far as one who asks for everybody needs it."""
 
-
-def document(
-    staff_id: StaffId,
-    place: tuple[str | None, str | None],
-    timestamp: int,
-    rssi: int,
-    mac: str,
-    received_at: float,
-    key: IdempotencyKey,
-) -> Document:
-    """Return what is stored of one sighting; times in unix seconds, rssi in dBm.
-
-    `place` is level and location, `NOWHERE` while the directory cannot be read. `received_at` is
-    stored as a date so that a TTL index can use it.
-    """
-    return {
-        "_id": _name(staff_id, mac, key),
-        "staff_id": staff_id,
-        "level": place[0],
-        "location": place[1],
-        "timestamp": timestamp,
-        "rssi": rssi,
-        "mac": mac,
-        "received_at": _date(received_at),
-    }
-
-
-def _name(staff_id: StaffId, mac: str, key: IdempotencyKey) -> ObjectId:
-    """Name a detection by what it is, so that any retry meets its first copy.
-
-    8 bytes hash the staff id (`_id` is unique per shard only), the beacon (one event may be a
-    scan that heard several) and the key; 4 bytes of time before them keep the index local,
-    where there is a time that every retry repeats.
-    """
-    text, seconds = key
-    named = f"{staff_id}\0{mac}\0{text}".encode()
-    if seconds is None:
-        return ObjectId(blake2b(named, digest_size=12).digest())
-    hashed = _HASH.copy()
-    hashed.update(named)
-    return ObjectId(seconds.to_bytes(4, "big") + hashed.digest())
-
-
-@lru_cache(1)  # a batch has one
-def _date(unix_seconds: float) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(unix_seconds, datetime.UTC)
+    staff_id: StaffId
+    level: str
+    location: str
+    timestamp: int
+    rssi: int
+    mac: str
 
 
 class Stored(NamedTuple):
@@ -101,36 +55,27 @@ class Stored(NamedTuple):
     failed: dict[int, str]  # on one shard, say; they may be stored or not
 
 
+class Position(NamedTuple):
+    """Where a page ends: its last detection. The next page has none before it, and no gap."""
+
+    timestamp: int
+    id: str
+
+
+class Page(NamedTuple):
+    """Some detections, newest first, and where the next page goes on (None: there is no more)."""
+
+    detections: list[Detection]
+    next: Position | None
+
+
 class Detections:
-    """Owns the collection `staff`, sharded on a hash of `staff_id`."""
+    """Stores detections and reads them back."""
 
     def __init__(self, staff: Collection[Document]) -> None:
         self._staff = staff
-        # What a majority has is never rolled back: what is kept of it stays true.
+        # What a majority has is never rolled back: what is cached of it stays true.
         self._durable = staff.with_options(read_concern=ReadConcern("majority"))
-
-    def missing_indexes(self) -> list[IndexModel]:
-        """Return which indexes are still to be made."""
-        with _domain_errors():
-            there = self._staff.index_information()
-        return [index for index in INDEXES if index.document["name"] not in there]
-
-    def create(self, indexes: list[IndexModel]) -> None:
-        """Create indexes, which may take a while."""
-        with _domain_errors():
-            self._staff.create_indexes(indexes)
-
-    def server_known(self) -> bool:
-        """Tell, without asking it, whether the driver knows a server that takes writes."""
-        return self._staff.database.client.topology_description.has_writable_server()
-
-    def ping(self, timeout_seconds: float) -> None:
-        """Return when every shard answers; StoreUnavailable when one does not in time.
-
-        A router answers a `ping` alone, and what comes first by `_id` only with all shards.
-        """
-        with _domain_errors(), pymongo.timeout(timeout_seconds):
-            self._staff.find_one({}, {"_id": 1}, sort=[("_id", 1)])
 
     def store(self, documents: list[Document]) -> Stored:
         """Store documents durably.
@@ -138,7 +83,7 @@ class Detections:
         StoreUnavailable: any of them may be stored or not. The same `_id` again does no harm.
         """
         stored = Stored(set(), {}, {})
-        failed = write_errors(self._staff, "insert", {"documents": documents})
+        failed = write(self._staff, "insert", {"documents": documents})
         for position, (code, reason) in failed.items():
             if code == DUPLICATE_KEY:
                 stored.repeated.add(position)
@@ -146,49 +91,131 @@ class Detections:
                 (stored.refused if code in REFUSED else stored.failed)[position] = reason
         return stored
 
-    def again(self, documents: list[Document]) -> list[Document]:
+    def stored_copies(self, documents: list[Document]) -> list[Document]:
         """Return documents as they are stored: a repeat may differ from its first copy."""
         staff_ids = list({document["staff_id"] for document in documents})
         ids = [document["_id"] for document in documents]
-        with _domain_errors():
-            return list(self._staff.find({"_id": {"$in": ids}, "staff_id": {"$in": staff_ids}}))
+        with domain_errors():
+            found = self._staff.find({"_id": {"$in": ids}, "staff_id": {"$in": staff_ids}})
+            return [whole(one) for one in found]
+
+    def already_stored(self, documents: list[Document]) -> list[bool]:
+        """Tell for each document whether it, or one before it in the list, is its first copy."""
+        ids = [document["_id"] for document in documents]
+        with domain_errors():
+            present = {one["_id"] for one in self._staff.find({"_id": {"$in": ids}}, {"_id": 1})}
+        repeats = []
+        for identity in ids:
+            repeats.append(identity in present)
+            present.add(identity)
+        return repeats
 
     def staff_ids(self) -> list[StaffId]:
         """Return everybody of whom anything is stored."""
-        with _domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
-            return list(self._staff.distinct("staff_id"))
+        with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
+            return [one for one in self._staff.distinct("staff_id") if isinstance(one, int | str)]
+
+    def has(self, staff_id: StaffId) -> bool:
+        """Tell whether anything was ever stored of a staff member."""
+        with domain_errors():
+            return self._staff.find_one({"staff_id": staff_id}, {"_id": 1}) is not None
 
     def newest(self, staff_id: StaffId, limit: int) -> list[Document]:
-        """Return the newest detections of a staff member, newest first, as they are stored."""
-        with _domain_errors():
+        """Return the newest documents of a staff member, newest first."""
+        with domain_errors():
             found = self._staff.find({"staff_id": staff_id})
-            return list(found.sort("timestamp", DESCENDING).limit(limit))
+            return [whole(one) for one in found.sort("timestamp", DESCENDING).limit(limit)]
 
-    def list_between(self, wanted: TimeRange) -> Iterator[dict[str, Any]]:
-        """Yield level, location and timestamp of one staff member's detections, newest first."""
-        query = {
-            "staff_id": wanted.staff_id,
-            "timestamp": {"$gte": wanted.start, "$lte": wanted.end},
-        }
-        yield from self._newest_first(query, "level", "location", "timestamp")
+    def list_between(self, wanted: TimeRange) -> Iterator[HistoryRow]:
+        """Yield timestamp, level and location of one staff member's detections, newest first."""
+        projection = {"_id": 0, "timestamp": 1, "level": 1, "location": 1}
+        with domain_errors():
+            found = self._durable.find(_between(wanted), projection)
+            for one in found.sort("timestamp", DESCENDING).batch_size(BATCH):
+                level, location = one.get("level"), one.get("location")
+                yield int(one["timestamp"]), text(level, UNKNOWN), text(location, UNKNOWN)
 
-    def list_since(self, timestamp: int) -> Iterator[dict[str, Any]]:
+    def list_since(self, timestamp: int) -> Iterator[RecentRow]:
         """Yield everybody's detections since `timestamp` (unix seconds), newest first."""
-        query = {"timestamp": {"$gte": timestamp}}
         fields = ("staff_id", "level", "location", "timestamp", "rssi", "mac")
-        yield from self._newest_first(query, *fields)
-
-    def _newest_first(self, query: dict[str, Any], *fields: str) -> Iterator[dict[str, Any]]:
         projection = {"_id": 0} | dict.fromkeys(fields, 1)
-        with _domain_errors():
-            rows = self._durable.find(query, projection).sort("timestamp", DESCENDING)
-            for found in rows.batch_size(BATCH):
-                yield {field: found.get(field) for field in fields}  # an index has its own order
+        with domain_errors():
+            found = self._durable.find({"timestamp": {"$gte": timestamp}}, projection)
+            for one in found.sort("timestamp", DESCENDING).batch_size(BATCH):
+                heard = unix_seconds(one["timestamp"])
+                if heard < timestamp:  # an older database's milliseconds are large numbers
+                    continue
+                yield RecentRow(
+                    one.get("staff_id", UNKNOWN),
+                    text(one.get("level"), UNKNOWN),
+                    text(one.get("location"), UNKNOWN),
+                    heard,
+                    whole_number(one.get("rssi"), NO_RSSI),
+                    text(one.get("mac"), NO_MAC),
+                )
+
+    def page(self, wanted: TimeRange, after: Position | None, limit: int) -> Page:
+        """Return the newest detections in a range, those after a position if given.
+
+        In the order (timestamp, _id), which no index has: the index gives the seconds in order,
+        and where a page begins or ends within a second, that second is read whole.
+        """
+        with domain_errors():
+            found: list[Document] = []
+            end = wanted.end
+            if after and wanted.start <= after.timestamp <= end:
+                below = ObjectId(after.id)
+                found = self._second(wanted.staff_id, after.timestamp, limit + 1, below)
+                end = after.timestamp - 1
+            elif after:
+                end = min(end, after.timestamp - 1)
+            missing = limit + 1 - len(found)
+            if missing > 0:
+                found += self._older(wanted._replace(end=end), missing)
+        page = [detection(one) for one in found[:limit]]
+        more = len(found) > limit
+        return Page(page, Position(page[-1].timestamp, page[-1].id) if more else None)
+
+    def _older(self, wanted: TimeRange, limit: int) -> list[Document]:
+        rows = self._staff.find(_between(wanted)).sort("timestamp", DESCENDING).limit(limit)
+        # Within a second the index has an order of its own.
+        found = sorted(rows, key=lambda one: (one["timestamp"], one["_id"]), reverse=True)
+        if len(found) < limit:
+            return found
+        last = found[-1]["timestamp"]  # this second may have more than these
+        found = [one for one in found if one["timestamp"] > last]
+        return found + self._second(wanted.staff_id, last, limit - len(found))
+
+    def _second(
+        self, staff_id: StaffId, timestamp: int, limit: int, below: ObjectId | None = None
+    ) -> list[Document]:
+        query: Document = {"staff_id": staff_id, "timestamp": timestamp}
+        if below:
+            query["_id"] = {"$lt": below}
+        return list(self._staff.find(query).sort("_id", DESCENDING).limit(limit))
+
+    def longer_than(self, wanted: TimeRange, count: int) -> bool:
+        """Tell whether a range holds more detections than that."""
+        with domain_errors():
+            found = self._staff.find(_between(wanted), {"_id": 0, "timestamp": 1})
+            return any(found.sort("timestamp", DESCENDING).skip(count).limit(1))
+
+    def heard_by(self, mac: str) -> list[StaffId]:
+        """Return who ever heard a beacon."""
+        pipeline: list[Document] = [{"$match": {"mac": mac}}, {"$group": {"_id": "$staff_id"}}]
+        with domain_errors():
+            found = [one["_id"] for one in self._staff.aggregate(pipeline, hint=BY_BEACON)]
+        return [who for who in found if isinstance(who, int | str)]
+
+    def move(self, staff_id: StaffId, mac: str, level: str, location: str) -> int:
+        """Give one staff member's detections of a beacon a place; return how many had another."""
+        place = {"level": level, "location": location}
+        elsewhere = [{name: {"$ne": value}} for name, value in place.items()]
+        query = {"staff_id": staff_id, "mac": mac, "$or": elsewhere}
+        with domain_errors():
+            return self._staff.update_many(query, {"$set": place}).modified_count
 
 
-@contextmanager
-def _domain_errors() -> Iterator[None]:
-    try:
-        yield
-    except PyMongoError as error:
-        raise StoreUnavailable(str(error)) from error
+def _between(wanted: TimeRange) -> dict[str, Any]:
+    times = {"$gte": wanted.start, "$lte": wanted.end}
+    return {"staff_id": wanted.staff_id, "timestamp": times}

@@ -2,14 +2,16 @@
 
 import logging
 import math
-import threading
 import time
 import zlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
 from ingest.storage.beacons import Beacon, Beacons
+from ingest.storage.documents import UNKNOWN as UNKNOWN_TEXT
 
 # How soon a service sees what another one wrote: one read of a small document tells.
 CHECK_SECONDS = 2.0
@@ -24,7 +26,8 @@ class Place(NamedTuple):
     location: str
 
 
-UNKNOWN = Place("unknown", "unknown")
+# The place of a beacon that nobody has registered.
+UNKNOWN = Place(UNKNOWN_TEXT, UNKNOWN_TEXT)
 
 
 class Snapshot(NamedTuple):
@@ -50,63 +53,49 @@ class Directory:
         self._clock = clock
         self._snapshot: Snapshot | None = None
         self._read_at = self._check_at = -math.inf
-        self._failed_at = -math.inf
-        self._reading = threading.Lock()
+        self._pool = ThreadPoolExecutor(1, "directory")
+        self._reads: Batcher[str, Snapshot] = Batcher(self._read, self._pool)
 
-    def locate(self, mac: str) -> Place:
-        """Return the place of a beacon, `UNKNOWN` when nobody has registered it."""
-        return self.current().places.get(mac, UNKNOWN)
+    def close(self) -> None:
+        """End the thread."""
+        self._pool.shutdown()
 
-    def at_hand(self, mac: str) -> Place | None:
-        """Return the place from memory, None when the directory is due to be read."""
-        snapshot = self._snapshot
-        if snapshot is None or (self._clock() >= self._check_at and not self._reading.locked()):
-            return None
-        return snapshot.places.get(mac, UNKNOWN)
-
-    def known(self, mac: str) -> Place | None:
-        """Return the place from memory alone, None when the directory was never read."""
-        return None if self._snapshot is None else self._snapshot.places.get(mac, UNKNOWN)
-
-    def in_memory(self) -> Snapshot | None:
-        """Return the whole directory from memory alone, None when it was never read."""
+    def cached(self) -> Snapshot | None:
+        """Return the directory from memory alone, None when it was never read."""
         return self._snapshot
 
     def current(self) -> Snapshot:
-        """Return the whole directory, another service's writes of 2 s ago included."""
+        """Return the directory, another service's writes of 2 s ago included.
+
+        While it is read, or when it cannot be, the old copy serves on. StoreUnavailable: it was
+        never read.
+        """
         snapshot = self._snapshot
-        if snapshot is None or self._clock() >= self._check_at:
-            snapshot = self._refresh()
-        return snapshot
+        if snapshot and (self._clock() < self._check_at or self._reads.busy):
+            return snapshot
+        return self._reads.call("when due")
 
     def reload(self) -> None:
         """Read again what this service has just written."""
-        with self._reading:
-            self._read_at = self._check_at = -math.inf
-            try:
-                self._snapshot = self._read_if_changed()
-            except StoreUnavailable as error:  # the write is done; the next reader tries again
-                log.warning("directory written, but not read again: %s", error)
+        try:
+            self._reads.call("now")
+        except StoreUnavailable as error:  # the write is done; the next reader tries again
+            log.warning("directory written, but not read again: %s", error)
 
-    def _refresh(self) -> Snapshot:
-        """Read the directory once for all waiting threads; an old copy beats none."""
-        if self._snapshot is not None and self._reading.locked():
-            return self._snapshot
-        began = self._clock()
-        with self._reading:
-            if self._snapshot is None and self._failed_at > began:  # each would wait for as long
-                raise StoreUnavailable("directory not read while this request waited for it")
-            if self._snapshot is not None and self._clock() < self._check_at:
-                return self._snapshot
+    def _read(self, calls: list[str]) -> list[Snapshot | Exception]:
+        """Read the directory once for all who wait: `when due`, or `now` after a write of ours."""
+        if "now" in calls:
+            self._read_at = self._check_at = -math.inf
+        snapshot = self._snapshot
+        if snapshot is None or self._clock() >= self._check_at:
             try:
-                self._snapshot = self._read_if_changed()
+                snapshot = self._snapshot = self._read_if_changed()
             except StoreUnavailable as error:
-                self._failed_at = self._clock()
-                if self._snapshot is None:
+                if snapshot is None:
                     raise
                 log.warning("directory not refreshed, the old copy serves on: %s", error)
             self._check_at = self._clock() + min(CHECK_SECONDS, self._refresh_seconds)
-            return self._snapshot
+        return [snapshot] * len(calls)
 
     def _read_if_changed(self) -> Snapshot:
         revision = self._beacons.revision()  # before the beacons: a later write is seen next time

@@ -1,4 +1,4 @@
-"""What the event loop answers by itself is what Flask would answer, to the byte."""
+"""The event loop answers what Flask alone would answer, to the byte."""
 
 import asyncio
 import gzip
@@ -13,17 +13,33 @@ import pytest
 from flask import Flask
 from pymongo.database import Database
 
-from ingest import asgi
-from ingest.asgi import PIECE_BYTES, Service
-from ingest.http.quick import Together
+from ingest import legacy
+from ingest.context import Context
+from ingest.recording.drain import Drain
 from ingest.recording.recorder import Recorder
 from ingest.recording.spool import Spool
+from ingest.storage.detections import Detections
+from ingest.web import server
+from ingest.web.bridge import PIECE_BYTES, Bridge
+from ingest.web.server import Server
 
+MULTIPART_FORM = {"Content-Type": "multipart/form-data; boundary=x"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 JSON = {"Content-Type": "application/json"}
 GOOD = "user_address=7&beacon_address=C2A628384B08&rssi=-20"
 DETECT = f"/newbeacondetect?{GOOD}"
 EXTRACT = "/extractbeacon?staff_id=7&start_time=0&end_time=4102444800"
+
+
+MULTIPART = b"--x--\r\n".join(
+    [
+        b"".join(
+            b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (name, value)
+            for name, _, value in (pair.partition(b"=") for pair in GOOD.encode().split(b"&"))
+        ),
+        b"",
+    ]
+)
 
 
 class Answer(NamedTuple):
@@ -39,8 +55,11 @@ def serve(app: Flask) -> Iterator[Callable[..., Answer]]:
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
 
-    async def make() -> Service:
-        return Service(app)
+    context: Context = app.extensions["context"]
+
+    async def make() -> Server:
+        bridge = Bridge(app)
+        return Server(legacy.endpoints(context), bridge, context.max_body_bytes, context.close)
 
     service = asyncio.run_coroutine_threadsafe(make(), loop).result()
 
@@ -66,10 +85,10 @@ class Messages:
 
 
 async def one(
-    service: Service, method: str, url: str, body: bytes, headers: dict[str, str]
+    service: Server, method: str, url: str, body: bytes, headers: dict[str, str]
 ) -> Answer:
     parts = urlsplit(url)
-    said: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     sent = {"host": "localhost", "content-length": str(len(body))} | headers
     scope: dict[str, Any] = {
         "type": "http",
@@ -84,12 +103,16 @@ async def one(
         return await Messages.next(body)
 
     async def send(message: dict[str, Any]) -> None:
-        said.append(message)
+        messages.append(message)
 
     await service(scope, receive, send)
-    names = {name.decode(): value.decode() for name, value in said[0]["headers"]}
-    assert [message["more_body"] for message in said[1:]] == [True] * (len(said) - 2) + [False]
-    return Answer(said[0]["status"], names, b"".join(message["body"] for message in said[1:]))
+    names = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
+    assert [message["more_body"] for message in messages[1:]] == [True] * (len(messages) - 2) + [
+        False
+    ]
+    return Answer(
+        messages[0]["status"], names, b"".join(message["body"] for message in messages[1:])
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,6 +149,15 @@ async def one(
         ("POST", "/extractbeacon", b'{"staff_id":7,"start_time":0,"end_time":9e9}', JSON),
         ("POST", "/extractbeacon", EXTRACT.partition("?")[2].encode(), FORM),
         ("GET", "/extractbeacon?staff_id=7", b"", {}),
+        (
+            "POST",
+            "/newbeacondetect",
+            MULTIPART,
+            {"Content-Type": "multipart/form-data; boundary=x"},
+        ),
+        ("POST", DETECT, b"--x", MULTIPART_FORM),
+        ("POST", "/newbeacondetect", b"&" * 1001, FORM),
+        ("GET", DETECT + "&" * 1001, b"", {}),
         ("GET", "/retrieveformonitoring", b"", {}),
         ("GET", "/nothing/ä%20here".replace("ä", "%C3%A4"), b"", {}),
         ("GET", "/healthz", b"", {}),
@@ -147,13 +179,13 @@ def test_loop_and_flask_agree(
     flask = app.test_client().open(
         path, query_string=query, method=method, data=body, headers=headers
     )
-    quick = serve(method, url, body, headers)
+    looped = serve(method, url, body, headers)
     expected = {name.lower(): value for name, value in flask.headers.items()}
     if expected.pop("x-detection", None):
         repeated = "event_id" in url + body.decode("latin-1") or "X-Request-ID" in headers
-        assert quick.headers.pop("x-detection") == ("duplicate" if repeated else "stored")
-    assert (quick.status, quick.headers) == (flask.status_code, expected)
-    assert quick.body == flask.data
+        assert looped.headers.pop("x-detection") == ("duplicate" if repeated else "stored")
+    assert (looped.status, looped.headers) == (flask.status_code, expected)
+    assert looped.body == flask.data
 
 
 def test_a_history_can_be_compressed_and_need_not_be_sent_again(
@@ -176,13 +208,24 @@ def test_a_history_can_be_compressed_and_need_not_be_sent_again(
     assert serve("GET", EXTRACT, b"", held).status == 200
 
 
-def test_a_body_too_large_is_refused_with_or_without_its_length(
+@pytest.mark.parametrize("url", [DETECT, EXTRACT, "/newbeacondetect", "/healthz", "/nowhere"])
+@pytest.mark.parametrize(
+    "length", [{}, {"Content-Length": "99999999999"}, {"Transfer-Encoding": "chunked"}]
+)
+def test_a_body_too_large_is_refused_whatever_else_is_good(
+    app: Flask,
     serve: Callable[..., Answer],
+    database: Database[Any],
+    url: str,
+    length: dict[str, str],
 ) -> None:
     body = b"x" * 2**20 + b"x"
-    for headers in ({}, {"Content-Length": "99999999999"}, {"Transfer-Encoding": "chunked"}):
-        answer = serve("POST", "/newbeacondetect", body, FORM | headers)
-        assert (answer.status, json.loads(answer.body)["parameter"]) == (413, "body")
+    expected = (413, {"error": "body: larger than the limit", "parameter": "body"})
+    answer = serve("POST", url, body, FORM | length)
+    assert (answer.status, json.loads(answer.body)) == expected
+    alone = app.test_client().post(url, data=body, headers=FORM)
+    assert (alone.status_code, alone.get_json()) == expected
+    assert database["staff"].count_documents({}) == 0
 
 
 def test_a_body_that_does_not_come_is_a_408(
@@ -191,7 +234,7 @@ def test_a_body_that_does_not_come_is_a_408(
     async def never(*_: object) -> None:
         await asyncio.sleep(60)
 
-    monkeypatch.setattr(asgi, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(server, "BODY_SECONDS", 0.05)
     monkeypatch.setattr(Messages, "next", never)
     answer = serve("POST", DETECT, b"{}", JSON)
     assert (answer.status, json.loads(answer.body)) == (
@@ -216,14 +259,14 @@ def test_requests_of_one_moment_are_stored_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     groups: list[int] = []
-    store = Recorder.store
+    store = Detections.store
 
-    def counted(self: Recorder, members: list[Any]) -> Any:
-        groups.append(len(members))
+    def counted(self: Detections, documents: list[Any]) -> Any:
+        groups.append(len(documents))
         time.sleep(0.05)
-        return store(self, members)
+        return store(self, documents)
 
-    monkeypatch.setattr(Recorder, "store", counted)
+    monkeypatch.setattr(Detections, "store", counted)
     statuses: list[int] = []
     threads = [
         threading.Thread(
@@ -240,30 +283,14 @@ def test_requests_of_one_moment_are_stored_together(
     assert len(groups) < 20
 
 
-def test_an_error_reaches_those_who_asked_and_nobody_else() -> None:
-    def work(numbers: list[int]) -> list[int | Exception]:
-        if 9 in numbers:
-            raise ValueError("all of them")
-        return [KeyError(n) if n == 1 else n for n in numbers]
-
-    async def ask() -> list[Any]:
-        together = Together(work, 3)
-        asked = [together.ask(n) for n in (0, 1, 2, 3, 4, 9)]
-        return await asyncio.gather(*asked, return_exceptions=True)
-
-    answers = asyncio.run(ask())
-    assert answers[:3:2] == [0, 2]
-    assert [type(answer) for answer in answers[1:2] + answers[3:]] == [KeyError] + [ValueError] * 3
-
-
 def test_a_full_spool_is_a_503(
     serve: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, app: Flask
 ) -> None:
-    recorder: Recorder = app.extensions["store"].recorder
+    recorder: Recorder = app.extensions["context"].recorder
     monkeypatch.setattr(recorder, "_away", True)
     monkeypatch.setattr(Spool, "__len__", lambda _: 0)
     monkeypatch.setattr(recorder._spool, "_max_detections", 0)
-    monkeypatch.setattr(recorder, "_drain_group", lambda: None)
+    monkeypatch.setattr(Drain, "store_group", lambda _: None)
     answer = serve("GET", DETECT)
     assert (answer.status, answer.headers["retry-after"]) == (503, "2")
     assert "send it again" in json.loads(answer.body)["error"]

@@ -4,7 +4,7 @@ import logging
 
 from flask import Blueprint, Response, jsonify
 
-from ingest.context import get_store
+from ingest.context import get_context
 from ingest.errors import StoreUnavailable
 from ingest.recording.recorder import READ_PROBE_SECONDS
 
@@ -21,11 +21,11 @@ def healthz() -> Response:
 @bp.get("/readyz")
 def readyz() -> tuple[Response, int]:
     """Answer 200 only when all of MongoDB answers; in about a second when it does not."""
-    store = get_store()
-    queued = store.recorder.queued
+    context = get_context()
+    queued = context.recorder.queued
     try:
-        store.recorder.check_reachable()
-        store.prepare(READ_PROBE_SECONDS)
+        context.recorder.check_reachable()
+        context.client.prepare(READ_PROBE_SECONDS)
     except StoreUnavailable as error:
         log.warning("MongoDB is not ready: %s", error)
         return jsonify(status="unavailable", mongodb="does not answer", queued=queued), 503

@@ -11,7 +11,7 @@ from flask import Flask
 from pymongo import MongoClient
 from pymongo.database import Database
 
-from ingest.context import Store
+from ingest.context import Context
 from ingest.storage.latest import RECENT
 from tests.phones import BEACON, Phones, through
 from tests.service import Service
@@ -81,11 +81,11 @@ def test_two_services_note_everybody_while_detections_come_in(
 
 
 def test_what_is_noted_stays_as_it_is(app: Flask, upgraded: Database[Any]) -> None:
-    upgraded["staff"].insert_one({"staff_id": "broken", "timestamp": None})  # not all are whole
-    store: Store = app.extensions["store"]
-    assert store.backfill.fill() == len(PEOPLE)
+    upgraded["staff"].insert_one({"staff_id": "broken", "timestamp": None})  # heard at no time
+    context: Context = app.extensions["context"]
+    assert context.back_fill.fill() == len(PEOPLE)
     before = list(upgraded["latest"].find())
-    assert store.backfill.fill() == 0
+    assert context.back_fill.fill() == 0
     assert list(upgraded["latest"].find()) == before
     upgraded["staff"].delete_one({"staff_id": "broken"})
     assert exact(upgraded)

@@ -1,0 +1,155 @@
+"""Coalescing: calls that come while one run of the work is under way share the next run."""
+
+import asyncio
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Hashable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any, Generic, TypeVar
+
+# When so many calls came within two runs, a moment more makes one group of them, not two.
+MANY, GATHER_SECONDS = 8, 0.002
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_Waiting = tuple[Item, "asyncio.Future[Any] | Future[Any]"]
+
+
+class Batcher(Generic[Item, Result]):
+    """Runs the work for all who called meanwhile, in one go, in a thread of a pool.
+
+    One run at a time. A run takes only calls that were made before it began, so its results hold
+    for all that was true when they were made. `work` returns a result, or an error, for each item;
+    an error that it raises is everybody's. `limit` bounds the sizes of one run's items together,
+    but for an item that is larger alone. `gather`: wait for a moment where many call all the time.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[list[Item]], list[Result | Exception]],
+        pool: Executor,
+        *,
+        limit: int = sys.maxsize,
+        size: Callable[[Item], int] = lambda _: 1,
+        gather: bool = False,
+    ) -> None:
+        self._work = work
+        self._pool = pool
+        self._limit = limit
+        self._size = size
+        self._gather = gather
+        self._lock = threading.Lock()  # of the two below
+        self._waiting: list[_Waiting[Item]] = []
+        self._busy = False
+        self._last = 0  # how many items the last run had
+
+    @property
+    def busy(self) -> bool:
+        """Tell whether a run is under way, or about to begin."""
+        return self._busy
+
+    async def submit(self, item: Item) -> Result:
+        """Return the result of an item, awaited in an event loop."""
+        result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._join(item, result)
+        return await result
+
+    def call(self, item: Item) -> Result:
+        """Return the result of an item, for a thread that waits for it."""
+        result: Future[Result] = Future()
+        self._join(item, result)
+        return result.result()
+
+    def _join(self, item: Item, result: "asyncio.Future[Result] | Future[Result]") -> None:
+        with self._lock:
+            self._waiting.append((item, result))
+            starts, self._busy = not self._busy, True
+        if starts:
+            self._pool.submit(self._run)
+
+    def _run(self) -> None:
+        if self._gather and self._last + len(self._waiting) >= MANY:
+            time.sleep(GATHER_SECONDS)  # who has just got a result is about to call again
+        group = self._next_group()
+        self._last = len(group)
+        results: list[Result | Exception]
+        try:
+            results = self._work([item for item, _ in group])
+        except Exception as error:
+            results = [error] * len(group)
+        _deliver(group, results)
+        with self._lock:
+            self._busy = bool(self._waiting)
+        if self._busy:
+            self._pool.submit(self._run)
+
+    def _next_group(self) -> list[_Waiting[Item]]:
+        with self._lock:
+            total = count = 0
+            for item, _ in self._waiting:
+                total += self._size(item)
+                if count and total > self._limit:
+                    break
+                count += 1
+            group, self._waiting = self._waiting[:count], self._waiting[count:]
+        return group
+
+
+def _deliver(group: list[_Waiting[Item]], results: list[Result | Exception]) -> None:
+    """Hand over the results: to threads at once, to an event loop all of its own in one step."""
+    in_loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+    for (_, future), result in zip(group, results, strict=True):
+        if isinstance(future, Future):
+            _settle([(future, result)])
+        else:
+            in_loops.setdefault(future.get_loop(), []).append((future, result))
+    for loop, pairs in in_loops.items():
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and with it who waited
+            loop.call_soon_threadsafe(_settle, pairs)
+
+
+def _settle(pairs: list[tuple[Any, Any]]) -> None:
+    for future, result in pairs:
+        if future.done():  # the client left
+            continue
+        if isinstance(result, Exception):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+
+
+class SharedResult:
+    """One reading for all who ask for it within some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._cached: tuple[Hashable, float, Any] = (None, -seconds, None)
+        pool = ThreadPoolExecutor(1, "shared-result")
+        self._batcher: Batcher[tuple[Hashable, Callable[[], Any]], Any]
+        self._batcher = Batcher(self._read, pool)
+
+    def get(self, key: Hashable, read: Callable[[], Any]) -> Any:
+        """Return what was read for the same key not long ago, else read it, one at a time.
+
+        Whoever comes while it is read gets what was read before, if that was for the same key.
+        """
+        cached, read_at, value = self._cached
+        if cached == key and (self._fresh(read_at) or self._batcher.busy):
+            return value
+        return self._batcher.call((key, read))
+
+    def _fresh(self, read_at: float) -> bool:
+        return time.monotonic() - read_at < self._seconds
+
+    def _read(self, items: list[tuple[Hashable, Callable[[], Any]]]) -> list[Any]:
+        values = []
+        for key, read in items:
+            cached, read_at, value = self._cached
+            if cached != key or not self._fresh(read_at):
+                value = read()
+                self._cached = (key, time.monotonic(), value)
+            values.append(value)
+        return values

@@ -1,0 +1,134 @@
+"""Consecutive rows of a history as the text of the answer, compressed."""
+
+import bisect
+import itertools
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ingest.histories.gzip_join import QUICK, THOROUGH, deflate, multiply, shift
+
+# Rows of a block: the unit that is compressed, and decompressed for a part of it.
+BLOCK_ROWS = 512
+
+Row = tuple[int, bytes]  # the timestamp, and the text of the answer
+
+
+class Block:
+    """Consecutive rows of a history, newest first. Never changes."""
+
+    __slots__ = ("_ages", "_crc", "_ends", "_newest", "_packed", "_shift", "text")
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._newest = rows[0][0]
+        self._ages = array("Q", [self._newest - timestamp for timestamp, _ in rows])
+        if self._ages[-1] < 2**32:
+            self._ages = array("I", self._ages)
+        ends = itertools.accumulate(len(text) + 1 for _, text in rows)
+        self._ends = array("I", [end - 1 for end in ends])
+        self.text: bytes | None = b",".join(text for _, text in rows)
+        self._packed: bytes | None = None
+        self._crc = self._shift = 0
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows these are."""
+        return len(self._ages)
+
+    @property
+    def length(self) -> int:
+        """Return the bytes of the text."""
+        return int(self._ends[-1])
+
+    @property
+    def size(self) -> int:
+        """Return about how many bytes this takes besides an inflated text."""
+        text = len(self._packed) if self._packed is not None else self.length
+        return text + 400 + (self._ages.itemsize + self._ends.itemsize) * self.rows
+
+    def pack(self, level: int) -> bytes:
+        """Compress the text, and return that."""
+        text = self.inflate()
+        packed = deflate(text, level)
+        self._crc, self._shift = zlib.crc32(text), shift(len(text))
+        self._packed = packed  # last: another thread may look
+        return packed
+
+    def deflated(self, crc: int) -> tuple[bytes, int]:
+        """Return the compressed text, and the checksum of what had `crc` with the text after it."""
+        packed = self._packed or self.pack(QUICK)
+        return packed, multiply(self._shift, crc) ^ self._crc
+
+    def inflate(self) -> bytes:
+        """Return the text."""
+        if self.text is not None:
+            return self.text
+        return zlib.decompressobj(-15).decompress(self._packed or b"")
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the positions of the rows between two timestamps."""
+        if end >= self._newest and start <= self._newest - self._ages[-1]:
+            return 0, self.rows
+        low = bisect.bisect_left(self._ages, self._newest - end)
+        return low, max(low, bisect.bisect_right(self._ages, self._newest - start))
+
+    def split(self, low: int, high: int) -> list[Row]:
+        """Return the rows between two positions."""
+        text = self.inflate()
+        begins = [0, *(end + 1 for end in self._ends)]
+        return [
+            (self._newest - self._ages[n], text[begins[n] : self._ends[n]])
+            for n in range(low, high)
+        ]
+
+    def part(self, low: int, high: int) -> "Block | Part":
+        """Return the rows between two positions, to answer with."""
+        if high - low == self.rows:
+            return self
+        begin = self._ends[low - 1] + 1 if low else 0
+        return Part(self, begin, self._ends[high - 1], high - low)
+
+
+class Part(NamedTuple):
+    """A few rows of a block."""
+
+    block: Block
+    begin: int
+    end: int
+    rows: int
+
+    @property
+    def length(self) -> int:
+        """Return the bytes of the text."""
+        return self.end - self.begin
+
+    def inflate(self) -> bytes:
+        """Return the text."""
+        return self.block.inflate()[self.begin : self.end]
+
+    def deflated(self, crc: int) -> tuple[bytes, int]:
+        """Return the compressed text, and the checksum of what had `crc` with the text after it."""
+        text = self.inflate()
+        return deflate(text, QUICK), zlib.crc32(text, crc)
+
+
+def blocks_of(rows: Iterable[Row]) -> tuple[Block, ...]:
+    """Return rows as blocks, compressed; less than one whole block stays as it is, and may grow."""
+    blocks: list[Block] = []
+    source = iter(rows)
+    while batch := list(itertools.islice(source, BLOCK_ROWS)):
+        blocks.append(Block(batch))
+        if len(blocks) > 1 or len(batch) == BLOCK_ROWS:
+            blocks[-1].pack(THOROUGH)
+            blocks[-1].text = None
+    return tuple(blocks)
+
+
+def grown(rows: Iterator[Row]) -> tuple[Block, ...]:
+    """Return the newest rows as blocks, so that the first is the short one that grows."""
+    newest = list(itertools.islice(rows, 2 * BLOCK_ROWS))
+    if not BLOCK_ROWS <= len(newest) < 2 * BLOCK_ROWS:
+        return blocks_of(itertools.chain(newest, rows))
+    tail = len(newest) - BLOCK_ROWS
+    return blocks_of(newest[:tail]) + blocks_of(newest[tail:])

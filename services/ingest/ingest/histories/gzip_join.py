@@ -1,0 +1,72 @@
+"""Compressed pieces joined to one gzip member, without compressing anything again.
+
+The checksum of the whole is computed from those of the pieces, as zlib's `crc32_combine` does: a
+checksum of a text followed by others is multiplied, as a polynomial, by x to the bits that follow.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable
+from typing import Protocol
+
+# Levels of compression: for what is cached, and for what is sent once.
+THOROUGH, QUICK = 6, 1
+_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+
+
+class Piece(Protocol):
+    """A text that can be compressed so that others may follow."""
+
+    def deflated(self, crc: int) -> tuple[bytes, int]:
+        """Return the compressed text, and the checksum of what had `crc` with the text after it."""
+
+
+def joined(opening: bytes, pieces: Iterable[Piece], closing: bytes, length: int) -> bytes:
+    """Return one gzip member of the pieces, with commas between them; `length` in bytes."""
+    crc = zlib.crc32(opening)
+    parts = [_HEADER, literal(opening)]
+    for number, piece in enumerate(pieces):
+        if number:
+            parts.append(_COMMA)
+            crc = zlib.crc32(b",", crc)
+        packed, crc = piece.deflated(crc)
+        parts.append(packed)
+    crc = zlib.crc32(closing, crc)
+    parts += [literal(closing, last=True), struct.pack("<II", crc, length % 2**32)]
+    return b"".join(parts)
+
+
+def deflate(text: bytes, level: int) -> bytes:
+    """Compress text so that it ends on a byte and other blocks can follow it."""
+    packer = zlib.compressobj(level, zlib.DEFLATED, -15)
+    return packer.compress(text) + packer.flush(zlib.Z_SYNC_FLUSH)
+
+
+def literal(text: bytes, *, last: bool = False) -> bytes:
+    """Return text as a block of a deflate stream that is stored as it is."""
+    return struct.pack("<BHH", last, len(text), len(text) ^ 0xFFFF) + text
+
+
+_COMMA = literal(b",")
+
+
+def multiply(a: int, b: int) -> int:
+    """Multiply two polynomials modulo that of CRC-32, bits reflected (as zlib's multmodp)."""
+    product = 0
+    while a:
+        if a & 0x80000000:
+            product ^= b
+        a = a << 1 & 0xFFFFFFFF
+        b = b >> 1 ^ (0xEDB88320 if b & 1 else 0)
+    return product
+
+
+def shift(length: int) -> int:
+    """Return what a checksum is multiplied with when `length` bytes follow: x to the 8 * length."""
+    power, square, bits = 0x80000000, 0x40000000, 8 * length
+    while bits:
+        if bits & 1:
+            power = multiply(square, power)
+        square = multiply(square, square)
+        bits >>= 1
+    return power

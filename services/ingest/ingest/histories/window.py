@@ -1,0 +1,80 @@
+"""A staff member's cached history, and one window of it as an answer."""
+
+from collections.abc import Iterable, Iterator
+
+from ingest.histories.blocks import BLOCK_ROWS, Block, Part, Row
+from ingest.histories.gzip_join import joined
+from ingest.rules.parameters import TimeRange
+
+# How long a body may be to be cached as it was sent.
+WHOLE_BYTES = 256 * 1024
+
+# What a history takes besides its blocks, about.
+OWN_BYTES = 400
+
+_OPENING, _CLOSING = b'{"location":[', b"]}\n"
+
+
+class Window:
+    """What lies between two timestamps; `version` names this state of it (None: nothing does)."""
+
+    def __init__(self, blocks: list[Block | Part], version: int | None) -> None:
+        self._blocks = blocks
+        self.rows = sum(block.rows for block in blocks)
+        commas = max(0, len(blocks) - 1)
+        # Of the body, not compressed.
+        self.length = len(_OPENING + _CLOSING) + commas + sum(block.length for block in blocks)
+        self.etag = None if version is None else f'W/"{version:x}-{self.rows:x}-{self.length:x}"'
+        self._text: bytes | None = None
+        self._gzip: bytes | None = None
+
+    def text(self) -> Iterable[bytes]:
+        """Return the body: a short one whole, which is cached; a long one block by block."""
+        if self.length > WHOLE_BYTES:
+            return self._pieces()
+        if self._text is None:
+            self._text = b"".join(self._pieces())
+        return [self._text]
+
+    def gzip(self) -> bytes:
+        """Return the body as one gzip member, of the blocks as they are cached."""
+        if self._gzip is None:
+            self._gzip = joined(_OPENING, self._blocks, _CLOSING, self.length)
+        return self._gzip
+
+    def _pieces(self) -> Iterator[bytes]:
+        before = _OPENING
+        for block in self._blocks:
+            yield before
+            yield block.inflate()
+            before = b","
+        yield _CLOSING if self._blocks else _OPENING + _CLOSING
+
+
+class History:
+    """All detections of one staff member from `floor` on, newest first, as of a version."""
+
+    __slots__ = ("blocks", "floor", "size", "version")
+
+    def __init__(self, version: int, floor: int, blocks: tuple[Block, ...]) -> None:
+        self.version = version
+        self.floor = floor
+        self.blocks = blocks  # the first may be a short one, not compressed: the tail
+        self.size = OWN_BYTES + sum(block.size for block in blocks)
+
+    def window(self, wanted: TimeRange, version: int | None) -> Window:
+        """Return what lies between two timestamps."""
+        spans = ((block, *block.span(wanted.start, wanted.end)) for block in self.blocks)
+        return Window([block.part(low, high) for block, low, high in spans if high > low], version)
+
+    def before(self, since: int) -> tuple[list[Row], tuple[Block, ...]]:
+        """Return what is older than `since`: a few rows, and the whole blocks after them."""
+        for number, block in enumerate(self.blocks):
+            low, high = block.span(0, since - 1)
+            if high - low == block.rows:
+                if block.rows < BLOCK_ROWS:  # the tail: it still grows
+                    return block.split(low, high), self.blocks[number + 1 :]
+                return [], self.blocks[number:]
+            if high > low:
+                return block.split(low, high), self.blocks[number + 1 :]
+        return [], ()

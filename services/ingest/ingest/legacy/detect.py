@@ -1,0 +1,48 @@
+"""/newbeacondetect: store one detection."""
+
+import time
+from functools import cache
+
+from ingest.context import Context
+from ingest.errors import ParameterError
+from ingest.recording.outcome import Outcome
+from ingest.rules import parameters
+from ingest.rules.detection_identity import event_key
+from ingest.storage.documents import NOWHERE, Document, document
+from ingest.web.endpoint import Endpoint
+from ingest.web.request import Request
+from ingest.web.request_identity import identify
+from ingest.web.responses import Response, of_text
+
+ADDED = b"New Beacon Detection Added"
+
+
+def endpoint(context: Context) -> Endpoint[Document, Outcome]:
+    """Return the endpoint on a context."""
+
+    def parse(request: Request) -> Document:
+        identity = identify(
+            request.header(b"x-request-id"), request.header(b"x-request-start"), time.time()
+        )
+        given = request.parameters(context.max_body_bytes)
+        staff_id, mac, rssi, timestamp, event_id = parameters.sighting(given, identity.received_at)
+        key = identity.key if event_id is None else event_key(event_id, timestamp)
+        when = int(identity.received_at) if timestamp is None else timestamp
+        # The recorder knows the place.
+        return document(staff_id, NOWHERE, when, rssi, mac, identity.received_at, key)
+
+    async def work(detection: Document) -> Outcome:
+        [outcome] = await context.recorder.submit([detection])
+        if outcome is Outcome.REJECTED:
+            raise ParameterError("body", "MongoDB refuses this detection")
+        return outcome
+
+    return Endpoint("/newbeacondetect", parse, work, lambda _, outcome: _added(outcome), head=False)
+
+
+@cache
+def _added(outcome: Outcome) -> Response:
+    """Return 200 once a majority has it in its journal, 202 once our disk has it."""
+    status = 202 if outcome is Outcome.QUEUED else 200
+    became = (b"x-detection", outcome.value.encode())
+    return of_text(status, ADDED, b"text/plain; charset=utf-8", became)

@@ -1,0 +1,42 @@
+"""/extractbeacon: one staff member's whole history between two times, newest first."""
+
+import time
+
+from ingest.context import Context
+from ingest.histories.window import Window
+from ingest.rules import parameters
+from ingest.rules.parameters import TimeRange
+from ingest.web.endpoint import Endpoint
+from ingest.web.request import Request
+from ingest.web.responses import Headers, Response, has, takes_gzip
+
+# Below this a compressed body is hardly shorter; the gateway has the same bound.
+GZIP_MIN_BYTES = 1000
+
+
+def endpoint(context: Context) -> Endpoint[TimeRange, Window]:
+    """Return the endpoint on a context."""
+
+    def parse(request: Request) -> TimeRange:
+        return parameters.time_range(request.parameters(context.max_body_bytes))
+
+    async def work(wanted: TimeRange) -> Window:
+        return await context.histories.window(wanted, time.time())
+
+    return Endpoint("/extractbeacon", parse, work, _reply)
+
+
+def _reply(request: Request, window: Window) -> Response:
+    headers: Headers = [(b"cache-control", b"no-cache"), (b"vary", b"Accept-Encoding")]
+    if window.etag:
+        headers.append((b"etag", window.etag.encode()))
+        if has(request.header(b"if-none-match"), window.etag):
+            return Response(304, headers, [])
+    headers.append((b"content-type", b"application/json"))
+    length, body = window.length, window.text()
+    if length >= GZIP_MIN_BYTES and takes_gzip(request.header(b"accept-encoding")):
+        compressed = window.gzip()
+        length, body = len(compressed), [compressed]
+        headers.append((b"content-encoding", b"gzip"))
+    headers.append((b"content-length", b"%d" % length))
+    return Response(200, headers, body)

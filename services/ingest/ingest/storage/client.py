@@ -1,0 +1,83 @@
+"""The connection to MongoDB: one client for each process, made when it is first used."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pymongo
+from pymongo import MongoClient
+from pymongo.database import Database
+
+from ingest.config import Config
+from ingest.storage.driver import domain_errors
+from ingest.storage.indexes import INDEXES
+
+NAME = "ICT3102"
+HEARTBEAT_MS = 500
+
+
+class Client:
+    """One service's connection to its database."""
+
+    def __init__(self, config: Config) -> None:
+        self._client: MongoClient[dict[str, Any]] = MongoClient(
+            config.mongodb_uri,
+            appname="ingest",
+            **_credentials(config),
+            timeoutMS=config.mongodb_timeout_ms,
+            # Dead servers are seen at once, and seen to be back in half a second. A frozen one is
+            # seen by the first write that times out; heartbeats are given longer than that, since
+            # under 0.3 CPU they are late themselves.
+            heartbeatFrequencyMS=HEARTBEAT_MS,
+            connectTimeoutMS=config.mongodb_timeout_ms,
+            retryWrites=True,
+            w="majority",
+        )
+
+    @property
+    def database(self) -> Database[dict[str, Any]]:
+        """Return the database, for the other modules of this package."""
+        return self._client[NAME]
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+    def server_known(self) -> bool:
+        """Tell, without asking it, whether the driver knows a server that takes writes."""
+        return self._client.topology_description.has_writable_server()
+
+    def ping(self, timeout_seconds: float) -> None:
+        """Return when every shard answers; StoreUnavailable when one does not in time.
+
+        A router answers a `ping` alone, and what comes first by `_id` only with all shards.
+        """
+        with domain_errors(), pymongo.timeout(timeout_seconds):
+            self.database["staff"].find_one({}, {"_id": 1}, sort=[("_id", 1)])
+
+    def prepare(self, timeout_seconds: float) -> None:
+        """Make the indexes that are missing; StoreUnavailable: not all of MongoDB answers.
+
+        The time-out is for the questions. Making an index may take longer.
+        """
+        staff = self.database["staff"]
+        with pymongo.timeout(timeout_seconds):
+            self.ping(timeout_seconds)
+            with domain_errors():
+                present = staff.index_information()
+        missing = [index for index in INDEXES if index.document["name"] not in present]
+        if missing:
+            with domain_errors():
+                staff.create_indexes(missing)
+
+
+def time_limit(seconds: float) -> AbstractContextManager[Any]:
+    """Return a context in which all operations together may take so long."""
+    return pymongo.timeout(seconds)
+
+
+def _credentials(config: Config) -> dict[str, Any]:
+    if not config.mongodb_user:
+        return {}
+    password = Path(config.mongodb_password_file).read_text(encoding="utf-8").strip()
+    return {"username": config.mongodb_user, "password": password, "authSource": NAME}

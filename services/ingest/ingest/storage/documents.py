@@ -1,0 +1,128 @@
+"""Detections as documents: what is stored, and what leaves storage, always whole."""
+
+import datetime
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import bson
+from bson import ObjectId
+
+from ingest.rules.detection_identity import IdempotencyKey, detection_id
+from ingest.rules.parameters import FIRST_MILLISECONDS, MAX_UNIX_SECONDS, StaffId
+
+# Opaque outside of storage, but for `level` and `location`, which the recorder may have to fill in.
+Document = dict[str, Any]
+# The place of a detection that came while the directory could not be read.
+NOWHERE = (None, None)
+# What an older database may lack; -127 dBm is the weakest signal that a controller reports.
+UNKNOWN, NO_MAC, NO_RSSI = "unknown", "000000000000", -127
+
+
+class Detection(NamedTuple):
+    """A detection as it leaves storage: every field present, whatever an older version stored."""
+
+    id: str  # 24 hexadecimal digits
+    staff_id: StaffId
+    mac: str
+    rssi: int  # dBm
+    timestamp: int  # unix seconds
+    received_at: float  # unix seconds
+    level: str
+    location: str
+
+
+def document(
+    staff_id: StaffId,
+    place: tuple[str | None, str | None],
+    timestamp: int,
+    rssi: int,
+    mac: str,
+    received_at: float,
+    key: IdempotencyKey,
+) -> Document:
+    """Return what is stored of one detection; times in unix seconds, rssi in dBm.
+
+    `place` is level and location, `NOWHERE` while the directory cannot be read. `received_at` is
+    stored as a date so that a TTL index can use it.
+    """
+    return {
+        "_id": ObjectId(detection_id(staff_id, mac, key)),
+        "staff_id": staff_id,
+        "level": place[0],
+        "location": place[1],
+        "timestamp": timestamp,
+        "rssi": rssi,
+        "mac": mac,
+        "received_at": _date(received_at),
+    }
+
+
+@lru_cache(1)  # a batch has one
+def _date(unix_seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(unix_seconds, datetime.UTC)
+
+
+def detection(found: Mapping[str, Any]) -> Detection:
+    """Return a document of `staff`, or an entry of `latest`, with every field as it should be."""
+    timestamp = unix_seconds(found.get("timestamp"))
+    received_at = found.get("received_at")
+    return Detection(
+        id=str(found["_id"] if "_id" in found else found.get("id")),
+        staff_id=found.get("staff_id", UNKNOWN),
+        mac=text(found.get("mac"), NO_MAC),
+        rssi=whole_number(found.get("rssi"), NO_RSSI),
+        timestamp=timestamp,
+        received_at=received_at.replace(tzinfo=datetime.UTC).timestamp()
+        if isinstance(received_at, datetime.datetime)
+        else float(timestamp),
+        level=text(found.get("level"), UNKNOWN),
+        location=text(found.get("location"), UNKNOWN),
+    )
+
+
+def whole(found: Document) -> Document:
+    """Return a stored document with every field as `document` would have stored it."""
+    complete = detection(found)._asdict()
+    del complete["id"]
+    received_at = datetime.datetime.fromtimestamp(complete["received_at"], datetime.UTC)
+    return {"_id": found["_id"]} | complete | {"received_at": received_at}
+
+
+def unix_seconds(value: Any) -> int:
+    """Return a stored time in unix seconds: an older database may hold milliseconds or a date."""
+    if isinstance(value, datetime.datetime):
+        value = value.replace(tzinfo=datetime.UTC).timestamp()
+    seconds = whole_number(value, 0)
+    if seconds >= FIRST_MILLISECONDS:
+        seconds //= 1000
+    return min(max(seconds, 0), MAX_UNIX_SECONDS)
+
+
+def text(value: Any, default: str) -> str:
+    """Return a stored text, or the default for what is none."""
+    return value if isinstance(value, str) else default
+
+
+def whole_number(value: Any, default: int) -> int:
+    """Return a stored number as a whole one, or the default for what is none."""
+    if isinstance(value, int):
+        return int(value)
+    return int(value) if isinstance(value, float) and math.isfinite(value) else default
+
+
+def encoded(found: Document) -> bytes:
+    """Return a document as bytes, for the spool."""
+    return bson.encode(found)
+
+
+def decoded(stored: bytes) -> Document:
+    """Return the document of `encoded`."""
+    return bson.decode(stored)
+
+
+def key_bytes(found: Document) -> bytes:
+    """Return the 12 bytes that name a document."""
+    identity: ObjectId = found["_id"]
+    return identity.binary

@@ -1,0 +1,120 @@
+"""Flask behind the event loop: an ASGI request to WSGI (PEP 3333), and its answer back."""
+
+import asyncio
+import io
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from flask import Flask
+
+from ingest.web.request import Request
+
+THREADS = 8
+# A shorter answer leaves in one piece, a longer one in pieces of this size.
+PIECE_BYTES = 256 * 1024
+
+NO_HTTP_PREFIX = frozenset({b"transfer-encoding", b"content-type", b"content-length"})
+
+Scope = dict[str, Any]
+Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
+
+
+class Bridge:
+    """Answers with a Flask application, in threads."""
+
+    def __init__(self, flask: Flask) -> None:
+        self._flask = flask
+        self._threads = ThreadPoolExecutor(THREADS, "flask")
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown()
+
+    async def respond(self, scope: Scope, request: Request, send: Send) -> None:
+        """Answer a request; a long answer comes in pieces."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._threads, self._respond, scope, request, send, loop)
+
+    def _respond(
+        self, scope: Scope, request: Request, send: Send, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        async def send_all(*messages: dict[str, Any]) -> None:
+            for message in messages:
+                await send(message)
+
+        def send_now(*messages: dict[str, Any]) -> None:
+            asyncio.run_coroutine_threadsafe(send_all(*messages), loop).result()
+
+        start: dict[str, Any] = {}
+
+        def start_response(status: str, headers: list[tuple[str, str]], *_: object) -> Any:
+            start["status"], start["headers"] = int(status[:3]), _encoded(headers)
+
+        chunks = self._flask(_environ(scope, request), start_response)
+        try:
+            parts = pieces(chunks)
+            first, more = next(parts)  # Flask calls start_response before its first chunk
+            send_now(
+                {"type": "http.response.start"} | start,
+                {"type": "http.response.body", "body": first, "more_body": more},
+            )
+            for piece, more in parts:
+                send_now({"type": "http.response.body", "body": piece, "more_body": more})
+        finally:
+            close = getattr(chunks, "close", None)
+            if close:
+                close()
+
+
+def pieces(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Yield chunks joined to pieces of a good size, each with whether more follow."""
+    if isinstance(chunks, list) and len(chunks) == 1:
+        yield chunks[0], False
+        return
+    held: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        if size and size + len(chunk) > PIECE_BYTES:
+            yield b"".join(held), True
+            held, size = [], 0
+        held.append(chunk)
+        size += len(chunk)
+    yield b"".join(held), False
+
+
+def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+def _environ(scope: Scope, request: Request) -> dict[str, Any]:
+    """Return what WSGI calls the request."""
+    host, port = scope.get("server") or ("localhost", 0)
+    client_host, client_port = scope.get("client") or ("", 0)
+    environ = {
+        "REQUEST_METHOD": request.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": request.path.encode().decode("latin-1"),
+        "QUERY_STRING": request.query.decode("latin-1"),
+        "SERVER_NAME": host,
+        "SERVER_PORT": str(port),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": client_host,
+        "REMOTE_PORT": str(client_port),
+        "CONTENT_TYPE": request.headers.get(b"content-type", b"").decode("latin-1"),
+        "CONTENT_LENGTH": str(request.length),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": io.BytesIO(request.body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+    for raw_name, raw_value in scope["headers"]:
+        if raw_name not in NO_HTTP_PREFIX:
+            name = "HTTP_" + raw_name.decode("latin-1").upper().replace("-", "_")
+            value = raw_value.decode("latin-1")
+            environ[name] = f"{environ[name]},{value}" if name in environ else value
+    return environ

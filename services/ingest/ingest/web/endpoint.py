@@ -1,0 +1,63 @@
+"""An endpoint that is defined once, and served by the event loop and by Flask alike."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from flask import Flask, abort
+from flask import Response as FlaskResponse
+from flask import request as flask_request
+
+from ingest.web import error_responses
+from ingest.web.request import Request
+from ingest.web.responses import Response
+
+METHODS = ("GET", "POST")
+
+Parsed = TypeVar("Parsed")
+Result = TypeVar("Result")
+
+
+class Endpoint(NamedTuple, Generic[Parsed, Result]):
+    """One address in three steps.
+
+    `parse` raises what is wrong with the request, `work` StoreUnavailable. `reply` gets the
+    request for its headers.
+    """
+
+    path: str
+    parse: Callable[[Request], Parsed]
+    work: Callable[[Parsed], Awaitable[Result]]
+    reply: Callable[[Request, Result], Response]
+    head: bool = True  # whether HEAD is answered as GET without a body
+
+    async def respond(self, request: Request) -> Response:
+        """Answer a GET or a POST, whatever happens."""
+        try:
+            return self.reply(request, await self.work(self.parse(request)))
+        except Exception as error:
+            return error_responses.response_to(error, request.header(b"x-request-id"))
+
+    def mount(self, app: Flask) -> None:
+        """Let a Flask application answer it too."""
+
+        def view() -> FlaskResponse:
+            if flask_request.method == "HEAD" and not self.head:
+                abort(405)
+            return asyncio.run(self.respond(_of_flask())).for_flask()
+
+        app.add_url_rule(self.path, self.path[1:], view, methods=METHODS)
+
+
+def _of_flask() -> Request:
+    """Return Flask's current request."""
+    headers = {n.lower().encode(): v.encode("latin-1") for n, v in flask_request.headers.items()}
+    body = flask_request.get_data()  # refuses one over the limit
+    return Request(
+        flask_request.method,
+        flask_request.path,
+        flask_request.query_string,
+        headers,
+        body,
+        len(body),
+    )

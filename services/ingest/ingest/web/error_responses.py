@@ -1,0 +1,39 @@
+"""How errors are answered outside of /api/v1: as JSON, never with a page or a stack trace."""
+
+import logging
+
+from werkzeug.exceptions import HTTPException
+
+from ingest.errors import RETRY_AFTER_SECONDS, BodyTooLarge, ParameterError, StoreUnavailable
+from ingest.web.responses import Response, of_json
+
+log = logging.getLogger(__name__)
+
+UNAVAILABLE = "the database does not answer: nothing was stored, send it again"
+
+
+def response_to(error: Exception, request_id: str) -> Response:
+    """Return the response to whatever went wrong with a request."""
+    if isinstance(error, ParameterError):
+        return of_json(400, {"error": str(error), "parameter": error.parameter})
+    if isinstance(error, BodyTooLarge):
+        return of_json(413, {"error": "body: larger than the limit", "parameter": "body"})
+    if isinstance(error, StoreUnavailable):
+        log.error("request %s: %s", request_id or "-", error)
+        retry = (b"retry-after", b"%d" % RETRY_AFTER_SECONDS)
+        return of_json(503, {"error": UNAVAILABLE}, retry)
+    if isinstance(error, HTTPException):  # Flask's own: no such address, not with this method
+        if error.code == 413:
+            return response_to(BodyTooLarge(), request_id)
+        return of_json(error.code or 500, {"error": error.name.lower()}, *_allowed(error))
+    log.error("request %s", request_id or "-", exc_info=error)
+    return of_json(500, {"error": "internal server error"})
+
+
+def _allowed(error: HTTPException) -> list[tuple[bytes, bytes]]:
+    return [(b"allow", value.encode()) for name, value in error.get_headers() if name == "Allow"]
+
+
+def late() -> Response:
+    """Return the response to a request whose body did not come."""
+    return of_json(408, {"error": "the request took too long to arrive"})

@@ -1,0 +1,95 @@
+"""Rows of an older database, without what is stored now or with times in milliseconds."""
+
+import time
+from typing import Any
+
+import pytest
+from flask import Flask
+from pymongo.database import Database
+
+from ingest.context import Context
+from tests.ingest.api.conftest import MAC, Api
+
+NOW = int(time.time())
+PLACE = {"level": "4", "location": "Lobby B"}
+OLDER: dict[str, dict[str, Any]] = {
+    "without received_at": {"timestamp": NOW - 60, "mac": MAC, "rssi": -60} | PLACE,
+    "in milliseconds": {"timestamp": (NOW - 60) * 1000, "mac": MAC, "rssi": -60} | PLACE,
+    "with a fraction": {"timestamp": NOW - 59.5, "mac": MAC, "rssi": -60.0} | PLACE,
+    "with nothing else": {"timestamp": NOW - 60, "mac": MAC},
+    "without a time": {"timestamp": None, "mac": MAC, "rssi": -60} | PLACE,
+    "of another kind": {
+        "timestamp": "soon",
+        "mac": MAC,
+        "rssi": "loud",
+        "level": 4,
+        "location": {},
+    },
+    "with a huge time": {"timestamp": 2**62, "mac": MAC, "rssi": -60} | PLACE,
+}
+
+
+@pytest.fixture(params=OLDER)
+def row(request: pytest.FixtureRequest, database: Database[Any]) -> dict[str, Any]:
+    found = {"staff_id": 7} | OLDER[request.param]
+    database["staff"].insert_one(dict(found))
+    return found
+
+
+@pytest.fixture
+def context(app: Flask) -> Context:
+    found: Context = app.extensions["context"]
+    return found
+
+
+def test_histories_and_the_last_minutes(api: Api, row: dict[str, Any]) -> None:
+    query = {"staff_id": 7, "start_time": 0, "end_time": 253_402_300_799}
+    answer = api.client.get("/extractbeacon", query_string=query)
+    assert answer.status_code == 200
+    for one in answer.json["location"]:  # type: ignore[index]
+        assert all(isinstance(one[name], str) for name in PLACE)
+        assert abs(one["timestamp"] - NOW) < 100
+    assert api.client.get("/retrieveformonitoring").status_code == 200
+    api.get("/staff/7/detections")  # checked against its schema
+    answer = api.client.get("/api/v1/staff/7/detections?format=csv")
+    assert answer.status_code == 200
+
+
+def test_the_back_fill(api: Api, context: Context, row: dict[str, Any]) -> None:
+    timed = isinstance(row["timestamp"], int | float)
+    assert context.back_fill.fill() == int(timed)
+    assert context.back_fill.fill() == 0
+    everyone = api.get("/staff")["data"]
+    assert len(everyone) == int(timed)
+    if timed and row["timestamp"] < 2**62:
+        assert abs(everyone[0]["timestamp"] - NOW) < 100
+    api.hear(7)
+    assert api.get("/staff")["data"][0]["staff_id"] == 7
+
+
+def test_a_correction_of_the_past(api: Api, database: Database[Any]) -> None:
+    for number, row in enumerate(OLDER.values()):
+        database["staff"].insert_one({"staff_id": number} | row)
+    database["staff"].insert_one(OLDER["without received_at"])  # nobody's
+    place = {"level": "5", "location": "Roof"}
+    answer = api.client.put(f"/api/v1/beacons/{MAC}?correct_past=1", json=place)
+    assert answer.status_code == 200, answer.text
+    for number in range(len(OLDER)):
+        api.hear(number)
+    assert {one["level"] for one in api.get("/staff")["data"]} == {"5"}
+
+
+def test_the_change_feed(api: Api, database: Database[Any]) -> None:
+    cursor = api.client.get("/api/v1/changes").get_data(as_text=True).split('"')[3]
+    for row in OLDER.values():
+        database["staff"].insert_one({"staff_id": 7} | row)
+    lines: list[str] = []
+    deadline = time.monotonic() + 30
+    while len(lines) < len(OLDER):
+        assert time.monotonic() < deadline
+        answer = api.client.get(f"/api/v1/changes?wait=1&after={cursor}")
+        assert answer.status_code == 200
+        *some, last = answer.get_data(as_text=True).splitlines()
+        lines += some
+        cursor = last.split('"')[3]
+    assert len(lines) == len(OLDER)

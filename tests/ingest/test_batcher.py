@@ -1,0 +1,141 @@
+"""Coalescing: who gets the result of which run."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from ingest.batcher import Batcher, SharedResult
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def test_an_error_reaches_its_own_caller_or_all_of_a_run(pool: ThreadPoolExecutor) -> None:
+    def work(numbers: list[int]) -> list[int | Exception]:
+        if 9 in numbers:
+            raise ValueError("all of them")
+        return [KeyError(n) if n == 1 else n for n in numbers]
+
+    async def submit() -> list[Any]:
+        batcher = Batcher(work, pool, limit=3)
+        with started_late(pool):
+            calls = [asyncio.ensure_future(batcher.submit(n)) for n in (0, 1, 2, 3, 4, 9)]
+            await asyncio.sleep(0.01)
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    results = asyncio.run(submit())
+    assert results[:3:2] == [0, 2]
+    assert [type(one) for one in results[1:2] + results[3:]] == [KeyError] + [ValueError] * 3
+
+
+class started_late:  # noqa: N801  # used like a function
+    """Keep a pool of one thread busy for the context."""
+
+    def __init__(self, pool: ThreadPoolExecutor) -> None:
+        self._gate = threading.Event()
+        pool.submit(self._gate.wait)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._gate.set()
+
+
+def test_a_call_never_gets_the_result_of_a_run_that_began_before_it(
+    pool: ThreadPoolExecutor,
+) -> None:
+    began = threading.Event()
+    end = threading.Event()
+    runs: list[int] = []
+
+    def work(items: list[int]) -> list[int | Exception]:
+        runs.append(len(items))
+        began.set()
+        end.wait(10)
+        return [len(runs)] * len(items)
+
+    batcher = Batcher(work, pool)
+    with ThreadPoolExecutor(8) as callers:
+        first = callers.submit(batcher.call, 0)
+        began.wait(10)
+        later = [callers.submit(batcher.call, n) for n in range(5)]
+        while len(batcher._waiting) < 5:
+            time.sleep(0.001)
+        end.set()
+        assert first.result() == 1
+        assert [one.result() for one in later] == [2] * 5
+    assert runs == [1, 5]
+    assert not batcher.busy
+
+
+def test_threads_and_loops_share_a_run(pool: ThreadPoolExecutor) -> None:
+    batcher: Batcher[int, int] = Batcher(lambda items: [sum(items)] * len(items), pool)
+
+    async def submit() -> int:
+        return await batcher.submit(2)
+
+    with ThreadPoolExecutor(2) as callers, started_late(pool):
+        calls = [callers.submit(batcher.call, 1), callers.submit(asyncio.run, submit())]
+        while len(batcher._waiting) < 2:
+            time.sleep(0.001)
+    assert [one.result() for one in calls] == [3, 3]
+
+
+def test_sizes_are_bounded_but_the_largest_goes_alone(pool: ThreadPoolExecutor) -> None:
+    runs: list[list[int]] = []
+
+    def work(items: list[int]) -> list[int | Exception]:
+        runs.append(items)
+        return list(items)
+
+    batcher = Batcher(work, pool, limit=10, size=lambda item: item)
+    with ThreadPoolExecutor(5) as callers:
+        with started_late(pool):
+            calls = []
+            for number, item in enumerate((4, 6, 1, 50, 2)):
+                calls.append(callers.submit(batcher.call, item))
+                while len(batcher._waiting) <= number:
+                    time.sleep(0.001)
+        assert [one.result() for one in calls] == [4, 6, 1, 50, 2]
+    assert runs == [[4, 6], [1], [50], [2]]
+
+
+def test_a_client_that_left_costs_its_neighbours_nothing(pool: ThreadPoolExecutor) -> None:
+    async def submit() -> int:
+        batcher: Batcher[int, int] = Batcher(lambda items: list(items), pool)
+        with started_late(pool):
+            gone = asyncio.ensure_future(batcher.submit(1))
+            stays = asyncio.ensure_future(batcher.submit(2))
+            await asyncio.sleep(0.01)
+            gone.cancel()
+        return await stays
+
+    assert asyncio.run(submit()) == 2
+
+
+def test_a_shared_result_is_read_once_for_all_of_its_time() -> None:
+    reads: list[str] = []
+
+    def read(key: str) -> Any:
+        def work() -> str:
+            time.sleep(0.05)
+            reads.append(key)
+            return key
+
+        return work
+
+    shared = SharedResult(60)
+    with ThreadPoolExecutor(8) as callers:
+        results = list(callers.map(lambda _: shared.get("a", read("a")), range(8)))
+    assert (results, reads) == (["a"] * 8, ["a"])
+    assert shared.get("b", read("b")) == "b"
+    assert reads == ["a", "b"]
