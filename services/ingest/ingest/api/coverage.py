@@ -58,7 +58,7 @@ class Coverage(Answer):
     "/coverage",
     summary="When each location was last visited, and by whom",
     description="Every location of the directory: by a detection of a beacon while it hung there."
-    f" Up to {SHARED_SECONDS:.0f} s old; `as_of` tells.",
+    f" Up to {SHARED_SECONDS:.0f} s old; `as_of` says when it was read.",
     parameters=[IF_NONE_MATCH],
     answers=openapi.gives(Coverage, cached=True),
     problems=["store_unavailable"],

@@ -1,4 +1,4 @@
-"""The endpoints outside of `/api/v1`, for the OpenAPI document."""
+"""The endpoints that are not under `/api/v1`, for the OpenAPI document."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

@@ -19,7 +19,10 @@ CODES = {
     ),
     "cursor_expired": (410, "The database no longer keeps the changes since this cursor."),
     "too_large": (413, "The body, or the number of items in it, is over the limit."),
-    "unsupported_media_type": (415, "The body is not of the kind, charset or encoding asked for."),
+    "unsupported_media_type": (
+        415,
+        "The body is not of the kind, charset or encoding that the endpoint takes.",
+    ),
     "too_many_waiting": (
         429,
         "Too many requests of this long kind are under way here; try again later.",

@@ -19,7 +19,7 @@ _BY_STATUS = {status: code for code, (status, _) in CODES.items()}
 
 
 class Problem(Exception):
-    """An answer that is not the one asked for; `errors` are the fields at fault and why."""
+    """A request that cannot be answered as its endpoint declares; `errors` are the fields at fault and why."""
 
     def __init__(
         self,

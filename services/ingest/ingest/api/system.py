@@ -98,7 +98,7 @@ def system() -> Response:
     "GET",
     "/system/database",
     summary="Detections on each shard, and in each minute of the last hour",
-    description=f"Up to {SHARED_SECONDS:.0f} s old; `as_of` tells.",
+    description=f"Up to {SHARED_SECONDS:.0f} s old; `as_of` says when it was read.",
     answers=openapi.gives(Database),
     problems=["store_unavailable"],
     curl="curl 'HOST/api/v1/system/database'",

@@ -1,9 +1,8 @@
 """Whether a JSON text that a decoder of Structs has read names a field twice in one object.
 
-msgspec keeps the last of two fields of one name; readers that keep the first would see another
-detection. `json.loads` can refuse such texts, but takes six times as long as msgspec (2.3 µs
-more for each detection of a batch, half of all that a detection costs), and counting each field's
-name takes twice as long as this.
+msgspec takes the last of two fields of one name; readers that take the first would see another
+detection. With `json.loads`, which can refuse such texts, reading and answering a batch takes more
+than 40 % longer; with a count of each field's name instead of the quotes, more than 8 %.
 """
 
 import msgspec
@@ -15,7 +14,7 @@ def unique_keys(text: bytes, value: object) -> bool:
     `value` is what msgspec has read of it, with types that forbid unknown fields and keep what a
     text leaves out `UNSET`. Encoded again, `value` has each field of the text once. In a text
     without escapes a quote only begins or ends a name or a string, so `value` has two quotes for
-    each name and each string of the text that it kept. A field that the text repeats adds the
+    each name and each string of the text that it holds. A field that the text repeats adds the
     quotes of its name, and those of a string that was dropped. So the numbers of quotes are equal
     if and only if no field is repeated.
     """
