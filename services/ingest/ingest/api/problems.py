@@ -19,7 +19,7 @@ _BY_STATUS = {status: code for code, (status, _) in CODES.items()}
 
 
 class Problem(Exception):
-    """A request that cannot be answered as its endpoint declares; `errors` are the fields at fault and why."""
+    """A request that gets no usual answer; `errors` are the fields at fault, and why."""
 
     def __init__(
         self,

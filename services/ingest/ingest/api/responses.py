@@ -32,7 +32,7 @@ def not_modified(etag: str) -> Response | None:
 
 
 def tagged(response: Response, etag: str) -> Response:
-    """Mark a response with a tag that the client sends back to learn whether it is still current."""
+    """Mark a response with a tag; with it the client can ask whether it still holds."""
     response.set_etag(etag, weak=True)
     response.headers["Cache-Control"] = "no-cache"
     return response
