@@ -71,7 +71,8 @@ _ANSWERS[200] = Body(
     description="Newest first, each detection once, also while others come in. Follow `next` to"
     " read on. `csv` and `geojson` are downloads: without `limit` of the whole range (at most"
     f" {MAX_DOWNLOAD} detections; `X-Truncated` says if there are more), with it of one page, whose"
-    " next is in the `Link` header. In GeoJSON the coordinates are metres on the plan of the level, not degrees.",
+    " next is in the `Link` header. In GeoJSON the coordinates are metres on the plan of the level,"
+    " not degrees.",
     parameters=[
         Text("staff_id", "Staff id", example="0", where="path"),
         Text("from", "Not before: unix seconds, unix milliseconds or ISO 8601"),
