@@ -5,22 +5,36 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
 
 from ingest.api import (
+    beacon_import,
     beacons,
     changes,
     coverage,
     detections,
     docs,
+    legacy_schema,
     openapi,
-    people,
     problems,
+    staff,
+    staff_detections,
     system,
+    unknown_beacons,
 )
-from ingest.api import staff_detections as history
-from ingest.legacy import schema as outside
 from ingest.web import error_responses
 
-# In the order of the document.
-VIEWS = (detections, people, history, changes, coverage, beacons, system, docs, outside)
+# What declares operations when it is imported.
+DECLARED = (
+    beacon_import,
+    beacons,
+    changes,
+    coverage,
+    detections,
+    docs,
+    legacy_schema,
+    staff,
+    staff_detections,
+    system,
+    unknown_beacons,
+)
 
 
 def init_app(app: Flask) -> None:
@@ -39,4 +53,4 @@ def _http_error(error: HTTPException) -> ResponseReturnValue:
 
 @openapi.bp.errorhandler(Exception)
 def _as_problem(error: Exception) -> Response:
-    return problems.answer(problems.of(error))
+    return problems.response(problems.of(error))
