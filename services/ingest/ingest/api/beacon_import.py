@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from ingest.api import beacon_input, bodies, openapi, responses
 from ingest.api.beacon_input import COLUMNS, MAX_ERRORS, MAX_LINES, BadLine
-from ingest.api.fields import Answer
+from ingest.api.fields import ResponseBody
 from ingest.api.openapi import Body, Content, declare
 from ingest.api.problem_details import FaultyField
 from ingest.api.problems import Problem
@@ -18,7 +18,7 @@ _DRY_RUN = Flag("dry_run", "`1`: change nothing, answer what would change")
 _EXAMPLE = f"{','.join(COLUMNS)}\nC2A628384B08,4,Room 4-01,12,5\n"
 
 
-class Import(Answer):
+class Import(ResponseBody):
     """What a file changed, in beacons, or would change."""
 
     added: Annotated[int, Meta(description="Beacons that were not in the directory")]

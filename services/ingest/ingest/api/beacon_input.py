@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.api.fields import Answer, Metres
+from ingest.api.fields import Metres, ResponseBody
 from ingest.api.problems import Problem
 from ingest.api.readers import read_all
 from ingest.errors import ParameterError
@@ -31,7 +31,7 @@ class PlaceInput(Struct):
     y: Metres | UnsetType | None = UNSET
 
 
-class BadLine(Answer):
+class BadLine(ResponseBody):
     """What is wrong with a line of a file."""
 
     line: Annotated[int, Meta(description="Line of the file, the header is 1")]

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from ingest.api import beacon_input, bodies, openapi, responses
 from ingest.api.beacon_input import Name, PlaceInput
-from ingest.api.fields import Answer, Mac, Metres
+from ingest.api.fields import Mac, Metres, ResponseBody
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import Problem, invalid
 from ingest.api.query import IF_NONE_MATCH, MAC_IN_PATH, Flag
@@ -21,7 +21,7 @@ _correcting = threading.BoundedSemaphore(1)
 _CORRECT_PAST = Flag("correct_past", "`1`: also past detections")
 
 
-class RegisteredBeacon(Answer):
+class RegisteredBeacon(ResponseBody):
     """A beacon of the directory."""
 
     mac: Mac
@@ -37,7 +37,7 @@ class CorrectedBeacon(RegisteredBeacon):
     corrected: Annotated[int, Meta(description="Past detections that had another place")]
 
 
-class Directory(Answer):
+class Directory(ResponseBody):
     """All beacons of the directory."""
 
     data: list[RegisteredBeacon]

@@ -6,11 +6,11 @@ import msgspec
 from msgspec import Meta
 
 from ingest.api.fields import (
-    Answer,
     DetectionId,
     Level,
     Location,
     Mac,
+    ResponseBody,
     Rssi,
     Seconds,
     StaffId,
@@ -22,7 +22,7 @@ from ingest.storage.change_stream import Changes
 from ingest.storage.documents import Detection
 
 
-class Change(Answer):
+class Change(ResponseBody):
     """A detection that was stored, or a stored one whose place was corrected."""
 
     type: Literal["detection", "corrected"]
@@ -37,7 +37,7 @@ class Change(Answer):
     location: Location
 
 
-class Next(Answer):
+class Next(ResponseBody):
     """The last line: where the next request goes on."""
 
     next: Annotated[str, Meta(description="`after` of the next request")]

@@ -9,11 +9,11 @@ from msgspec import Meta
 
 from ingest.api import openapi, responses
 from ingest.api.fields import (
-    Answer,
     Level,
     Location,
     Mac,
     Metres,
+    ResponseBody,
     Seconds,
     StaffNumber,
     StaffText,
@@ -32,7 +32,7 @@ SHARED_SECONDS = 5.0
 _shared = SharedResult(SHARED_SECONDS)
 
 
-class CoveredPlace(Answer):
+class CoveredPlace(ResponseBody):
     """A location and its last visit, null where there was none."""
 
     level: Level
@@ -46,7 +46,7 @@ class CoveredPlace(Answer):
     staff_id: Annotated[StaffNumber | StaffText | None, Meta(description="Who it was")]
 
 
-class Coverage(Answer):
+class Coverage(ResponseBody):
     """The last visit of every location."""
 
     as_of: Seconds

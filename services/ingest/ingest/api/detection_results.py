@@ -5,21 +5,21 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ingest.api.fields import Answer, Known, Level, Location, Mac
+from ingest.api.fields import Known, Level, Location, Mac, ResponseBody
 from ingest.recording.outcome import Outcome
 
 # A request with items that are `unavailable` is a 503.
 STATUSES = [str(outcome) for outcome in Outcome if outcome is not Outcome.UNAVAILABLE]
 
 
-class ItemError(Answer):
+class ItemError(ResponseBody):
     """A field of an item that is missing or bad."""
 
     field: Annotated[str, Meta(description="Field")]
     reason: Annotated[str, Meta(description="Why")]
 
 
-class DetectionResult(Answer, kw_only=True):
+class DetectionResult(ResponseBody, kw_only=True):
     """What became of one item."""
 
     index: Annotated[int, Meta(description="Its place in the request", ge=0)]
@@ -58,7 +58,7 @@ class UnconfirmedResult(DetectionResult, kw_only=True):
     ]
 
 
-class Counts(Answer):
+class Counts(ResponseBody):
     """How many items have each status."""
 
     stored: Annotated[int, Meta(description="How many")]
@@ -67,7 +67,7 @@ class Counts(Answer):
     rejected: Annotated[int, Meta(description="How many")]
 
 
-class DetectionResults(Answer):
+class DetectionResults(ResponseBody):
     """What became of a request's items."""
 
     results: Annotated[

@@ -10,19 +10,19 @@ from flask import Response
 from msgspec import UNSET, Meta, UnsetType
 
 from ingest.api.fields import (
-    Answer,
     DetectionId,
     Level,
     Location,
     Mac,
     Metres,
+    ResponseBody,
     Rssi,
     Seconds,
     Time,
 )
 
 
-class Properties(Answer):
+class Properties(ResponseBody):
     """One detection of a history."""
 
     id: DetectionId
@@ -41,20 +41,20 @@ class Row(Properties):
     y: Metres | UnsetType = UNSET
 
 
-class Point(Answer, tag_field="type"):
+class Point(ResponseBody, tag_field="type"):
     """A position in metres on the plan of the level."""
 
     coordinates: Annotated[list[float], Meta(min_length=2, max_length=2)]
 
 
-class Feature(Answer, tag_field="type"):
+class Feature(ResponseBody, tag_field="type"):
     """One detection in GeoJSON."""
 
     geometry: Point | None
     properties: Properties
 
 
-class FeatureCollection(Answer, tag_field="type"):
+class FeatureCollection(ResponseBody, tag_field="type"):
     """A history in GeoJSON."""
 
     features: list[Feature]

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from ingest.rules import parameters
 
 
-class Answer(Struct, forbid_unknown_fields=True, gc=False):
+class ResponseBody(Struct, forbid_unknown_fields=True, gc=False):
     """What is answered as JSON: an object with these fields, in this order, and no others."""
 
 

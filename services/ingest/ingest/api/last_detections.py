@@ -8,11 +8,11 @@ from msgspec import Meta
 
 from ingest.api import responses
 from ingest.api.fields import (
-    Answer,
     Known,
     Level,
     Location,
     Mac,
+    ResponseBody,
     Rssi,
     Seconds,
     StaffId,
@@ -28,7 +28,7 @@ NOW_SECONDS = 60
 RECENT_SECONDS = 15 * 60
 
 
-class LastDetection(Answer):
+class LastDetection(ResponseBody):
     """Where a staff member was last heard."""
 
     staff_id: StaffId

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.api import openapi
-from ingest.api.fields import Answer, Level, Location, Mac, Rssi, Seconds, StaffId
+from ingest.api.fields import Level, Location, Mac, ResponseBody, Rssi, Seconds, StaffId
 from ingest.api.openapi import JSON, OPERATIONS, Body, Content, Operation
 from ingest.rules import parameters
 
@@ -15,7 +15,7 @@ _FORM = "application/x-www-form-urlencoded"
 UnixSeconds = Annotated[int, Meta(ge=0, le=parameters.MAX_UNIX_SECONDS)]
 
 
-class LegacyError(Answer):
+class LegacyError(ResponseBody):
     """What went wrong."""
 
     error: Annotated[str, Meta(description="What went wrong")]
@@ -54,7 +54,7 @@ class Range(Struct):
     ]
 
 
-class Visit(Answer):
+class Visit(ResponseBody):
     """Where somebody was heard."""
 
     level: Level
@@ -62,13 +62,13 @@ class Visit(Answer):
     timestamp: Seconds
 
 
-class Extract(Answer):
+class Extract(ResponseBody):
     """The whole history of a staff member between two times."""
 
     location: Annotated[list[Visit], Meta(description="Newest first")]
 
 
-class StaffVisit(Answer):
+class StaffVisit(ResponseBody):
     """Where which staff member was heard."""
 
     staff_id: StaffId
@@ -79,7 +79,7 @@ class StaffVisit(Answer):
     mac: Mac
 
 
-class LastMinutes(Answer):
+class LastMinutes(ResponseBody):
     """Everybody's last 15 minutes."""
 
     location: Annotated[list[StaffVisit], Meta(description="Newest first")]

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from ingest.api.detection_results import UnconfirmedResult
-from ingest.api.fields import Answer
+from ingest.api.fields import ResponseBody
 
 MEDIA_TYPE = "application/problem+json"
 # Every code, with its status and its meaning; /docs shows this table.
@@ -32,7 +32,7 @@ CODES = {
 }
 
 
-class FaultyField(Answer):
+class FaultyField(ResponseBody):
     """A field at fault, and why."""
 
     field: Annotated[str, Meta(description="Parameter or field at fault")]
@@ -40,7 +40,7 @@ class FaultyField(Answer):
     line: Annotated[int | UnsetType, Meta(description="Line of the file")] = UNSET
 
 
-class ProblemDetails(Answer):
+class ProblemDetails(ResponseBody):
     """What went wrong, after RFC 9457."""
 
     type: Annotated[str, Meta(description="Where this kind of problem is described")]

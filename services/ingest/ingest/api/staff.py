@@ -6,7 +6,7 @@ from flask import Response, request
 from msgspec import Meta
 
 from ingest.api import last_detections, openapi, responses
-from ingest.api.fields import Answer, Level, Seconds
+from ingest.api.fields import Level, ResponseBody, Seconds
 from ingest.api.last_detections import LastDetection
 from ingest.api.openapi import declare
 from ingest.api.query import IF_NONE_MATCH, Text
@@ -17,21 +17,21 @@ _HYSTERESIS = (
 )
 
 
-class Staff(Answer):
+class Staff(ResponseBody):
     """The last detection of every staff member."""
 
     as_of: Seconds
     data: Annotated[list[LastDetection], Meta(description="By staff id")]
 
 
-class StaffOfLevel(Answer):
+class StaffOfLevel(ResponseBody):
     """Who is on a level."""
 
     level: Level
     staff: list[LastDetection]
 
 
-class Now(Answer):
+class Now(ResponseBody):
     """Who is where."""
 
     as_of: Seconds

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from ingest.api import openapi, responses
 from ingest.api.downloads import KINDS, FeatureCollection, Row, download
-from ingest.api.fields import Answer
+from ingest.api.fields import ResponseBody
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import Problem
 from ingest.api.query import IF_NONE_MATCH, Choice, Integer, Text
@@ -30,7 +30,7 @@ _FORMAT = Choice("format", "How to answer", ("json", *KINDS))
 _LIMIT = Integer("limit", "How many at most", low=1, high=3000, default=100)
 
 
-class History(Answer):
+class History(ResponseBody):
     """One page of a history."""
 
     data: list[Row]

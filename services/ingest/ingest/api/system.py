@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from ingest import process
 from ingest.api import openapi, responses
-from ingest.api.fields import Answer, Seconds
+from ingest.api.fields import ResponseBody, Seconds
 from ingest.api.openapi import declare
 from ingest.batcher import SharedResult
 from ingest.context import Context, get_context
@@ -21,21 +21,21 @@ _STARTED_AT = int(time.time())
 _shared = SharedResult(SHARED_SECONDS)
 
 
-class MongoDB(Answer):
+class MongoDB(ResponseBody):
     """Whether and how fast the database answers."""
 
     reachable: Annotated[bool, Meta(description="Whether the database answers this service")]
     latency_ms: Annotated[float | None, Meta(description="Round trip in ms")]
 
 
-class Memory(Answer):
+class Memory(ResponseBody):
     """The memory of the service."""
 
     used_bytes: Annotated[int, Meta(description="Bytes that cannot be given back", ge=0)]
     limit_bytes: Annotated[int | None, Meta(description="The container's limit")]
 
 
-class System(Answer):
+class System(ResponseBody):
     """How the service that answers is."""
 
     service: Annotated[str, Meta(description="Name of the service that answers")]
@@ -46,7 +46,7 @@ class System(Answer):
     memory: Memory
 
 
-class Shard(Answer):
+class Shard(ResponseBody):
     """What lies on one shard."""
 
     name: Annotated[str, Meta(description="The shard, or the only server")]
@@ -54,14 +54,14 @@ class Shard(Answer):
     bytes: Annotated[int, Meta(description="On its disk, without indexes", ge=0)]
 
 
-class Minute(Answer):
+class Minute(ResponseBody):
     """What came in during one minute."""
 
     timestamp: Seconds
     count: Annotated[int, Meta(description="Detections with a time in it", ge=0)]
 
 
-class Database(Answer):
+class Database(ResponseBody):
     """What lies where, and what came in."""
 
     as_of: Seconds

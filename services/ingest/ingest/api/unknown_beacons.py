@@ -6,7 +6,7 @@ from flask import Response, request
 from msgspec import Meta
 
 from ingest.api import openapi, responses
-from ingest.api.fields import Answer, Mac, Seconds, StaffId, by_staff_id
+from ingest.api.fields import Mac, ResponseBody, Seconds, StaffId, by_staff_id
 from ingest.api.openapi import declare
 from ingest.api.query import Text
 from ingest.context import get_context
@@ -16,7 +16,7 @@ from ingest.storage.visits import MAX_UNKNOWN
 _SINCE = Text("since", "Not before: a time in any of the three forms")
 
 
-class UnknownBeacon(Answer):
+class UnknownBeacon(ResponseBody):
     """A beacon that somebody should register."""
 
     mac: Mac
@@ -26,7 +26,7 @@ class UnknownBeacon(Answer):
     staff: Annotated[list[StaffId], Meta(description="Who heard it")]
 
 
-class UnknownBeacons(Answer):
+class UnknownBeacons(ResponseBody):
     """Beacons that somebody should register."""
 
     data: list[UnknownBeacon]
