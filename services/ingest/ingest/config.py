@@ -20,7 +20,8 @@ class Config:
     mongodb_timeout_ms: int = 2000
     # Age at which the cached directory of beacons is read again.
     directory_refresh_seconds: int = 30
-    # When the latest position changes level (docs/configuration.md, "Levels"): heard so often in a row, ...
+    # When the latest position changes level (docs/configuration.md, "Levels"): heard so often in a
+    # row, ...
     level_hits: int = 3
     # ... within this time, ...
     level_window_seconds: int = 30

@@ -13,7 +13,9 @@ class ResponseBody(Struct, forbid_unknown_fields=True, gc=False):
 
 StaffNumber = Annotated[int, Meta(ge=0)]
 # Not as `Meta(pattern=...)`: msgspec would check it of each detection, and `parameters` does.
-StaffText = Annotated[str, Meta(extra_json_schema={"pattern": "^[A-Za-z0-9._-]{1,64}$"})]
+StaffText = Annotated[
+    str, Meta(extra_json_schema={"pattern": f"^{parameters.STAFF_TEXT.pattern}$"})
+]
 StaffId = Annotated[
     StaffNumber | StaffText,
     Meta(
@@ -24,7 +26,7 @@ Mac = Annotated[
     str,
     Meta(
         description="MAC of the beacon, 12 upper-case hexadecimal digits",
-        pattern="^[0-9A-F]{12}$",
+        pattern=f"^{parameters.MAC_DIGITS.pattern}$",
     ),
 ]
 DetectionId = Annotated[
