@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from scripts.processes import control_groups
+from scripts.processes import limited_group
 from scripts.processes.control_groups import (
+    CONTROLLERS,
     SERVICE,
     UNLIMITED,
     ControlGroup,
-    LimitedGroup,
     Limits,
     LimitsUnavailableError,
     Usage,
+    mount_points,
 )
+from scripts.processes.limited_group import LimitedGroup, available
 
-V1 = "\n".join(
-    f"cgroup /sys/fs/cgroup/{one} cgroup rw,{one} 0 0" for one in control_groups.CONTROLLERS
-)
-limited = pytest.mark.skipif(not control_groups.available(), reason="no limits here")
+V1 = "\n".join(f"cgroup /sys/fs/cgroup/{one} cgroup rw,{one} 0 0" for one in CONTROLLERS)
+limited = pytest.mark.skipif(not available(), reason="no limits here")
 
 
 def run(program: str, limits: Limits) -> Usage:
@@ -73,8 +73,8 @@ def test_the_limits_of_any_process_are_read(limits: Limits) -> None:
 
 
 def test_both_kinds_of_control_groups_are_found() -> None:
-    assert control_groups._mounted(V1)["memory"] == Path("/sys/fs/cgroup/memory")
-    found = control_groups._mounted("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0")
+    assert mount_points(V1)["memory"] == Path("/sys/fs/cgroup/memory")
+    found = mount_points("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0")
     assert set(found.values()) == {Path("/sys/fs/cgroup")}
 
 
@@ -83,10 +83,10 @@ def test_a_new_group_of_v2_is_limited_and_read(
 ) -> None:
     """Files stand for the kernel's: this machine has only one of the two kinds."""
     monkeypatch.setattr(
-        control_groups, "_mounted", lambda _: dict.fromkeys(control_groups.CONTROLLERS, tmp_path)
+        limited_group, "mount_points", lambda _: dict.fromkeys(CONTROLLERS, tmp_path)
     )
     (tmp_path / "cgroup.controllers").touch()
-    folders = control_groups._make("waymark-test-0-0")
+    folders = limited_group._made("waymark-test-0-0")
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +memory"
     (folders["cpu"] / "cgroup.controllers").touch()
     group = LimitedGroup.__new__(LimitedGroup)
@@ -107,6 +107,6 @@ def test_without_permission_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) 
     def forbidden(_: Path) -> str:
         raise PermissionError("no")
 
-    monkeypatch.setattr(control_groups, "_mounted", forbidden)
+    monkeypatch.setattr(limited_group, "mount_points", forbidden)
     with pytest.raises(LimitsUnavailableError, match="run as root"):
         LimitedGroup("test")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from scripts.processes import ROOT as ROOT
+from scripts.processes import ROOT
 
 DEFAULT_DATA = ROOT / "data"
 # Linux allows 107 bytes for the path of a Unix socket; supervisord adds a pid to its own.

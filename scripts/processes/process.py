@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from scripts.processes.control_groups import LimitedGroup, Limits
+from scripts.processes.control_groups import Limits
 from scripts.processes.health import Probe
+from scripts.processes.limited_group import LimitedGroup
 from scripts.processes.waiting import eventually
 
 HEALTHY_SECONDS = 60.0

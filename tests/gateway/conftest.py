@@ -159,7 +159,7 @@ def make_gateway(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
 
 
 @pytest.fixture
-def aside() -> Iterator[Callable[[Callable[[], None], float], None]]:
+def later() -> Iterator[Callable[[Callable[[], None], float], None]]:
     """Return a function that calls another one some seconds later, while the test goes on."""
     timers: list[threading.Timer] = []
 

@@ -40,11 +40,11 @@ def test_a_refusing_service_is_asked_five_times(gateway: Gateway) -> None:
 
 
 def test_a_killed_service_is_not_noticed_and_used_again(
-    gateway: Gateway, aside: Callable[[Callable[[], None], float], None]
+    gateway: Gateway, later: Callable[[Callable[[], None], float], None]
 ) -> None:
     killed = time.time() + 1
-    aside(gateway.ingest[0].close, 1)
-    aside(gateway.ingest[0].reopen, 4)
+    later(gateway.ingest[0].close, 1)
+    later(gateway.ingest[0].reopen, 4)
     answers = gateway.load(60, 26)
     assert Counter(answer.status for answer in answers) == {200: 60 * 26}
     starts = [float(request[2]["x-request-start"]) for request in gateway.ingest[0].requests]

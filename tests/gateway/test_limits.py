@@ -77,7 +77,7 @@ def test_a_campus_behind_one_address_is_served(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("more", [b"", b"X-Forwarded-For: 10.%d.0.1\r\n"])
-def test_a_burst_over_the_limit_is_told_to_wait(
+def test_a_burst_over_the_limit_is_asked_to_wait(
     make_gateway: Callable[..., Gateway], more: bytes
 ) -> None:
     gateway = make_gateway(client_rate="1").start()  # so that nothing is free again a moment later
@@ -88,12 +88,12 @@ def test_a_burst_over_the_limit_is_told_to_wait(
         counted = burst(hasty, more)
         assert set(counted) == {503, 429}
         assert 400 <= counted[503] <= 402 + time.monotonic() - began
-        told, body = answer(hasty.send(DETECTION + b"\r\n"))
-        assert (told.status, told.headers["Retry-After"]) == (429, "1")
+        refusal, body = answer(hasty.send(DETECTION + b"\r\n"))
+        assert (refusal.status, refusal.headers["Retry-After"]) == (429, "1")
         assert "wait a second" in body["error"]
-        assert told.headers["Content-Type"] == "application/json"
+        assert refusal.headers["Content-Type"] == "application/json"
         for name in ("Access-Control-Allow-Origin", "X-Request-ID"):
-            assert len(told.headers.get_all(name) or []) == 1
+            assert len(refusal.headers.get_all(name) or []) == 1
         assert answer(other.send(DETECTION + b"\r\n"))[0].status == 503
     time.sleep(3)
     with Client(gateway) as patient:
@@ -115,10 +115,10 @@ def test_slow_readers_of_histories_leave_detections_alone(gateway: Gateway) -> N
     for upstream in gateway.ingest:
         upstream.answer(200, b"x" * 2_000_000)
     with Client(gateway) as reader:
-        asked = b"GET /extractbeacon HTTP/1.1\r\nHost: x\r\n\r\n"
-        held = [reader.send(asked, receive_bytes=4096) for _ in range(50)]
+        request = b"GET /extractbeacon HTTP/1.1\r\nHost: x\r\n\r\n"
+        held = [reader.send(request, receive_bytes=4096) for _ in range(50)]
         eventually(lambda: sum(len(upstream.requests) for upstream in gateway.ingest) == 50)
-        refused, _ = answer(reader.send(asked))
+        refused, _ = answer(reader.send(request))
         assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
         for upstream in gateway.ingest:
             upstream.answer(200, b"ok")

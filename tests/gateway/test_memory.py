@@ -13,8 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scripts.processes import ROOT, control_groups
+from scripts.processes import ROOT
 from scripts.processes.control_groups import Limits
+from scripts.processes.limited_group import available
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
 from tests.gateway.conftest import Gateway
@@ -62,7 +63,7 @@ def secure(make_gateway: Callable[..., Gateway], tmp_path: Path) -> Gateway:
         tls_key=str(tmp_path / "tls" / "key.pem"),
         tls_listen=f"127.0.0.1:{free_port()}",
         internal_listen=f"127.0.0.1:{free_port()}",
-    ).start(limits=Limits(None, LIMIT_BYTES) if control_groups.available() else None)
+    ).start(limits=Limits(None, LIMIT_BYTES) if available() else None)
 
 
 def check(gateway: Gateway, worker: int) -> None:

@@ -81,7 +81,7 @@ def test_an_open_circuit_is_never_cached(gateway: Gateway) -> None:
     assert gateway.request("GET", URL).content == BODY
 
 
-def test_a_cold_cache_before_hanging_services_is_told_soon(gateway: Gateway) -> None:
+def test_a_cold_cache_before_hanging_services_is_answered_soon(gateway: Gateway) -> None:
     prepare(gateway)
     for upstream in gateway.ingest:
         upstream.fault = "hang"

@@ -157,7 +157,7 @@ def test_as_process_1_it_takes_everything_along(gateway: Gateway) -> None:
     assert gateway.process.wait(15) == 0
 
 
-def test_contradictions_are_told_before_nginx_starts() -> None:
+def test_contradictions_are_reported_before_nginx_starts() -> None:
     for wrong, words in [
         ({"GATEWAY_TLS_KEY": "/key.pem"}, "GATEWAY_TLS_CERTIFICATE"),
         ({"GATEWAY_CLIENT_RATE": "many"}, "GATEWAY_CLIENT_RATE"),

@@ -9,7 +9,8 @@ from loadtests.benchmark.cases import CASES, Case
 from loadtests.benchmark.results import Comparison, Result, result
 from loadtests.figures import HTTP, Row
 from scripts.processes import ROOT
-from scripts.processes.control_groups import Usage, available
+from scripts.processes.control_groups import Usage
+from scripts.processes.limited_group import available
 
 FAST = Case("fast", lambda _: None, least=8)
 PACED = Case("paced", lambda _: None, paced=True, p99_limit_ms=500)

@@ -18,7 +18,7 @@ from loadtests.engine.attempts import (
     search,
 )
 from loadtests.figures import Summary, read_csv, write_csv
-from scripts.processes.control_groups import available
+from scripts.processes.limited_group import available
 
 LIMIT = 500.0
 

@@ -7,7 +7,7 @@ import pytest
 from loadtests.check import Turn, agrees
 from loadtests.figures import Summary
 from scripts.processes import ROOT
-from scripts.processes.control_groups import available
+from scripts.processes.limited_group import available
 
 
 def turn(ours: float, theirs: float) -> Turn:

@@ -15,7 +15,7 @@ from loadtests.comparison.compare import OtherPlaybook
 from loadtests.comparison.playbook import OTHERS, Playbook
 from loadtests.report import report
 from scripts.processes import ROOT
-from scripts.processes.control_groups import available
+from scripts.processes.limited_group import available
 
 BOOK = Playbook({"PERF-TP-1": "2100", "SWEEP-EXTRACT": "860"}, 0.3, 1)
 pytestmark = pytest.mark.skipif(not available(), reason="no limits here")
