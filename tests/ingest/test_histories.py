@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from pymongo.database import Database
 
 from ingest.context import Context
-from ingest.histories import blocks, cache, window
-from ingest.histories.cache import Histories
-from ingest.histories.window import Window
-from ingest.rules.parameters import TimeRange
+from ingest.histories import blocks
+from ingest.histories import read_through_cache as cache
+from ingest.histories import time_window as window
+from ingest.histories.read_through_cache import Histories
+from ingest.histories.time_window import Window
+from ingest.rules.request_parameters import TimeRange
 
 NOW = 1_700_000_000
 LATER = 4_102_444_800

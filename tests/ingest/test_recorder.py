@@ -47,7 +47,7 @@ def stored(cluster: Cluster) -> list[dict[str, Any]]:
 def drained(app: Flask, seconds: float = 20) -> None:
     context: Context = app.extensions["context"]
     deadline = time.monotonic() + seconds
-    while context.recorder.queued or context.recorder.away:
+    while context.recorder.queued or context.availability.away:
         assert time.monotonic() < deadline
         time.sleep(0.1)
 
@@ -167,7 +167,7 @@ def test_a_document_that_mongodb_refuses_takes_no_neighbour_along(cluster: Clust
         "stored",
     ]
     context.spool.append(documents)  # as after an outage
-    context.recorder.drain_wanted.set()
+    context.availability.drain_wanted.set()
     drained(app)
     assert sorted(one["rssi"] for one in stored(cluster)) == [-2, -1]
     context.close()

@@ -187,6 +187,12 @@ def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[Fl
     services[0].delete(f"/api/v1/beacons/{mac}")
 
 
+def settled(app: Flask) -> bool:
+    """Return whether the database is back and has all that waited for it."""
+    context: Context = app.extensions["context"]
+    return not (context.recorder.queued or context.availability.away)
+
+
 def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) -> None:
     """14 staff members lie on both shards; one of these does not answer for a while."""
     apps = [create_app(settings(cluster, router, timeout_ms=1500)) for router in (0, 1)]
@@ -200,8 +206,7 @@ def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) 
                 answer = app.test_client().post("/newbeacondetect", json=event)
                 assert answer.status_code == 202
     for app in apps:
-        recorder = app.extensions["context"].recorder
-        eventually(lambda recorder=recorder: not (recorder.queued or recorder.away), 90)  # type: ignore[misc]
+        eventually(lambda app=app: settled(app), 90)  # type: ignore[misc]
     assert set(one.answers + two.answers) <= {200, 202}
     confirmed = one.acknowledged + two.acknowledged + Counter({3: 1})
     assert Counter(found["staff_id"] for found in staff.find()) == confirmed
@@ -235,7 +240,7 @@ def of_shard2(cluster: Cluster, staff: Any) -> set[int]:
 
 def test_half_a_batch_is_answered_item_by_item(cluster: Cluster, staff: Any, full: Flask) -> None:
     """One shard is dead and the spool is full: no item is lost, and none is stored twice."""
-    client, recorder = full.test_client(), full.extensions["context"].recorder
+    client = full.test_client()
     there = of_shard2(cluster, staff)
     items = [{"staff_id": n, "mac": MAC, "rssi": -20} for n in range(14)]  # without event_id
     with cluster.away("shard2", "killed"):
@@ -245,7 +250,7 @@ def test_half_a_batch_is_answered_item_by_item(cluster: Cluster, staff: Any, ful
     contract.check("POST", "/api/v1/detections", 503, answer.mimetype or "", answer.data)
     statuses = [one["status"] for one in body["results"]]
     assert statuses == ["unavailable" if n in there else "stored" for n in range(14)]
-    eventually(lambda: not recorder.away, 60)
+    eventually(lambda: not full.extensions["context"].availability.away, 60)
     again = [item for item, how in zip(items, statuses, strict=True) if how == "unavailable"]
     assert client.post("/api/v1/detections", json={"detections": again}).status_code == 200
     assert Counter(one["staff_id"] for one in staff.find()) == Counter(range(14))
@@ -269,7 +274,7 @@ def test_neighbours_in_a_group_learn_each_of_their_own(
     assert type(lost) is StoreUnavailable
     assert isinstance(half, PartlyStored)
     assert half.outcomes == [Outcome.STORED, Outcome.UNAVAILABLE]
-    eventually(lambda: not context.recorder.away, 60)
+    eventually(lambda: not context.availability.away, 60)
     assert context.latest.versions([here])[here].changes == [1]
     assert context.recorder.store(group) == [
         [Outcome.DUPLICATE],

@@ -3,8 +3,8 @@
 from ingest import create_app, legacy
 from ingest.config import Config
 from ingest.context import Context
-from ingest.web.bridge import Bridge
-from ingest.web.server import Server
+from ingest.web.asgi_server import Server
+from ingest.web.flask_bridge import Bridge
 
 
 def create_service(config: Config | None = None) -> Server:

@@ -8,7 +8,7 @@ from flask import current_app
 
 from ingest.config import Config
 from ingest.errors import StoreUnavailable
-from ingest.histories.cache import Histories
+from ingest.histories.read_through_cache import Histories
 from ingest.process import service_name
 from ingest.recording.back_fill import BackFill
 from ingest.recording.corrections import Corrections
@@ -16,13 +16,14 @@ from ingest.recording.drain import Drain
 from ingest.recording.recorder import Recorder
 from ingest.recording.spool import Spool
 from ingest.rules.levels import Rule
+from ingest.storage.availability import Availability
 from ingest.storage.beacons import Beacons
 from ingest.storage.change_stream import ChangeStream
 from ingest.storage.client import Client
+from ingest.storage.cluster_usage import Cluster
 from ingest.storage.detections import Detections
 from ingest.storage.directory import Directory, Snapshot
 from ingest.storage.latest import Latest
-from ingest.storage.status import Cluster
 from ingest.storage.visits import Visits
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class Context(NamedTuple):
     insert_seconds: float  # how long storing a detection may take
     max_body_bytes: int
     client: Client
+    availability: Availability
     detections: Detections
     visits: Visits
     latest: Latest
@@ -57,13 +59,14 @@ class Context(NamedTuple):
         It needs no MongoDB: the connection is made when it is first used.
         """
         client = Client(config)
+        availability = Availability(client)
         staff = client.database["staff"]
         insert_seconds = config.mongodb_timeout_ms / 1000
         detections, latest = Detections(staff), Latest(client.database["latest"])
         beacons = Beacons(client.database)
         directory = Directory(beacons, config.directory_refresh_seconds)
         spool = Spool(Path(config.spool_file), config.spool_max_detections)
-        recorder = Recorder(client, detections, latest, directory, spool)
+        recorder = Recorder(availability, detections, latest, directory, spool)
         context = cls(
             service_name=service_name(config.spool_file),
             level_rule=Rule(
@@ -75,6 +78,7 @@ class Context(NamedTuple):
             insert_seconds=insert_seconds,
             max_body_bytes=config.max_body_bytes,
             client=client,
+            availability=availability,
             detections=detections,
             visits=Visits(staff),
             latest=latest,
@@ -84,8 +88,8 @@ class Context(NamedTuple):
             directory=directory,
             spool=spool,
             recorder=recorder,
-            drain=Drain(client, recorder, spool),
-            histories=Histories(detections, latest, recorder.check_reachable),
+            drain=Drain(availability, recorder, spool),
+            histories=Histories(detections, latest, availability.check_reachable),
             back_fill=BackFill(detections, latest),
             corrections=Corrections(detections, latest, insert_seconds),
         )
@@ -110,7 +114,7 @@ class Context(NamedTuple):
 
         StoreUnavailable: it was never read.
         """
-        if not self.recorder.away:
+        if not self.availability.away:
             return self.directory.current()
         snapshot = self.directory.cached()
         if snapshot is None:

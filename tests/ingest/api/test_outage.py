@@ -71,7 +71,7 @@ def test_detections_are_queued(away: Api) -> None:
 
 def test_the_directory_is_still_told_from_memory(api: Api) -> None:
     before = api.get("/beacons")
-    with patch.object(type(api.context.recorder), "away", property(lambda _: True)):
+    with patch.object(type(api.context.availability), "away", property(lambda _: True)):
         assert api.get("/beacons") == before
         assert api.get(f"/beacons/{MAC}")["location"] == "Lobby B"
 

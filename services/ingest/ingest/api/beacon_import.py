@@ -7,11 +7,11 @@ from msgspec import Meta
 
 from ingest.api import beacon_input, bodies, openapi, responses
 from ingest.api.beacon_input import COLUMNS, MAX_ERRORS, MAX_LINES, BadLine
-from ingest.api.fields import ResponseBody
 from ingest.api.openapi import Body, Content, declare
 from ingest.api.problem_details import FaultyField
 from ingest.api.problems import Problem
 from ingest.api.query import Flag
+from ingest.api.schema_fields import ResponseBody
 from ingest.context import get_context
 
 _DRY_RUN = Flag("dry_run", "`1`: change nothing, answer what would change")
@@ -58,7 +58,7 @@ def import_beacons() -> Response:
             faulty = [FaultyField(one.field, one.reason, one.line) for one in file.errors]
             raise Problem("invalid_request", detail, faulty)
         context = get_context()
-        context.recorder.check_reachable()
+        context.availability.check_reachable()
         done = context.beacons.put(file.beacons, dry_run=dry_run)
     if not dry_run:
         context.directory.reload()

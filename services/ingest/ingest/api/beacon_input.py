@@ -7,12 +7,12 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.api.fields import Metres, ResponseBody
 from ingest.api.problems import Problem
 from ingest.api.readers import read_all
+from ingest.api.schema_fields import Metres, ResponseBody
 from ingest.errors import ParameterError
-from ingest.rules import parameters
-from ingest.rules.parameters import MAX_TEXT
+from ingest.rules import request_parameters
+from ingest.rules.request_parameters import MAX_TEXT
 from ingest.storage.beacons import Beacon
 
 MAX_LINES = 2000
@@ -48,11 +48,11 @@ class ParsedFile(NamedTuple):
 
 
 _READERS = {
-    "mac": parameters.mac,
-    "level": parameters.printable,
-    "location": parameters.printable,
-    "x": parameters.metres,
-    "y": parameters.metres,
+    "mac": request_parameters.mac,
+    "level": request_parameters.printable,
+    "location": request_parameters.printable,
+    "x": request_parameters.metres,
+    "y": request_parameters.metres,
 }
 COLUMNS = list(_READERS)
 

@@ -8,12 +8,12 @@ from msgspec import Meta
 
 from ingest.api import beacon_input, bodies, openapi, responses
 from ingest.api.beacon_input import Name, PlaceInput
-from ingest.api.fields import Mac, Metres, ResponseBody
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import Problem, invalid
 from ingest.api.query import IF_NONE_MATCH, MAC_IN_PATH, Flag
+from ingest.api.schema_fields import Mac, Metres, ResponseBody
 from ingest.context import get_context
-from ingest.rules import parameters
+from ingest.rules import request_parameters
 from ingest.storage.beacons import Beacon
 
 # Holds one of the service's threads for seconds: a few at once would keep everybody waiting.
@@ -75,7 +75,7 @@ def beacons() -> Response:
 )
 def beacon(mac: str) -> Response:
     """Answer where one beacon hangs."""
-    wanted = parameters.mac({"mac": mac}, "mac")
+    wanted = request_parameters.mac({"mac": mac}, "mac")
     found = get_context().directory_snapshot().beacons.get(wanted)
     if found is None:
         raise Problem("not_found", f"beacon {wanted} is not in the directory")
@@ -130,7 +130,7 @@ def put_beacon(mac: str) -> Response:
 
 def _put(found: Beacon, *, correct_past: bool) -> Response:
     context = get_context()
-    context.recorder.check_reachable()
+    context.availability.check_reachable()
     context.beacons.put([found])
     context.directory.reload()
     corrected = context.corrections.correct(found) if correct_past else 0
@@ -151,9 +151,9 @@ def _put(found: Beacon, *, correct_past: bool) -> Response:
 )
 def delete_beacon(mac: str) -> Response:
     """Take one beacon out of the directory."""
-    wanted = parameters.mac({"mac": mac}, "mac")
+    wanted = request_parameters.mac({"mac": mac}, "mac")
     context = get_context()
-    context.recorder.check_reachable()
+    context.availability.check_reachable()
     context.beacons.remove(wanted)
     context.directory.reload()
     return Response(status=204)

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from ingest.api.fields import (
+from ingest.api.responses import iso
+from ingest.api.schema_fields import (
     DetectionId,
     Level,
     Location,
@@ -16,7 +17,6 @@ from ingest.api.fields import (
     StaffId,
     Time,
 )
-from ingest.api.responses import iso
 from ingest.storage.change_stream import Change as StoredChange
 from ingest.storage.change_stream import Changes
 from ingest.storage.documents import Detection

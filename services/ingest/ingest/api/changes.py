@@ -14,7 +14,7 @@ from ingest.api.problems import Problem
 from ingest.api.query import Integer, Text
 from ingest.context import get_context
 from ingest.errors import CursorExpired, ParameterError
-from ingest.rules import parameters
+from ingest.rules import request_parameters
 from ingest.storage import change_stream
 
 # Of the service's threads; each request that waits blocks one.
@@ -74,7 +74,7 @@ def changes() -> Response:
     wait = _WAIT.read(given)
     context = get_context()
     start = _start(given)
-    context.recorder.check_answers()
+    context.availability.check_answers()
     try:
         with _place_to_wait(wait):
             read = context.change_stream.read(start, limit, wait)
@@ -93,7 +93,7 @@ def _start(given: Mapping[str, str]) -> Mapping[str, Any]:
     if "after" in given:
         return change_stream.after(given["after"])
     if "from" in given:
-        return change_stream.since(parameters.moment(given, "from", 1, int(time.time())))
+        return change_stream.since(request_parameters.moment(given, "from", 1, int(time.time())))
     return {}
 
 

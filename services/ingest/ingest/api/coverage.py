@@ -8,7 +8,9 @@ from flask import Response
 from msgspec import Meta
 
 from ingest.api import openapi, responses
-from ingest.api.fields import (
+from ingest.api.openapi import declare
+from ingest.api.query import IF_NONE_MATCH
+from ingest.api.schema_fields import (
     Level,
     Location,
     Mac,
@@ -19,8 +21,6 @@ from ingest.api.fields import (
     StaffText,
     Time,
 )
-from ingest.api.openapi import declare
-from ingest.api.query import IF_NONE_MATCH
 from ingest.batcher import SharedResult
 from ingest.context import Context, get_context
 from ingest.storage.beacons import Beacon
@@ -68,7 +68,7 @@ class Coverage(ResponseBody):
 def coverage() -> Response:
     """Answer the last visit of every location."""
     context = get_context()
-    context.recorder.check_answers()
+    context.availability.check_answers()
     directory = context.directory.current()
     key = (id(context), directory.tag)
     found: Coverage = _shared.get(key, lambda: _coverage(context, directory))

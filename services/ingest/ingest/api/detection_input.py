@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.api.fields import Rssi, StaffId
 from ingest.api.problems import Problem
+from ingest.api.schema_fields import Rssi, StaffId
 from ingest.errors import ParameterError
 from ingest.rules import strict_json
-from ingest.rules.parameters import EVENT_ID
+from ingest.rules.request_parameters import EVENT_ID
 from ingest.rules.unique_keys import unique_keys
 
 MAX_ITEMS = 1000

@@ -14,9 +14,9 @@ from ingest.api.detection_input import EARLIEST, StrictItem
 from ingest.api.detection_results import DetectionResult, ItemError
 from ingest.errors import ParameterError
 from ingest.recording.outcome import Outcome
-from ingest.rules import parameters
+from ingest.rules import request_parameters
 from ingest.rules.detection_identity import event_key
-from ingest.rules.parameters import StaffId
+from ingest.rules.request_parameters import StaffId
 from ingest.storage.directory import UNKNOWN, Snapshot
 from ingest.storage.documents import NOWHERE, Document, document
 from ingest.web.request_identity import Identity
@@ -43,7 +43,7 @@ def parse(items: Sequence[Any], identity: Identity, directory: Snapshot | None) 
     batch = ParsedBatch([], [], {})
     received_at, (request, second) = identity
     arrival = int(received_at)
-    latest = arrival + parameters.MAX_FUTURE_SECONDS
+    latest = arrival + request_parameters.MAX_FUTURE_SECONDS
     readers = lenient_items.readers(latest)
     beacons: dict[str, _Beacon] = {}
     for index, item in enumerate(items):
@@ -97,7 +97,7 @@ def _rejected(index: int, errors: Sequence[ParameterError]) -> DetectionResult:
 
 
 def _is_plain(item: StrictItem, latest: int) -> bool:
-    """Return whether the time and the event id of an item are as `parameters` returns them."""
+    """Return whether the time and the event id of an item need no lenient reading."""
     timestamp, event_id = item.timestamp, item.event_id
     if type(timestamp) is int:
         if not EARLIEST <= timestamp <= latest:
@@ -109,10 +109,10 @@ def _is_plain(item: StrictItem, latest: int) -> bool:
 
 @lru_cache(maxsize=1024, typed=True)
 def _staff_id(value: StaffId) -> StaffId:
-    return parameters.staff_id({"staff_id": value}, "staff_id")
+    return request_parameters.staff_id({"staff_id": value}, "staff_id")
 
 
 def _beacon(text: str, directory: Snapshot | None) -> _Beacon:
-    mac = parameters.mac({"mac": text}, "mac")
+    mac = request_parameters.mac({"mac": text}, "mac")
     place = directory.places.get(mac, UNKNOWN) if directory else NOWHERE
     return _Beacon(mac, place, directory is not None and mac in directory.beacons)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ingest.api.fields import Known, Level, Location, Mac, ResponseBody
+from ingest.api.schema_fields import Known, Level, Location, Mac, ResponseBody
 from ingest.recording.outcome import Outcome
 
 # A request with items that are `unavailable` is a 503.

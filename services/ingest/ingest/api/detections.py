@@ -82,7 +82,7 @@ def _outcomes(context: Context, documents: list[Document], *, dry_run: bool) -> 
     if not dry_run:
         return context.recorder.record(documents)
     try:
-        context.recorder.check_answers()
+        context.availability.check_answers()
         stored = context.detections.already_stored(documents)
     except StoreUnavailable:
         return [Outcome.QUEUED] * len(documents)

@@ -9,7 +9,7 @@ import msgspec
 from flask import Response
 from msgspec import UNSET, Meta, UnsetType
 
-from ingest.api.fields import (
+from ingest.api.schema_fields import (
     DetectionId,
     Level,
     Location,

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta
 
 from ingest.api import responses
-from ingest.api.fields import (
+from ingest.api.schema_fields import (
     Known,
     Level,
     Location,
@@ -61,7 +61,7 @@ class Everyone(NamedTuple):
 def everyone() -> Everyone:
     """Read everybody's last detection. Raises StoreUnavailable."""
     context = get_context()
-    context.recorder.check_answers()
+    context.availability.check_answers()
     entries = sorted(context.latest.everyone(), key=lambda one: by_staff_id(one.staff_id))
     directory = context.directory.current()
     at = time.time()

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.api import openapi
-from ingest.api.fields import Level, Location, Mac, ResponseBody, Rssi, Seconds, StaffId
 from ingest.api.openapi import JSON, OPERATIONS, Body, Content, Operation
-from ingest.rules import parameters
+from ingest.api.schema_fields import Level, Location, Mac, ResponseBody, Rssi, Seconds, StaffId
+from ingest.rules import request_parameters
 
 _FORM = "application/x-www-form-urlencoded"
 
-UnixSeconds = Annotated[int, Meta(ge=0, le=parameters.MAX_UNIX_SECONDS)]
+UnixSeconds = Annotated[int, Meta(ge=0, le=request_parameters.MAX_UNIX_SECONDS)]
 
 
 class LegacyError(ResponseBody):

@@ -13,15 +13,15 @@ from msgspec import UNSET, UnsetType
 from ingest.api.detection_input import EARLIEST, DetectionInput, StrictItem
 from ingest.api.readers import Reader, read_all
 from ingest.errors import ParameterError
-from ingest.rules import parameters
-from ingest.rules.parameters import StaffId
+from ingest.rules import request_parameters
+from ingest.rules.request_parameters import StaffId
 
 _FIELDS = frozenset(DetectionInput.__struct_fields__)
 MAX_IGNORED, MAX_IGNORED_TEXT = 10, 64
 
 
 class LenientItem(NamedTuple):
-    """An item of other types, or with fields of other names, as `parameters` reads it."""
+    """An item of other types, or with fields of other names, as `request_parameters` reads it."""
 
     staff_id: StaffId
     mac: str
@@ -33,20 +33,20 @@ class LenientItem(NamedTuple):
 
 def readers(latest: int) -> dict[str, Reader]:
     """Return how each field of an item is read; a time may be `latest` (unix seconds)."""
-    low, high = parameters.RSSI_DBM
+    low, high = request_parameters.RSSI_DBM
     return {
-        "staff_id": parameters.staff_id,
-        "mac": parameters.mac,
-        "rssi": partial(parameters.integer, low=low, high=high),
+        "staff_id": request_parameters.staff_id,
+        "mac": request_parameters.mac,
+        "rssi": partial(request_parameters.integer, low=low, high=high),
         "timestamp": partial(_device_time, latest=latest),
-        "event_id": lambda given, _: parameters.event_id(given),
+        "event_id": lambda given, _: request_parameters.event_id(given),
     }
 
 
 def _device_time(given: Mapping[str, Any], name: str, latest: int) -> int | None:
     if given.get(name) in (None, ""):
         return None
-    return parameters.moment(given, name, EARLIEST, latest)
+    return request_parameters.moment(given, name, EARLIEST, latest)
 
 
 def read(item: Any, by_field: Mapping[str, Reader]) -> LenientItem:

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from ingest.api.detection_results import UnconfirmedResult
-from ingest.api.fields import ResponseBody
+from ingest.api.schema_fields import ResponseBody
 
 MEDIA_TYPE = "application/problem+json"
 # Every code, with its status and its meaning; /docs shows this table.

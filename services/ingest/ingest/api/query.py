@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ingest.errors import ParameterError
-from ingest.rules import parameters
+from ingest.rules import request_parameters
 
 Described = dict[str, Any]  # as OpenAPI has it
 Given = Mapping[str, Any]  # what the request's address says, by name
@@ -51,7 +51,7 @@ class Integer(NamedTuple):
         """Return the number. Raises ParameterError."""
         if not given.get(self.name):
             return self.default
-        return parameters.integer(given, self.name, self.low, self.high)
+        return request_parameters.integer(given, self.name, self.low, self.high)
 
 
 class Choice(NamedTuple):
@@ -88,7 +88,7 @@ class Flag(NamedTuple):
 
     def read(self, given: Given) -> bool:
         """Return whether it is set. Raises ParameterError."""
-        return parameters.flag(given, self.name)
+        return request_parameters.flag(given, self.name)
 
 
 def _described(name: str, where: str, description: str, schema: Described) -> Described:

@@ -6,10 +6,10 @@ from flask import Response, request
 from msgspec import Meta
 
 from ingest.api import last_detections, openapi, responses
-from ingest.api.fields import Level, ResponseBody, Seconds
 from ingest.api.last_detections import LastDetection
 from ingest.api.openapi import declare
 from ingest.api.query import IF_NONE_MATCH, Text
+from ingest.api.schema_fields import Level, ResponseBody, Seconds
 
 _HYSTERESIS = (
     "The level changes only when the new one is heard several times in a row, or much stronger, or"

@@ -11,14 +11,14 @@ from msgspec import Meta
 
 from ingest.api import openapi, responses
 from ingest.api.downloads import KINDS, FeatureCollection, Row, download
-from ingest.api.fields import ResponseBody
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import Problem
 from ingest.api.query import IF_NONE_MATCH, Choice, Integer, Text
+from ingest.api.schema_fields import ResponseBody
 from ingest.context import Context, get_context
 from ingest.errors import ParameterError
-from ingest.rules import parameters
-from ingest.rules.parameters import TimeRange
+from ingest.rules import request_parameters
+from ingest.rules.request_parameters import TimeRange
 from ingest.storage.detections import Page, Position
 from ingest.storage.directory import Snapshot
 from ingest.storage.documents import Detection
@@ -93,7 +93,7 @@ def staff_detections(staff_id: str) -> Response:
     wanted = _wanted(staff_id, given)
     who = wanted.range.staff_id
     context = get_context()
-    context.recorder.check_answers()
+    context.availability.check_answers()
     directory = context.directory.current()
     version = context.latest.versions([who]).get(who)
     etag = responses.tag(sorted(given.items()), version and version.number, directory.tag)
@@ -115,7 +115,7 @@ def staff_detections(staff_id: str) -> Response:
 
 
 def _wanted(staff_id: str, given: dict[str, str]) -> _Wanted:
-    between = parameters.between({"staff_id": staff_id} | given)
+    between = request_parameters.between({"staff_id": staff_id} | given)
     limit = _LIMIT.read(given)
     after = _position(given.get("cursor"))
     kind = _FORMAT.read(given)

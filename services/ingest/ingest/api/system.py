@@ -8,8 +8,8 @@ from msgspec import Meta
 
 from ingest import process
 from ingest.api import openapi, responses
-from ingest.api.fields import ResponseBody, Seconds
 from ingest.api.openapi import declare
+from ingest.api.schema_fields import ResponseBody, Seconds
 from ingest.batcher import SharedResult
 from ingest.context import Context, get_context
 from ingest.errors import StoreUnavailable
@@ -81,7 +81,7 @@ class Database(ResponseBody):
 def system() -> Response:
     """Answer how this service is."""
     context = get_context()
-    latency_ms = None if context.recorder.away else _latency_ms(context)
+    latency_ms = None if context.availability.away else _latency_ms(context)
     return responses.as_json(
         System(
             service=context.service_name,
@@ -107,7 +107,7 @@ def system() -> Response:
 def system_database() -> Response:
     """Answer what lies where, and what came in."""
     context = get_context()
-    context.recorder.check_answers()
+    context.availability.check_answers()
     found: Database = _shared.get(id(context), lambda: _database(context))
     return responses.as_json(found)
 

@@ -6,11 +6,11 @@ from flask import Response, request
 from msgspec import Meta
 
 from ingest.api import openapi, responses
-from ingest.api.fields import Mac, ResponseBody, Seconds, StaffId, by_staff_id
 from ingest.api.openapi import declare
 from ingest.api.query import Text
+from ingest.api.schema_fields import Mac, ResponseBody, Seconds, StaffId, by_staff_id
 from ingest.context import get_context
-from ingest.rules import parameters
+from ingest.rules import request_parameters
 from ingest.storage.visits import MAX_UNKNOWN
 
 _SINCE = Text("since", "Not before: a time in any of the three forms")
@@ -48,9 +48,11 @@ def unknown_beacons() -> Response:
     """Answer the beacons that somebody should register."""
     since = 0
     if request.args.get(_SINCE.name):
-        since = parameters.moment(request.args, _SINCE.name, 0, parameters.MAX_UNIX_SECONDS)
+        since = request_parameters.moment(
+            request.args, _SINCE.name, 0, request_parameters.MAX_UNIX_SECONDS
+        )
     context = get_context()
-    context.recorder.check_answers()
+    context.availability.check_answers()
     found = context.visits.unknown_beacons(context.directory.current().beacons, since)
     data = [
         UnknownBeacon(

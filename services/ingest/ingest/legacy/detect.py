@@ -6,7 +6,7 @@ from functools import cache
 from ingest.context import Context
 from ingest.errors import ParameterError
 from ingest.recording.outcome import Outcome
-from ingest.rules import parameters
+from ingest.rules import request_parameters
 from ingest.rules.detection_identity import event_key
 from ingest.storage.documents import NOWHERE, Document, document
 from ingest.web.endpoint import Endpoint
@@ -25,7 +25,9 @@ def endpoint(context: Context) -> Endpoint[Document, Outcome]:
             request.header(b"x-request-id"), request.header(b"x-request-start"), time.time()
         )
         given = request.parameters(context.max_body_bytes)
-        staff_id, mac, rssi, timestamp, event_id = parameters.sighting(given, identity.received_at)
+        staff_id, mac, rssi, timestamp, event_id = request_parameters.sighting(
+            given, identity.received_at
+        )
         key = identity.key if event_id is None else event_key(event_id, timestamp)
         when = int(identity.received_at) if timestamp is None else timestamp
         # The recorder knows the place.

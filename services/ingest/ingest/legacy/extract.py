@@ -3,9 +3,9 @@
 import time
 
 from ingest.context import Context
-from ingest.histories.window import Window
-from ingest.rules import parameters
-from ingest.rules.parameters import TimeRange
+from ingest.histories.time_window import Window
+from ingest.rules import request_parameters
+from ingest.rules.request_parameters import TimeRange
 from ingest.web.endpoint import Endpoint
 from ingest.web.request import Request
 from ingest.web.responses import Headers, Response, has, takes_gzip
@@ -18,7 +18,7 @@ def endpoint(context: Context) -> Endpoint[TimeRange, Window]:
     """Return the endpoint on a context."""
 
     def parse(request: Request) -> TimeRange:
-        return parameters.time_range(request.parameters(context.max_body_bytes))
+        return request_parameters.time_range(request.parameters(context.max_body_bytes))
 
     async def work(wanted: TimeRange) -> Window:
         return await context.histories.window(wanted, time.time())

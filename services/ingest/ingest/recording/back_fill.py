@@ -4,7 +4,7 @@ import logging
 import threading
 
 from ingest.errors import StoreUnavailable
-from ingest.rules.parameters import StaffId
+from ingest.rules.request_parameters import StaffId
 from ingest.storage.detections import Detections
 from ingest.storage.documents import Document
 from ingest.storage.latest import RECENT, Latest

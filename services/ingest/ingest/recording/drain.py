@@ -5,9 +5,9 @@ import threading
 
 from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome
-from ingest.recording.recorder import GROUP, PROBE_SECONDS, Recorder
+from ingest.recording.recorder import GROUP, Recorder
 from ingest.recording.spool import Spool
-from ingest.storage.client import Client
+from ingest.storage.availability import Availability
 from ingest.storage.documents import Document
 
 log = logging.getLogger(__name__)
@@ -23,35 +23,35 @@ FAULT_REST_SECONDS = 2.0
 class Drain:
     """Stores the oldest detections of the spool first, a group at a time."""
 
-    def __init__(self, client: Client, recorder: Recorder, spool: Spool) -> None:
-        self._client = client
+    def __init__(self, availability: Availability, recorder: Recorder, spool: Spool) -> None:
+        self._availability = availability
         self._recorder = recorder
         self._spool = spool
         self._closed = threading.Event()
         if not spool.empty:
-            recorder.drain_wanted.set()
+            availability.drain_wanted.set()
         self._thread = threading.Thread(target=self._run, name="drain", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """End the thread; what waits in the spool waits for the next start."""
         self._closed.set()
-        self._recorder.drain_wanted.set()
+        self._availability.drain_wanted.set()
         self._thread.join()
 
     def _run(self) -> None:
-        recorder, spool = self._recorder, self._spool
+        availability, spool = self._availability, self._spool
         while not self._closed.is_set():
-            recorder.drain_wanted.wait()
-            recorder.drain_wanted.clear()
-            while (recorder.away or not spool.empty) and not self._closed.is_set():
+            availability.drain_wanted.wait()
+            availability.drain_wanted.clear()
+            while (availability.away or not spool.empty) and not self._closed.is_set():
                 rest = REST_SECONDS
                 try:
                     self.store_group()
                 except Exception:
                     log.exception("%d detections stay in the spool", len(spool))
                     rest = FAULT_REST_SECONDS
-                self._closed.wait(RETRY_SECONDS if recorder.away else rest)
+                self._closed.wait(RETRY_SECONDS if availability.away else rest)
 
     def store_group(self) -> None:
         """Store the oldest detections of the spool; those that stay there do so for a reason."""
@@ -61,16 +61,16 @@ class Drain:
             if rows:
                 outcomes = self._recorder.commit([document for _, document in rows])
             else:
-                self._client.ping(PROBE_SECONDS)
+                self._availability.probe()
         except StoreUnavailable as error:
-            self._recorder.lost(error)
+            self._availability.lost(error)
             log.warning("%d detections wait for the database: %s", len(self._spool), error)
             return
         if Outcome.UNAVAILABLE not in outcomes:
-            if self._recorder.away:
+            if self._availability.away:
                 log.warning("the database is back, %d detections to store", len(self._spool))
             # Before the spool: a full disk takes not even deletions, but the database is there.
-            self._recorder.found()
+            self._availability.found()
         if fault:
             raise fault
         results = dict(zip((number for number, _ in rows), outcomes, strict=True))

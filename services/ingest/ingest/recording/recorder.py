@@ -1,7 +1,6 @@
 """How detections get stored: in groups in the database, and in the spool while that is away."""
 
 import logging
-import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -10,7 +9,7 @@ from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.recording.spool import Spool
-from ingest.storage.client import Client
+from ingest.storage.availability import Availability
 from ingest.storage.detections import Detections
 from ingest.storage.directory import UNKNOWN, Directory, Place
 from ingest.storage.documents import Document
@@ -20,11 +19,6 @@ log = logging.getLogger(__name__)
 
 # How many detections go to MongoDB in one command.
 GROUP = 500
-# How long a database that the driver has lost may take to answer. The gateway asks two services.
-PROBE_SECONDS = 0.4
-# The same before a long read, of a database that the driver has not lost: slow is not away.
-READ_PROBE_SECONDS = 0.8
-
 
 # The detections of one request, and what became of each or why nothing may be promised.
 Request = list[Document]
@@ -36,28 +30,20 @@ class Recorder:
 
     def __init__(
         self,
-        client: Client,
+        availability: Availability,
         detections: Detections,
         latest: Latest,
         directory: Directory,
         spool: Spool,
     ) -> None:
-        self._client = client
+        self._availability = availability
         self._detections = detections
         self._latest = latest
         self._directory = directory
         self._spool = spool
-        self._away = False
-        # Set when there is something to do for the thread that drains the spool.
-        self.drain_wanted = threading.Event()
         self._pool = ThreadPoolExecutor(1, "recorder")
         self._batcher: Batcher[Request, list[Outcome]]
         self._batcher = Batcher(self.store, self._pool, limit=GROUP, size=len, gather=True)
-
-    @property
-    def away(self) -> bool:
-        """Tell whether the database did not answer when it was last tried."""
-        return self._away
 
     @property
     def queued(self) -> int:
@@ -79,40 +65,10 @@ class Recorder:
         """Do the same as `submit` for a thread."""
         return self._batcher.call(documents)
 
-    def check_reachable(self) -> None:
-        """Raise StoreUnavailable, in under half a second, when the database is away."""
-        if self._away:
-            raise StoreUnavailable("the database is away")
-        if not self._client.server_known():
-            try:  # it may be back, or a starved heartbeat was late: ask, but not for long
-                self._client.ping(PROBE_SECONDS)
-            except StoreUnavailable as error:
-                self.lost(error)
-                raise
-
-    def check_answers(self) -> None:
-        """Raise StoreUnavailable, in under a second, also when a shard has just frozen.
-
-        For what may itself take longer; until the driver sees the freeze it would take all of that.
-        """
-        self.check_reachable()
-        self._client.ping(READ_PROBE_SECONDS)
-
-    def lost(self, error: StoreUnavailable) -> None:
-        """Note that the database does not answer: from now on detections go to the spool."""
-        if not self._away:
-            log.warning("the database is away, detections go to the spool: %s", error)
-        self._away = True
-        self.drain_wanted.set()
-
-    def found(self) -> None:
-        """Note that the database answers."""
-        self._away = False
-
     def store(self, requests: list[Request]) -> list[Result]:
         """Store the detections of several requests at once."""
         try:
-            self.check_reachable()
+            self._availability.check_reachable()
         except StoreUnavailable:
             return self._queue(requests)
         try:
@@ -123,7 +79,7 @@ class Recorder:
                 return self._queue_rest(requests, results)
             return list(results)
         except StoreUnavailable as error:
-            self.lost(error)
+            self._availability.lost(error)
             return self._queue(requests)
         except Exception:
             if len(requests) == 1:
@@ -152,7 +108,7 @@ class Recorder:
         if stored.repeated:
             new += self._unrecorded([documents[position] for position in stored.repeated])
         if stored.failed:
-            self.lost(StoreUnavailable(next(iter(stored.failed.values()))))
+            self._availability.lost(StoreUnavailable(next(iter(stored.failed.values()))))
         return self._with_versions(new, documents, outcomes)
 
     def _fill_in_places(self, documents: list[Document]) -> None:
@@ -175,7 +131,7 @@ class Recorder:
         failed = self._latest.record_changes(new) if new else {}
         if not failed:
             return outcomes
-        self.lost(StoreUnavailable(next(iter(failed.values()))))
+        self._availability.lost(StoreUnavailable(next(iter(failed.values()))))
         return [
             Outcome.UNAVAILABLE
             if one["staff_id"] in failed and how is not Outcome.REJECTED
@@ -205,7 +161,7 @@ class Recorder:
             else:
                 results = [error]
         finally:
-            self.drain_wanted.set()
+            self._availability.drain_wanted.set()
         return results
 
     def _queue_rest(self, requests: list[Request], stored: list[list[Outcome]]) -> list[Result]:

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any, NoReturn
 
 from ingest.errors import ParameterError
-from ingest.rules.parameters import MAX_TEXT
+from ingest.rules.request_parameters import MAX_TEXT
 
 
 def strict_json(body: bytes) -> Any:

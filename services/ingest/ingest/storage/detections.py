@@ -9,7 +9,7 @@ from pymongo import DESCENDING
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
-from ingest.rules.parameters import StaffId, TimeRange
+from ingest.rules.request_parameters import StaffId, TimeRange
 from ingest.storage.documents import (
     NO_MAC,
     NO_RSSI,

@@ -10,7 +10,7 @@ import bson
 from bson import ObjectId
 
 from ingest.rules.detection_identity import IdempotencyKey, detection_id
-from ingest.rules.parameters import FIRST_MILLISECONDS, MAX_UNIX_SECONDS, StaffId
+from ingest.rules.request_parameters import FIRST_MILLISECONDS, MAX_UNIX_SECONDS, StaffId
 
 # Opaque outside of storage, but for `level` and `location`, which the recorder may have to fill in.
 Document = dict[str, Any]

@@ -16,7 +16,7 @@ from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
 from ingest.errors import StoreUnavailable
-from ingest.rules.parameters import StaffId
+from ingest.rules.request_parameters import StaffId
 from ingest.storage.documents import Detection, Document, detection
 from ingest.storage.driver import DUPLICATE_KEY, domain_errors, write
 

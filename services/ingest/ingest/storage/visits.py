@@ -8,7 +8,7 @@ import pymongo
 from pymongo import DESCENDING
 from pymongo.collection import Collection
 
-from ingest.rules.parameters import StaffId
+from ingest.rules.request_parameters import StaffId
 from ingest.storage.beacons import Beacon
 from ingest.storage.documents import UNKNOWN, Document, unix_seconds
 from ingest.storage.driver import domain_errors

@@ -6,7 +6,7 @@ from flask import Blueprint, Response, jsonify
 
 from ingest.context import get_context
 from ingest.errors import StoreUnavailable
-from ingest.recording.recorder import READ_PROBE_SECONDS
+from ingest.storage.availability import READ_PROBE_SECONDS
 
 log = logging.getLogger(__name__)
 bp = Blueprint("health", __name__)
@@ -24,7 +24,7 @@ def readyz() -> tuple[Response, int]:
     context = get_context()
     queued = context.recorder.queued
     try:
-        context.recorder.check_reachable()
+        context.availability.check_reachable()
         context.client.prepare(READ_PROBE_SECONDS)
     except StoreUnavailable as error:
         log.warning("MongoDB is not ready: %s", error)

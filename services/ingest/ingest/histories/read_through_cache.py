@@ -16,8 +16,8 @@ from typing import NamedTuple
 from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
 from ingest.histories.blocks import Row, blocks_of, grown
-from ingest.histories.window import WHOLE_BYTES, History, Window
-from ingest.rules.parameters import MAX_UNIX_SECONDS, StaffId, TimeRange
+from ingest.histories.time_window import WHOLE_BYTES, History, Window
+from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId, TimeRange
 from ingest.storage.client import time_limit
 from ingest.storage.detections import Detections
 from ingest.storage.latest import Latest, Version

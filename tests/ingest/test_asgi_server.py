@@ -19,9 +19,9 @@ from ingest.recording.drain import Drain
 from ingest.recording.recorder import Recorder
 from ingest.recording.spool import Spool
 from ingest.storage.detections import Detections
-from ingest.web import server
-from ingest.web.bridge import PIECE_BYTES, Bridge
-from ingest.web.server import Server
+from ingest.web import request_body
+from ingest.web.asgi_server import Server
+from ingest.web.flask_bridge import PIECE_BYTES, Bridge
 
 MULTIPART_FORM = {"Content-Type": "multipart/form-data; boundary=x"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -234,7 +234,7 @@ def test_a_body_that_does_not_come_is_a_408(
     async def never(*_: object) -> None:
         await asyncio.sleep(60)
 
-    monkeypatch.setattr(server, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(request_body, "BODY_SECONDS", 0.05)
     monkeypatch.setattr(Messages, "next", never)
     answer = serve("POST", DETECT, b"{}", JSON)
     assert (answer.status, json.loads(answer.body)) == (
@@ -287,7 +287,7 @@ def test_a_full_spool_is_a_503(
     serve: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, app: Flask
 ) -> None:
     recorder: Recorder = app.extensions["context"].recorder
-    monkeypatch.setattr(recorder, "_away", True)
+    monkeypatch.setattr(app.extensions["context"].availability, "_away", True)
     monkeypatch.setattr(Spool, "__len__", lambda _: 0)
     monkeypatch.setattr(recorder._spool, "_max_detections", 0)
     monkeypatch.setattr(Drain, "store_group", lambda _: None)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ingest.rules import parameters
+from ingest.rules import request_parameters
 
 
 class ResponseBody(Struct, forbid_unknown_fields=True, gc=False):
@@ -12,9 +12,9 @@ class ResponseBody(Struct, forbid_unknown_fields=True, gc=False):
 
 
 StaffNumber = Annotated[int, Meta(ge=0)]
-# Not as `Meta(pattern=...)`: msgspec would check it of each detection, and `parameters` does.
+# Not as `Meta(pattern=...)`: msgspec would check it once more for each detection.
 StaffText = Annotated[
-    str, Meta(extra_json_schema={"pattern": f"^{parameters.STAFF_TEXT.pattern}$"})
+    str, Meta(extra_json_schema={"pattern": f"^{request_parameters.STAFF_TEXT.pattern}$"})
 ]
 StaffId = Annotated[
     StaffNumber | StaffText,
@@ -26,7 +26,7 @@ Mac = Annotated[
     str,
     Meta(
         description="MAC of the beacon, 12 upper-case hexadecimal digits",
-        pattern=f"^{parameters.MAC_DIGITS.pattern}$",
+        pattern=f"^{request_parameters.MAC_DIGITS.pattern}$",
     ),
 ]
 DetectionId = Annotated[
@@ -47,8 +47,8 @@ Rssi = Annotated[
     int,
     Meta(
         description="Signal strength in dBm",
-        ge=parameters.RSSI_DBM[0],
-        le=parameters.RSSI_DBM[1],
+        ge=request_parameters.RSSI_DBM[0],
+        le=request_parameters.RSSI_DBM[1],
     ),
 ]
 Metres = Annotated[float, Meta(description="Metres on the plan of the level")]

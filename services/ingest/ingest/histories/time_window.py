@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from ingest.histories.blocks import BLOCK_ROWS, Block, Part, Row
 from ingest.histories.gzip_join import joined
-from ingest.rules.parameters import TimeRange
+from ingest.rules.request_parameters import TimeRange
 
 # How long a body may be to be cached as it was sent.
 WHOLE_BYTES = 256 * 1024

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import ParameterError
-from ingest.rules import parameters as parsing
+from ingest.rules import request_parameters
 
 NOW = 1_700_000_000
 
@@ -31,7 +31,7 @@ NOW = 1_700_000_000
     ],
 )
 def test_staff_id_has_one_type_and_form(given_id: object, stored: object) -> None:
-    parsed = parsing.staff_id({"staff_id": given_id}, "staff_id")
+    parsed = request_parameters.staff_id({"staff_id": given_id}, "staff_id")
     assert (parsed, type(parsed)) == (stored, type(stored))
 
 
@@ -56,14 +56,14 @@ def test_staff_id_has_one_type_and_form(given_id: object, stored: object) -> Non
 )
 def test_bad_staff_id_is_named(bad: object) -> None:
     with pytest.raises(ParameterError, match=r"^staff_id: "):
-        parsing.staff_id({"staff_id": bad}, "staff_id")
+        request_parameters.staff_id({"staff_id": bad}, "staff_id")
 
 
 @pytest.mark.parametrize(
     "mac", ["C2A628384B08", "c2a628384b08", "C2:A6:28:38:4B:08", "c2-a6-28-38-4b-08"]
 )
 def test_mac_in_any_writing(mac: str) -> None:
-    assert parsing.mac({"m": mac}, "m") == "C2A628384B08"
+    assert request_parameters.mac({"m": mac}, "m") == "C2A628384B08"
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_mac_in_any_writing(mac: str) -> None:
 )
 def test_bad_mac_is_named(mac: object) -> None:
     with pytest.raises(ParameterError, match=r"^m: "):
-        parsing.mac({"m": mac}, "m")
+        request_parameters.mac({"m": mac}, "m")
 
 
 @pytest.mark.parametrize(
     ("text", "number"), [("-20", -20), (-20, -20), ("+5", 5), (-20.0, -20), ("-20.0", -20)]
 )
 def test_integer(text: object, number: int) -> None:
-    assert parsing.integer({"rssi": text}, "rssi", -127, 20) == number
+    assert request_parameters.integer({"rssi": text}, "rssi", -127, 20) == number
 
 
 @pytest.mark.parametrize(
@@ -90,25 +90,25 @@ def test_integer(text: object, number: int) -> None:
 )
 def test_bad_integer_is_named(bad: object) -> None:
     with pytest.raises(ParameterError, match=r"^rssi: "):
-        parsing.integer({"rssi": bad}, "rssi", -127, 20)
+        request_parameters.integer({"rssi": bad}, "rssi", -127, 20)
 
 
 @pytest.mark.parametrize("timestamp", [-1, NOW + 86_401, 1_700_000_000_000, 10**18, "soon"])
 def test_bad_device_time_is_named(timestamp: object) -> None:
     parameters = {"user_address": 1, "beacon_address": "C2A628384B08", "rssi": -20}
     with pytest.raises(ParameterError, match=r"^timestamp: "):
-        parsing.sighting(parameters | {"timestamp": timestamp}, NOW)
+        request_parameters.sighting(parameters | {"timestamp": timestamp}, NOW)
 
 
 def test_milliseconds_are_recognised() -> None:
     parameters = {"staff_id": 1, "start_time": 0, "end_time": 1_700_000_000_000}
     with pytest.raises(ParameterError, match="send seconds, not milliseconds"):
-        parsing.time_range(parameters)
+        request_parameters.time_range(parameters)
 
 
 def test_range_must_run_forwards() -> None:
     with pytest.raises(ParameterError, match=r"^start_time: must not be after end_time"):
-        parsing.time_range({"staff_id": 1, "start_time": 2, "end_time": 1})
+        request_parameters.time_range({"staff_id": 1, "start_time": 2, "end_time": 1})
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -121,8 +121,8 @@ NAMES += ["staff_id", "start_time", "end_time"]
 @given(st.dictionaries(st.sampled_from(NAMES), anything))
 def test_nothing_but_a_parameter_error_ever_comes_out(parameters: dict[str, Any]) -> None:
     for parse in (
-        lambda: parsing.sighting(parameters, NOW),
-        lambda: parsing.time_range(parameters),
+        lambda: request_parameters.sighting(parameters, NOW),
+        lambda: request_parameters.time_range(parameters),
     ):
         with contextlib.suppress(ParameterError):
             parse()
