@@ -18,7 +18,7 @@ class ConfigError(ValueError):
 
 
 class Config(NamedTuple):
-    """Settings of the gateway, each `GATEWAY_` and its name; the README lists them."""
+    """Settings of the gateway, each `GATEWAY_` and its name; docs/configuration.md lists them."""
 
     listen: str = "127.0.0.1:8080"  # address:port, several separated by spaces
     ingest: str = "127.0.0.1:5001 127.0.0.1:5002"  # the ingest services, separated by spaces

@@ -57,7 +57,13 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     architectures.add_options(parser)
     generator.declare(parser, generator.PLAN)
     parser.add_argument(
-        "--ui", type=int, nargs="?", const=8089, default=0, metavar="PORT", help="Locust's page"
+        "--ui",
+        type=int,
+        nargs="?",
+        const=8089,
+        default=0,
+        metavar="PORT",
+        help="Locust's page (8089)",
     )
 
 

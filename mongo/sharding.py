@@ -10,7 +10,7 @@ from mongo.clients import Client, attempt
 from mongo.progress import Progress
 from mongo.topology import ReplicaSet
 
-# One field, hashed: a compound key loses targeting (figures in ARCHITECTURE.md).
+# One field, hashed: a compound key loses targeting (ARCHITECTURE.md, Decisions).
 SHARD_KEYS = {"ICT3102.staff": "staff_id", "ICT3102.latest": "_id", "ICT3102.beacons": "level"}
 # Another migration, a lock or a stale view of the chunks: ask again.
 RETRIED = frozenset({6, 46, 70, 74, 85, 91, 117, 133, 134, 189, 236, 11600, 11602, 13388})

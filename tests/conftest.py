@@ -32,6 +32,7 @@ PLAN = (
         "tests/page/test_live.py",
         "tests/page/test_replay.py",
         "tests/page/test_scale.py",
+        "tests/page/test_system.py",
     ),
 )
 PLANNED = {file: number for number, files in enumerate(PLAN) for file in files}

@@ -173,15 +173,7 @@ def test_every_link_leads_somewhere(document: str) -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.xfail(strict=True, reason="it describes the house being built")
-            if name == "ARCHITECTURE.md"
-            else (),
-        )
-        for name in DOCUMENTS
-    ],
+    DOCUMENTS,
 )
 def test_every_file_that_is_named_exists(document: str) -> None:
     paths = [f"/{file.relative_to(ROOT)}" for file in FILES]

@@ -105,8 +105,8 @@ def main() -> None:
     """Run the cases named, or all, and print a table."""
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=benchmark.__doc__, formatter_class=raw)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
+    parser.add_argument("--rounds", type=int, default=3, help="of all turns of a case (3)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement (3)")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="instead of the old one")
     parser.add_argument("cases", nargs="*", help="parts of their names; all without")
     options = parser.parse_args()

@@ -34,7 +34,7 @@ def services(docker: Docker) -> dict[str, Any]:
     return found
 
 
-def test_the_services_are_those_of_the_readme(services: dict[str, Any]) -> None:
+def test_the_services_are_the_known_ones(services: dict[str, Any]) -> None:
     assert set(services) == OURS | MONGO | ONE_SHOT
 
 

@@ -12,7 +12,7 @@ from tests.compose.conftest import MONGO, ONE_SHOT, OURS, Stack
 
 HEAL_SECONDS = 180.0
 HEALTHY_SECONDS = 150.0
-# Of these, one lies on one shard and four on the other (ARCHITECTURE.md).
+# Of these, one lies on one shard and four on the other (docs/measurements.md).
 STAFF = range(5)
 # Detections of these tests carry their number as the time; those of other tests are of today.
 LAST = 1_000_000

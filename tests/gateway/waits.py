@@ -1,4 +1,4 @@
-"""Print the table of ARCHITECTURE.md: who waits how long in each fault.
+"""Print the table of docs/measurements.md: who waits how long in each fault.
 
     .venv/bin/python -m tests.gateway.waits
 

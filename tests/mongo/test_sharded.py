@@ -314,10 +314,10 @@ def test_reads_of_a_shard_that_just_froze_are_a_503_soon(cluster: Cluster, staff
         ([f"SDA-{n:03}" for n in range(1, 51)], (29, 21)),
     ],
 )
-def test_where_staff_lie(
+def test_how_staff_are_spread(
     cluster: Cluster, staff: Any, ids: list[object], split: tuple[int, int]
 ) -> None:
-    """The table of ARCHITECTURE.md; the shard with the low hashes first."""
+    """The table of docs/measurements.md; the shard with the low hashes first."""
     staff.insert_many({"staff_id": staff_id} for staff_id in ids)
     with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
         (lowest,) = client["config"]["chunks"].find({"min": {"staff_id": MinKey()}})

@@ -40,4 +40,6 @@ def _refuse_large_bodies() -> None:
 
 
 def _error_response(error: Exception) -> Response:
+    if request.path.startswith(api.PREFIX):
+        return api.error_response(error)
     return error_responses.response_to(error, request.headers.get("X-Request-ID", "")).for_flask()

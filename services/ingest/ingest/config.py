@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True)
 class Config:
-    """Settings of one ingest service; the README lists them with their meaning."""
+    """Settings of one ingest service; docs/configuration.md lists them with their meaning."""
 
     # Where detections are stored: a mongod replica set, or this service's own mongos.
     mongodb_uri: str = "mongodb://127.0.0.1:27117/?replicaSet=embedded"
@@ -20,7 +20,8 @@ class Config:
     mongodb_timeout_ms: int = 2000
     # Age at which the cached directory of beacons is read again.
     directory_refresh_seconds: int = 30
-    # When the latest position changes level (README, "Levels"): heard so often in a row, ...
+    # When the latest position changes level (docs/configuration.md, "Levels"): heard so often in a
+    # row, ...
     level_hits: int = 3
     # ... within this time, ...
     level_window_seconds: int = 30
@@ -30,7 +31,7 @@ class Config:
     level_silence_seconds: int = 20
     # Where detections wait while the database is away; each service needs a file of its own.
     spool_file: str = "/var/lib/waymark/spool.db"
-    # How many may wait there (about 300 bytes each); then phones are asked to keep theirs.
+    # How many may wait there (about 300 bytes each); then phones have to keep theirs.
     spool_max_detections: int = 200_000
     # Largest request body; the gateway refuses the same size first.
     max_body_bytes: int = 1024 * 1024

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True)
 class Config:
-    """Settings of the monitoring service; the README lists them with their meaning."""
+    """Settings of the monitoring service; docs/configuration.md lists them with their meaning."""
 
     # Where detections are read from: through the gateway, so that its circuit protects them.
     gateway_url: str = "http://127.0.0.1:8080"

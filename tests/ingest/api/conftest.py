@@ -43,7 +43,7 @@ class Api:
         return answer.json
 
     def hear(self, staff_id: object, mac: str = MAC, *, ago: int = 0, **more: Any) -> int:
-        """Context a detection through the legacy endpoint; return its timestamp."""
+        """Store a detection through the legacy endpoint; return its timestamp."""
         timestamp = int(time.time()) - ago
         body = {"user_address": staff_id, "beacon_address": mac, "rssi": -60}
         answer = self.client.post("/newbeacondetect", json=body | {"timestamp": timestamp} | more)

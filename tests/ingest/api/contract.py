@@ -7,12 +7,12 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-from ingest.api import openapi
+from ingest.api import document
 
 
 @cache
 def _document() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(openapi.document()))
+    found: dict[str, Any] = json.loads(json.dumps(document.document()))
     return found
 
 
@@ -31,8 +31,18 @@ def operation(method: str, path: str) -> tuple[str, dict[str, Any]]:
 def _validator(declared: str, method: str, status: str, kind: str) -> Draft202012Validator:
     content = _document()["paths"][declared][method.lower()]["responses"][status]["content"]
     assert kind in content, f"{method} {declared}: {status} as {kind} is not declared"
-    schema = content[kind]["schema"] | {"components": _document()["components"]}
-    return Draft202012Validator(schema, format_checker=FormatChecker())
+    return _of(content[kind]["schema"])
+
+
+@cache
+def _line_validator(declared: str, method: str, status: str, kind: str) -> Draft202012Validator:
+    content = _document()["paths"][declared][method.lower()]["responses"][status]["content"]
+    return _of(content[kind]["schema"]["x-line"])
+
+
+def _of(schema: dict[str, Any]) -> Draft202012Validator:
+    components = {"components": _document()["components"]}
+    return Draft202012Validator(schema | components, format_checker=FormatChecker())
 
 
 def check(method: str, path: str, status: int, kind: str, body: bytes) -> None:
@@ -45,3 +55,6 @@ def check(method: str, path: str, status: int, kind: str, body: bytes) -> None:
         return
     value = json.loads(body) if kind.endswith(("/json", "+json")) else body.decode()
     _validator(declared, method, str(status), kind).validate(value)
+    if kind == "application/x-ndjson":
+        for line in body.splitlines():
+            _line_validator(declared, method, str(status), kind).validate(json.loads(line))

@@ -95,6 +95,7 @@ class Garbage:
 
     def __init__(self, document: Schema, seed: int) -> None:
         self._random = random.Random(seed)
+        self._components: dict[str, Schema] = document["components"]["schemas"]
         self._operations = [
             (method.upper(), path, operation)
             for path, methods in document["paths"].items()
@@ -206,6 +207,8 @@ class Garbage:
     def _value(self, schema: Schema, name: str = "") -> Any:
         if self._often(0.08):
             return self._random.choice([*SCALARS, [], {}, [[[[]]]], {"$gt": ""}, {"a": {"b": 1}}])
+        if "$ref" in schema:
+            return self._value(self._components[schema["$ref"].rpartition("/")[2]], name)
         if "anyOf" in schema:
             return self._value(self._random.choice(schema["anyOf"]), name)
         kind = schema.get("type", "string")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pymongo.database import Database
 from werkzeug.test import TestResponse
 
-from ingest.api.detection_items import EARLIEST, MAX_ITEMS
+from ingest.api.detection_input import EARLIEST, MAX_ITEMS
 from ingest.errors import ParameterError
 from ingest.rules.strict_json import strict_json
 from tests.ingest.api.conftest import MAC, Api

@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from ingest.api import openapi, problems
+from ingest.api import openapi, problem_details
 from tests.ingest.api.conftest import Api
 
 AUTOMATIC = {"HEAD", "OPTIONS"}
@@ -51,7 +51,7 @@ def test_every_operation_has_its_words(document: dict[str, Any]) -> None:
     assert len(names) == len(set(names))
     for operation in openapi.OPERATIONS:
         assert operation.summary
-        assert set(operation.errors) <= set(problems.CODES)
+        assert set(operation.problems) <= set(problem_details.CODES)
         assert operation.curl or operation.tag in ("legacy", "health", "description")
 
 
@@ -60,7 +60,7 @@ def test_the_page_is_complete_and_needs_nothing_else(api: Api) -> None:
     assert answer.mimetype == "text/html"
     for operation in openapi.OPERATIONS:
         assert f'id="{operation.name}"' in answer.text
-    for code in problems.CODES:
+    for code in problem_details.CODES:
         assert f'<tr id="{code}">' in answer.text
     assert "curl &#39;http://example.org:8080/api/v1/staff&#39;" in answer.text
     links = re.findall(r'(?:href|src)="([^"]*)"', answer.text)

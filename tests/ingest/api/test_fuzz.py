@@ -17,7 +17,7 @@ from bson import ObjectId
 from pymongo import MongoClient
 from pymongo.database import Database
 
-from ingest.api import openapi
+from ingest.api import document
 from tests.ingest.api import contract
 from tests.ingest.api.garbage import Case, Garbage
 from tests.service import Service
@@ -49,7 +49,7 @@ def service(
 
 
 def fuzz(port: int, seed: int) -> Counter[int]:
-    garbage = Garbage(json.loads(json.dumps(openapi.document())), seed)
+    garbage = Garbage(json.loads(json.dumps(document.document())), seed)
     statuses: Counter[int] = Counter()
     with contextlib.closing(
         http.client.HTTPConnection("127.0.0.1", port, timeout=30)

@@ -11,7 +11,7 @@ from flask import Flask, Response
 from flask.testing import FlaskClient
 
 from ingest import create_app
-from ingest.api import people
+from ingest.api import last_detections
 from ingest.config import Config
 from scripts.processes.ports import free_port
 from tests.ingest.api.conftest import MAC, Api
@@ -77,7 +77,7 @@ def test_the_directory_is_still_told_from_memory(api: Api) -> None:
 
 
 def test_a_bug_is_a_problem_without_its_insides(api: Api, caplog: pytest.LogCaptureFixture) -> None:
-    with patch.object(people, "_everyone", side_effect=ZeroDivisionError("secret")):
+    with patch.object(last_detections, "everyone", side_effect=ZeroDivisionError("secret")):
         plain = FlaskClient(api.client.application, Response)
         answer = plain.get("/api/v1/staff", headers={"X-Request-ID": "me"})
     assert answer.status_code == 500

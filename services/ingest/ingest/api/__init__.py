@@ -1,42 +1,49 @@
 """The documented API, `/api/v1`. Each view stands under its declaration (see `openapi`)."""
 
-from flask import Flask, Response, request
-from flask.typing import ResponseReturnValue
-from werkzeug.exceptions import HTTPException
+from flask import Flask, Response
 
 from ingest.api import (
+    beacon_import,
     beacons,
     changes,
     coverage,
     detections,
     docs,
+    legacy_schema,
     openapi,
-    people,
     problems,
+    staff,
+    staff_detections,
     system,
+    unknown_beacons,
 )
-from ingest.api import staff_detections as history
-from ingest.legacy import schema as outside
-from ingest.web import error_responses
 
-# In the order of the document.
-VIEWS = (detections, people, history, changes, coverage, beacons, system, docs, outside)
+# What declares operations when it is imported.
+DECLARED = (
+    beacon_import,
+    beacons,
+    changes,
+    coverage,
+    detections,
+    docs,
+    legacy_schema,
+    staff,
+    staff_detections,
+    system,
+    unknown_beacons,
+)
+
+
+PREFIX = openapi.PREFIX
 
 
 def init_app(app: Flask) -> None:
-    """Add the API and its errors."""
+    """Add the API."""
     app.register_blueprint(openapi.bp)
     app.register_blueprint(docs.bp)
-    app.register_error_handler(HTTPException, _http_error)
-
-
-def _http_error(error: HTTPException) -> ResponseReturnValue:
-    """Answer for an address that is no view's."""
-    if request.path.startswith(openapi.PREFIX):
-        return _as_problem(error)
-    return error_responses.response_to(error, request.headers.get("X-Request-ID", "")).for_flask()
 
 
 @openapi.bp.errorhandler(Exception)
-def _as_problem(error: Exception) -> Response:
-    return problems.answer(problems.of(error))
+def error_response(error: Exception) -> Response:
+    """Return the response to what went wrong, also at an address below PREFIX that is no view's."""
+    return problems.response(problems.of(error))

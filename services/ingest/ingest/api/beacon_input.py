@@ -2,74 +2,100 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
 
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ingest.api.fields import Metres, ResponseBody
 from ingest.api.problems import Problem
+from ingest.api.readers import read_all
 from ingest.errors import ParameterError
-from ingest.rules import parameters as parsing
+from ingest.rules import parameters
+from ingest.rules.parameters import MAX_TEXT
 from ingest.storage.beacons import Beacon
 
 MAX_LINES = 2000
-COLUMNS = ["mac", "level", "location", "x", "y"]
+# Bad lines beyond these are only counted.
+MAX_ERRORS = 100
+
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
 
 
-class Line(NamedTuple):
+class PlaceInput(Struct):
+    """Where a beacon hangs; fields of other names are ignored."""
+
+    level: Annotated[Name, Meta(description="Level")]
+    location: Annotated[Name, Meta(description="Name of the spot")]
+    x: Metres | UnsetType | None = UNSET
+    y: Metres | UnsetType | None = UNSET
+
+
+class BadLine(ResponseBody):
     """What is wrong with a line of a file."""
 
-    line: int
-    field: str
-    reason: str
+    line: Annotated[int, Meta(description="Line of the file, the header is 1")]
+    field: Annotated[str, Meta(description="Column")]
+    reason: Annotated[str, Meta(description="What is wrong")]
 
 
-def read(text: str) -> tuple[list[Beacon], list[Line]]:
-    """Return the beacons of a file and what is wrong with its lines."""
-    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
-    found: dict[str, Beacon] = {}
-    wrong: list[Line] = []
-    try:
-        if next(reader, []) != COLUMNS:
-            return [], [Line(1, "header", f"the columns must be {','.join(COLUMNS)}")]
-        for row in reader:
-            if row:
-                wrong += _read_row(row, reader.line_num, found)
-    except csv.Error as error:
-        wrong.append(Line(reader.line_num, "line", str(error)))
-    if len(found) > MAX_LINES:
-        raise Problem("too_large", f"{len(found)} beacons; at most {MAX_LINES} at once")
-    return list(found.values()), wrong
+class ParsedFile(NamedTuple):
+    """The beacons of a file, and what is wrong with its lines."""
+
+    beacons: list[Beacon]
+    errors: list[BadLine]  # of the first lines
+    bad_lines: int  # of all
 
 
-def _read_row(row: list[str], number: int, found: dict[str, Beacon]) -> Iterable[Line]:
-    if len(row) != len(COLUMNS):
-        return [Line(number, "line", f"{len(row)} columns instead of {len(COLUMNS)}")]
-    parsed, errors = beacon(dict(zip(COLUMNS, row, strict=True)))
-    if parsed is None:
-        return [Line(number, error.parameter, error.reason) for error in errors]
-    if parsed.mac in found:
-        return [Line(number, "mac", f"{parsed.mac} stands in an earlier line too")]
-    found[parsed.mac] = parsed
-    return []
+_READERS = {
+    "mac": parameters.mac,
+    "level": parameters.printable,
+    "location": parameters.printable,
+    "x": parameters.metres,
+    "y": parameters.metres,
+}
+COLUMNS = list(_READERS)
 
 
 def beacon(fields: Mapping[str, Any]) -> tuple[Beacon | None, list[ParameterError]]:
     """Return a beacon, or everything that is wrong with it."""
-    values: dict[str, Any] = {}
-    errors: list[ParameterError] = []
-    for name, read in _READERS.items():
-        try:
-            values[name] = read(fields, name)
-        except ParameterError as error:
-            errors.append(error)
+    values, errors = read_all(_READERS, fields)
     if not errors and (values["x"] is None) != (values["y"] is None):
         errors.append(ParameterError("x", "must be given together with y, or neither"))
     return (None, errors) if errors else (Beacon(**values), [])
 
 
-_READERS = {
-    "mac": parsing.mac,
-    "level": parsing.printable,
-    "location": parsing.printable,
-    "x": parsing.metres,
-    "y": parsing.metres,
-}
+def parse_file(text: str) -> ParsedFile:
+    """Return what a file holds. Raises Problem at the first line beyond the limit."""
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    found: dict[str, Beacon] = {}
+    errors: list[BadLine] = []
+    lines = bad_lines = 0
+    try:
+        if next(reader, []) != COLUMNS:
+            reason = f"the columns must be {','.join(COLUMNS)}"
+            return ParsedFile([], [BadLine(1, "header", reason)], 1)
+        for row in reader:
+            lines += bool(row)
+            if lines > MAX_LINES:
+                raise Problem("too_large", f"more than {MAX_LINES} beacons; send them in parts")
+            if row and (wrong := _parse_row(row, reader.line_num, found)):
+                bad_lines += 1
+                errors += wrong if len(errors) < MAX_ERRORS else []
+    except csv.Error as error:
+        bad_lines += 1
+        errors.append(BadLine(reader.line_num, "line", str(error)))
+    return ParsedFile(list(found.values()), errors[:MAX_ERRORS], bad_lines)
+
+
+def _parse_row(row: list[str], number: int, found: dict[str, Beacon]) -> list[BadLine]:
+    """Add the beacon of a row to those found, or return what is wrong with it."""
+    if len(row) != len(COLUMNS):
+        return [BadLine(number, "line", f"{len(row)} columns instead of {len(COLUMNS)}")]
+    parsed, errors = beacon(dict(zip(COLUMNS, row, strict=True)))
+    if parsed is None:
+        return [BadLine(number, error.parameter, error.reason) for error in errors]
+    if parsed.mac in found:
+        return [BadLine(number, "mac", f"{parsed.mac} stands in an earlier line too")]
+    found[parsed.mac] = parsed
+    return []

@@ -1,31 +1,34 @@
 """The feed of all staff: /changes, for a server that wants everything once."""
 
-import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from flask import Response, request
 
-from ingest.api import openapi
-from ingest.api import responses as answers
-from ingest.api.openapi import Body, declare
+from ingest.api.change_lines import EXAMPLE, Change, Next, as_lines
+from ingest.api.openapi import Body, Content, declare
 from ingest.api.problems import Problem
+from ingest.api.query import Integer, Text
 from ingest.context import get_context
 from ingest.errors import CursorExpired, ParameterError
-from ingest.rules import parameters as parsing
+from ingest.rules import parameters
 from ingest.storage import change_stream
 
-DEFAULT_LIMIT = 500
-MAX_LIMIT = 1000
-MAX_WAIT_SECONDS = 20
-# Of the service's threads; who waits blocks one.
+# Of the service's threads; each request that waits blocks one.
 MAX_WAITING = 2
 _waiting = threading.BoundedSemaphore(MAX_WAITING)
-
-_KINDS = {"insert": "detection", "update": "corrected"}
+_MEDIA_TYPE = "application/x-ndjson"
+_LIMIT = Integer("limit", "Lines at most", low=1, high=1000, default=500)
+_WAIT = Integer(
+    "wait",
+    f"Seconds to wait for a first change; {MAX_WAITING} requests a service may",
+    low=0,
+    high=20,
+    default=0,
+)
 
 
 @declare(
@@ -44,46 +47,33 @@ _KINDS = {"insert": "detection", "update": "corrected"}
     " fixed size). After that: 410 `cursor_expired`. Then begin again without `after`, and fill the"
     " gap from `/staff/<staff_id>/detections`, by `id`.",
     parameters=[
-        openapi.query("after", openapi.text("`next` of the answer before")),
-        openapi.query("from", openapi.text("Without `after`: a time in any of the three forms")),
-        openapi.query(
-            "limit",
-            openapi.whole("Lines at most", minimum=1, maximum=MAX_LIMIT, default=DEFAULT_LIMIT),
-        ),
-        openapi.query(
-            "wait",
-            openapi.whole(
-                f"Seconds to wait for a first change; {MAX_WAITING} requests a service may",
-                minimum=0,
-                maximum=MAX_WAIT_SECONDS,
-                default=0,
-            ),
-        ),
+        Text("after", "`next` of the answer before"),
+        Text("from", "Without `after`: a time in any of the three forms"),
+        _LIMIT,
+        _WAIT,
     ],
     answers={
         200: Body(
             "The changes, and the next cursor.",
             {
-                "application/x-ndjson": {
-                    "schema": {"type": "string"},
-                    "example": '{"type":"detection","id":"6b01787a3f0c9d2e4a5b6c7d","staff_id":0,'
-                    '"timestamp":1795258490,"time":"2026-11-21T10:54:50Z","received_at":1795258491,'
-                    '"mac":"C2A628384B08","rssi":-67,"level":"4","location":"Lobby B"}\n'
-                    '{"next":"826B01787A000000012B..."}\n',
-                }
+                _MEDIA_TYPE: Content(
+                    str,
+                    example=as_lines(EXAMPLE).decode(),
+                    lines=(Change, Next),
+                )
             },
         )
     },
-    errors=["invalid_request", "cursor_expired", "too_many_waiting", "store_unavailable"],
+    problems=["invalid_request", "cursor_expired", "too_many_waiting", "store_unavailable"],
     curl="curl 'HOST/api/v1/changes?wait=10'",
 )
 def changes() -> Response:
     """Answer what was stored since a cursor."""
     given = {name: value for name, value in request.args.items() if value}
-    limit = parsing.integer({"limit": DEFAULT_LIMIT} | given, "limit", 1, MAX_LIMIT)
-    wait = parsing.integer({"wait": 0} | given, "wait", 0, MAX_WAIT_SECONDS)
-    start = _start(given)
+    limit = _LIMIT.read(given)
+    wait = _WAIT.read(given)
     context = get_context()
+    start = _start(given)
     context.recorder.check_answers()
     try:
         with _place_to_wait(wait):
@@ -94,18 +84,16 @@ def changes() -> Response:
             f" fill the gap from the histories ({error})"
         )
         raise Problem("cursor_expired", detail[:400]) from error
-    lines = [_line(change) for change in read.found]
-    lines.append(json.dumps({"next": read.next}))
-    return Response("\n".join(lines) + "\n", mimetype="application/x-ndjson")
+    return Response(as_lines(read), mimetype=_MEDIA_TYPE)
 
 
-def _start(given: dict[str, str]) -> dict[str, Any]:
+def _start(given: Mapping[str, str]) -> Mapping[str, Any]:
     if "after" in given and "from" in given:
         raise ParameterError("from", "is for the first request only, without after")
     if "after" in given:
         return change_stream.after(given["after"])
     if "from" in given:
-        return change_stream.since(parsing.moment(given, "from", 1, int(time.time())))
+        return change_stream.since(parameters.moment(given, "from", 1, int(time.time())))
     return {}
 
 
@@ -122,20 +110,3 @@ def _place_to_wait(wait_seconds: int) -> Iterator[None]:
         yield
     finally:
         _waiting.release()
-
-
-def _line(change: change_stream.Change) -> str:
-    detection = change.detection
-    line = {
-        "type": _KINDS[change.kind],
-        "id": detection.id,
-        "staff_id": detection.staff_id,
-        "timestamp": detection.timestamp,
-        "time": answers.iso(detection.timestamp),
-        "received_at": int(detection.received_at),
-        "mac": detection.mac,
-        "rssi": detection.rssi,
-        "level": detection.level,
-        "location": detection.location,
-    }
-    return json.dumps(line, separators=(",", ":"))

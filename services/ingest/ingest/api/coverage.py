@@ -1,50 +1,56 @@
-"""What nobody looks at by itself: /coverage and /beacons/unknown."""
+"""When each location was last visited: /coverage."""
 
 import time
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated
 
-from flask import Response, request
+from flask import Response
+from msgspec import Meta
 
-from ingest.api import openapi
-from ingest.api import responses as answers
+from ingest.api import openapi, responses
+from ingest.api.fields import (
+    Level,
+    Location,
+    Mac,
+    Metres,
+    ResponseBody,
+    Seconds,
+    StaffNumber,
+    StaffText,
+    Time,
+)
 from ingest.api.openapi import declare
+from ingest.api.query import IF_NONE_MATCH
 from ingest.batcher import SharedResult
 from ingest.context import Context, get_context
-from ingest.rules import parameters as parsing
+from ingest.storage.beacons import Beacon
 from ingest.storage.directory import Snapshot
-from ingest.storage.visits import MAX_UNKNOWN
+from ingest.storage.visits import Visit
 
-# How long one look at the database serves everybody.
+# How long one reading of the database serves everybody.
 SHARED_SECONDS = 5.0
-
-_PLACE = openapi.record(
-    {
-        "level": openapi.LEVEL,
-        "location": openapi.LOCATION,
-        "macs": openapi.several(openapi.MAC, "The beacons that hang there"),
-        "x": openapi.or_null(openapi.METRES),
-        "y": openapi.or_null(openapi.METRES),
-        "last_visited": openapi.or_null(openapi.SECONDS),
-        "time": openapi.or_null(openapi.TIME),
-        "minutes_ago": openapi.or_null(openapi.whole("Whole minutes since then", minimum=0)),
-        "staff_id": {
-            "description": "Who it was",
-            "anyOf": [*openapi.STAFF_ID["anyOf"], {"type": "null"}],
-        },
-    }
-)
-_UNKNOWN = openapi.record(
-    {
-        "mac": openapi.MAC,
-        "count": openapi.whole("Detections", minimum=1),
-        "first_heard": openapi.SECONDS,
-        "last_heard": openapi.SECONDS,
-        "staff": openapi.several(openapi.STAFF_ID, "Who heard it"),
-    }
-)
+_shared = SharedResult(SHARED_SECONDS)
 
 
-_visits = SharedResult(SHARED_SECONDS)
+class CoveredPlace(ResponseBody):
+    """A location and its last visit, null where there was none."""
+
+    level: Level
+    location: Location
+    macs: Annotated[list[Mac], Meta(description="The beacons that hang there")]
+    x: Metres | None
+    y: Metres | None
+    last_visited: Seconds | None
+    time: Time | None
+    minutes_ago: Annotated[int, Meta(description="Whole minutes since then", ge=0)] | None
+    staff_id: Annotated[StaffNumber | StaffText | None, Meta(description="Who it was")]
+
+
+class Coverage(ResponseBody):
+    """The last visit of every location."""
+
+    as_of: Seconds
+    data: list[CoveredPlace]
 
 
 @declare(
@@ -52,10 +58,10 @@ _visits = SharedResult(SHARED_SECONDS)
     "/coverage",
     summary="When each location was last visited, and by whom",
     description="Every location of the directory: by a detection of a beacon while it hung there."
-    f" Up to {SHARED_SECONDS:.0f} s old; `as_of` tells.",
-    parameters=[openapi.IF_NONE_MATCH],
-    answers=openapi.gives({"as_of": openapi.SECONDS, "data": openapi.several(_PLACE)}, cached=True),
-    errors=["store_unavailable"],
+    f" Up to {SHARED_SECONDS:.0f} s old; `as_of` says when it was read.",
+    parameters=[IF_NONE_MATCH],
+    answers=openapi.gives(Coverage, cached=True),
+    problems=["store_unavailable"],
     curl="curl 'HOST/api/v1/coverage'",
     tag="people",
 )
@@ -64,73 +70,33 @@ def coverage() -> Response:
     context = get_context()
     context.recorder.check_answers()
     directory = context.directory.current()
-    as_of, places = _visits.get((id(context), directory.tag), lambda: _places(context, directory))
-    version = answers.tag(places)
-    body = {"as_of": as_of, "data": places}
-    return answers.held(version) or answers.tagged(answers.as_json(body), version)
+    key = (id(context), directory.tag)
+    found: Coverage = _shared.get(key, lambda: _coverage(context, directory))
+    return responses.json_unless_held(responses.tag(found.data), lambda: found)
 
 
-def _places(context: Context, directory: Snapshot) -> tuple[int, list[dict[str, Any]]]:
+def _coverage(context: Context, directory: Snapshot) -> Coverage:
     now = int(time.time())
     visits = context.visits.last_visits(directory.beacons.values())
-    hanging: dict[tuple[str, str], list[Any]] = {}
+    by_place: dict[tuple[str, str], list[Beacon]] = {}
     for beacon in directory.beacons.values():
-        hanging.setdefault((beacon.level, beacon.location), []).append(beacon)
-    places = []
-    for (level, location), beacons in sorted(hanging.items()):
-        heard = [visits[beacon.mac] for beacon in beacons if beacon.mac in visits]
-        last = max(heard, key=lambda visit: visit.timestamp, default=None)
-        at = next((beacon for beacon in beacons if beacon.x is not None), beacons[0])
-        places.append(
-            {
-                "level": level,
-                "location": location,
-                "macs": [beacon.mac for beacon in beacons],
-                "x": at.x,
-                "y": at.y,
-                "last_visited": last and last.timestamp,
-                "time": last and answers.iso(last.timestamp),
-                "minutes_ago": last and max(0, now - last.timestamp) // 60,
-                "staff_id": last and last.staff_id,
-            }
-        )
-    return now, places
+        by_place.setdefault((beacon.level, beacon.location), []).append(beacon)
+    return Coverage(now, [_place(by_place[at], visits, now) for at in sorted(by_place)])
 
 
-@declare(
-    "GET",
-    "/beacons/unknown",
-    summary="Beacons that were heard but are not in the directory",
-    description=f"The {MAX_UNKNOWN} that were heard last. Register one with `PUT /beacons/<mac>`.",
-    parameters=[
-        openapi.query("since", openapi.text("Not before: a time in any of the three forms"))
-    ],
-    answers=openapi.gives(
-        {
-            "data": openapi.several(_UNKNOWN),
-            "truncated": openapi.yes_no("Whether there are more"),
-        }
-    ),
-    errors=["invalid_request", "store_unavailable"],
-    curl="curl 'HOST/api/v1/beacons/unknown'",
-    tag="beacons",
-)
-def unknown_beacons() -> Response:
-    """Answer the beacons that somebody should register."""
-    since = 0
-    if request.args.get("since"):
-        since = parsing.moment(request.args, "since", 0, parsing.MAX_UNIX_SECONDS)
-    context = get_context()
-    context.recorder.check_answers()
-    found = context.visits.unknown_beacons(context.directory.current().beacons, since)
-    data = [
-        {
-            "mac": one.mac,
-            "count": one.count,
-            "first_heard": one.first_heard,
-            "last_heard": one.last_heard,
-            "staff": sorted(one.staff, key=lambda who: (isinstance(who, str), who)),
-        }
-        for one in found[:MAX_UNKNOWN]
-    ]
-    return answers.as_json({"data": data, "truncated": len(found) > MAX_UNKNOWN})
+def _place(beacons: Sequence[Beacon], visits: Mapping[str, Visit], now: int) -> CoveredPlace:
+    """Return the last visit of the beacons that hang at one location."""
+    found = [visits[beacon.mac] for beacon in beacons if beacon.mac in visits]
+    last = max(found, key=lambda visit: visit.timestamp, default=None)
+    at = next((beacon for beacon in beacons if beacon.x is not None), beacons[0])
+    return CoveredPlace(
+        level=at.level,
+        location=at.location,
+        macs=[beacon.mac for beacon in beacons],
+        x=at.x,
+        y=at.y,
+        last_visited=last.timestamp if last else None,
+        time=responses.iso(last.timestamp) if last else None,
+        minutes_ago=max(0, now - last.timestamp) // 60 if last else None,
+        staff_id=last.staff_id if last else None,
+    )

@@ -1,16 +1,18 @@
 """The API's own description: /api/v1/openapi.json for generators, /docs for people."""
 
-import json
 import re
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
+import msgspec
 from flask import Blueprint, Response, render_template, request
 from markupsafe import Markup, escape
 
-from ingest.api import openapi, problems
-from ingest.api import responses as answers
-from ingest.api.openapi import OPERATIONS, Body, Operation, declare
+from ingest.api import document, openapi, responses
+from ingest.api.document import Schema
+from ingest.api.openapi import JSON, OPERATIONS, Body, Content, Operation, declare
+from ingest.api.problem_details import CODES
+from ingest.api.query import IF_NONE_MATCH
 
 bp = Blueprint("docs", __name__, template_folder="templates")
 # The page holds no script and loads nothing.
@@ -18,17 +20,21 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none';
 _CODE = re.compile(r"`([^`]+)`")
 _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,255}")
 
-_PAGE = Body("The page.", {"text/html": {"schema": {"type": "string"}}})
+
+class _Field(NamedTuple):
+    name: str
+    type: str
+    description: str
 
 
 @declare(
     "GET",
     "/openapi.json",
     summary="This description, as OpenAPI 3.1",
-    parameters=[openapi.IF_NONE_MATCH],
+    parameters=[IF_NONE_MATCH],
     answers={
-        200: Body("The document.", {"application/json": {"schema": {"type": "object"}}}),
-        304: Body("Nothing changed since that `ETag`.", {}),
+        200: Body("The document.", {JSON: Content(dict[str, Any])}),
+        304: openapi.UNCHANGED,
     },
     curl="curl 'HOST/api/v1/openapi.json'",
     tag="description",
@@ -36,14 +42,14 @@ _PAGE = Body("The page.", {"text/html": {"schema": {"type": "string"}}})
 def openapi_json() -> Response:
     """Answer the OpenAPI document."""
     text = _document()
-    etag = answers.tag(text)
-    response = Response(text, mimetype="application/json")
-    return answers.held(etag) or answers.tagged(response, etag)
+    etag = responses.tag(text)
+    response = Response(text, mimetype=JSON)
+    return responses.not_modified(etag) or responses.tagged(response, etag)
 
 
-@lru_cache(maxsize=1)
-def _document() -> str:
-    return json.dumps(openapi.document(), separators=(",", ":")) + "\n"
+@cache
+def _document() -> bytes:
+    return msgspec.json.encode(document.document()) + b"\n"
 
 
 @bp.get("/docs")
@@ -55,6 +61,7 @@ def docs() -> Response:
     return Response(page, headers={"Content-Security-Policy": POLICY}, mimetype="text/html")
 
 
+_PAGE = Body("The page.", {"text/html": Content(str)})
 OPERATIONS.append(Operation("GET", "/docs", "docs", "This page", {200: _PAGE}, tag="description"))
 
 
@@ -64,7 +71,13 @@ def _page(host: str) -> str:
     for operation in openapi.in_order():
         groups.setdefault(operation.tag, []).append(operation)
     return render_template(
-        "docs.html", groups=groups, codes=problems.CODES, host=host, code=_code, fields=_fields
+        "docs.html",
+        groups=groups,
+        codes=CODES,
+        host=host,
+        code=_code,
+        fields=_fields_of,
+        parameters=document.parameters,
     )
 
 
@@ -74,22 +87,33 @@ def _code(text: str) -> Markup:
     return Markup("</p><p>").join(Markup(part) for part in paragraphs)  # noqa: S704  # escaped above
 
 
-def _fields(schema: dict[str, Any], prefix: str = "") -> list[tuple[str, str, str]]:
-    """Return name, type and description of each field of a schema, those inside it included."""
+def _fields_of(content: Content) -> list[_Field]:
+    """Return the fields of a body; of the first type where there are several."""
+    types = content.lines or content.type
+    first = types[0] if isinstance(types, tuple) else types
+    return _fields(document.schemas().of(first))
+
+
+def _fields(schema: Schema, prefix: str = "") -> list[_Field]:
+    """Return the fields of a schema, those inside of them included."""
     found = []
-    for name, field in schema.get("properties", {}).items():
-        found.append((prefix + name, _type(field), field.get("description", "")))
+    for name, field in document.schemas().resolved(schema).get("properties", {}).items():
+        found.append(_Field(prefix + name, _type(field), _description(field)))
         inner = field.get("items", field)
         found += _fields(inner, f"{prefix}{name}{'[]' if 'items' in field else ''}.")
     return found
 
 
-def _type(schema: dict[str, Any]) -> str:
+def _description(schema: Schema) -> str:
+    own: str = schema.get("description", "")
+    return own or next(filter(None, map(_description, schema.get("anyOf", ()))), "")
+
+
+def _type(schema: Schema) -> str:
     if "anyOf" in schema:
-        return " or ".join(_type(one) for one in schema["anyOf"])
-    kind = schema.get("type", "")
-    kinds = " or ".join(kind) if isinstance(kind, list) else kind
-    bounds = [str(schema[name]) for name in ("minimum", "maximum") if name in schema]
+        return " or ".join(dict.fromkeys(_type(one) for one in schema["anyOf"]))
     if "enum" in schema:
-        kinds = " | ".join(map(str, schema["enum"]))
-    return f"{kinds} {' to '.join(bounds)}" if len(bounds) == 2 else kinds
+        return " | ".join(map(str, schema["enum"]))
+    kind: str = document.schemas().resolved(schema).get("type", "")
+    bounds = [str(schema[name]) for name in ("minimum", "maximum") if name in schema]
+    return f"{kind} {' to '.join(bounds)}" if len(bounds) == 2 else kind

@@ -1,49 +1,33 @@
-"""Errors of the API as RFC 9457 problem details, each with a stable `code`."""
+"""Errors of the API: what is raised, and the response that it becomes."""
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
 
+import msgspec
 from flask import Response, request
+from msgspec import UNSET, UnsetType
 from werkzeug.exceptions import HTTPException
 
+from ingest.api.detection_results import UnconfirmedResult
+from ingest.api.problem_details import CODES, MEDIA_TYPE, FaultyField, ProblemDetails
 from ingest.errors import RETRY_AFTER_SECONDS, ParameterError, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
-# Every code, with its status and its meaning; /docs shows this table.
-CODES = {
-    "invalid_request": (400, "A parameter or the body is missing or bad; `errors` names it."),
-    "not_found": (404, "There is nothing at this address, or no such staff member or beacon."),
-    "method_not_allowed": (
-        405,
-        "The address exists, but not with this method; `Allow` lists them.",
-    ),
-    "cursor_expired": (410, "The database no longer keeps the changes since this cursor."),
-    "too_large": (413, "The body, or the number of items in it, is over the limit."),
-    "unsupported_media_type": (415, "The body is not of the kind, charset or encoding asked for."),
-    "too_many_waiting": (
-        429,
-        "Too many requests of this long kind are under way here; try again later.",
-    ),
-    "internal_error": (500, "A bug of ours. Name the request id when you report it."),
-    "store_unavailable": (503, "The database does not answer: nothing was promised, try again."),
-}
 _BY_STATUS = {status: code for code, (status, _) in CODES.items()}
 
 
 class Problem(Exception):
-    """An answer that is not the one asked for; `errors` are the fields at fault and why."""
+    """A request that gets no usual answer; `errors` are the fields at fault, and why."""
 
     def __init__(
         self,
         code: str,
         detail: str,
-        errors: Sequence[Mapping[str, Any]] = (),
+        errors: Sequence[FaultyField] = (),
         headers: Mapping[str, str] | None = None,
-        results: Sequence[Mapping[str, Any]] | None = None,
+        results: Sequence[UnconfirmedResult] | UnsetType = UNSET,
     ) -> None:
         super().__init__(detail)
         self.code = code
@@ -55,32 +39,31 @@ class Problem(Exception):
 
 def invalid(errors: Sequence[ParameterError]) -> Problem:
     """Return the problem of bad parameters: all of them, not only the first."""
-    named = [{"field": error.parameter, "reason": error.reason} for error in errors]
+    named = [FaultyField(error.parameter, error.reason) for error in errors]
     return Problem("invalid_request", "; ".join(map(str, errors)), named)
 
 
-def answer(problem: Problem) -> Response:
-    """Return a problem as its response."""
-    status = CODES[problem.code][0]
-    body = {
-        "type": f"/docs#{problem.code}",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": problem.detail,
-        "code": problem.code,
-        "request_id": request.headers.get("X-Request-ID", "-"),
-        "errors": list(problem.errors),
-    }
-    if problem.results is not None:
-        body["results"] = problem.results
-    text = json.dumps(body) + "\n"
-    return Response(text, status, problem.headers, mimetype="application/problem+json")
-
-
-def unavailable(detail: str, results: Sequence[Mapping[str, Any]] | None = None) -> Problem:
-    """Return the problem of a database that did not take, or tell, everything."""
+def unavailable(detail: str, results: Sequence[UnconfirmedResult] | UnsetType = UNSET) -> Problem:
+    """Return the problem of a database that did not take, or return, everything."""
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     return Problem("store_unavailable", detail, headers=headers, results=results)
+
+
+def response(problem: Problem) -> Response:
+    """Return a problem as its response."""
+    status = CODES[problem.code][0]
+    details = ProblemDetails(
+        type=f"/docs#{problem.code}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=problem.detail,
+        code=problem.code,
+        request_id=request.headers.get("X-Request-ID", "-"),
+        errors=problem.errors,
+        results=problem.results,
+    )
+    body = msgspec.json.encode(details) + b"\n"
+    return Response(body, status, problem.headers, mimetype=MEDIA_TYPE)
 
 
 def of(error: Exception) -> Problem:

@@ -1,14 +1,14 @@
 """How the services and the database are: /system and /system/database."""
 
 import time
-from dataclasses import asdict
-from typing import Any
+from typing import Annotated
 
 from flask import Response
+from msgspec import Meta
 
 from ingest import process
-from ingest.api import openapi
-from ingest.api import responses as answers
+from ingest.api import openapi, responses
+from ingest.api.fields import ResponseBody, Seconds
 from ingest.api.openapi import declare
 from ingest.batcher import SharedResult
 from ingest.context import Context, get_context
@@ -18,8 +18,55 @@ SHARED_SECONDS = 10.0
 PING_TIMEOUT_SECONDS = 0.4
 
 _STARTED_AT = int(time.time())
-_BYTES = openapi.whole("Bytes that cannot be given back", minimum=0)
-_database = SharedResult(SHARED_SECONDS)
+_shared = SharedResult(SHARED_SECONDS)
+
+
+class MongoDB(ResponseBody):
+    """Whether and how fast the database answers."""
+
+    reachable: Annotated[bool, Meta(description="Whether the database answers this service")]
+    latency_ms: Annotated[float | None, Meta(description="Round trip in ms")]
+
+
+class Memory(ResponseBody):
+    """The memory of the service."""
+
+    used_bytes: Annotated[int, Meta(description="Bytes that cannot be given back", ge=0)]
+    limit_bytes: Annotated[int | None, Meta(description="The container's limit")]
+
+
+class System(ResponseBody):
+    """How the service that answers is."""
+
+    service: Annotated[str, Meta(description="Name of the service that answers")]
+    as_of: Seconds
+    started_at: Seconds
+    queued: Annotated[int, Meta(description="Detections that wait for the database", ge=0)]
+    mongodb: MongoDB
+    memory: Memory
+
+
+class Shard(ResponseBody):
+    """What lies on one shard."""
+
+    name: Annotated[str, Meta(description="The shard, or the only server")]
+    documents: Annotated[int, Meta(description="Detections", ge=0)]
+    bytes: Annotated[int, Meta(description="On its disk, without indexes", ge=0)]
+
+
+class Minute(ResponseBody):
+    """What came in during one minute."""
+
+    timestamp: Seconds
+    count: Annotated[int, Meta(description="Detections with a time in it", ge=0)]
+
+
+class Database(ResponseBody):
+    """What lies where, and what came in."""
+
+    as_of: Seconds
+    shards: list[Shard]
+    minutes: Annotated[list[Minute], Meta(description="The oldest first")]
 
 
 @declare(
@@ -27,42 +74,23 @@ _database = SharedResult(SHARED_SECONDS)
     "/system",
     summary="How the ingest service that answers is",
     description="The gateway takes turns: ask again to meet the others.",
-    answers=openapi.gives(
-        {
-            "service": openapi.text("Name of the service that answers"),
-            "as_of": openapi.SECONDS,
-            "started_at": openapi.SECONDS,
-            "queued": openapi.whole("Detections that wait for the database", minimum=0),
-            "mongodb": openapi.record(
-                {
-                    "reachable": openapi.yes_no("Whether the database answers this service"),
-                    "latency_ms": openapi.or_null(openapi.number("Round trip in ms")),
-                }
-            ),
-            "memory": openapi.record(
-                {
-                    "used_bytes": _BYTES,
-                    "limit_bytes": openapi.or_null(openapi.whole("The container's limit")),
-                }
-            ),
-        }
-    ),
+    answers=openapi.gives(System),
     curl="curl 'HOST/api/v1/system'",
     tag="system",
 )
 def system() -> Response:
     """Answer how this service is."""
     context = get_context()
-    took_ms = None if context.recorder.away else _latency_ms(context)
-    return answers.as_json(
-        {
-            "service": context.service_name,
-            "as_of": int(time.time()),
-            "started_at": _STARTED_AT,
-            "queued": context.recorder.queued,
-            "mongodb": {"reachable": took_ms is not None, "latency_ms": took_ms},
-            "memory": process.memory()._asdict(),
-        }
+    latency_ms = None if context.recorder.away else _latency_ms(context)
+    return responses.as_json(
+        System(
+            service=context.service_name,
+            as_of=int(time.time()),
+            started_at=_STARTED_AT,
+            queued=context.recorder.queued,
+            mongodb=MongoDB(latency_ms is not None, latency_ms),
+            memory=Memory(*process.memory()),
+        )
     )
 
 
@@ -70,31 +98,9 @@ def system() -> Response:
     "GET",
     "/system/database",
     summary="Detections on each shard, and in each minute of the last hour",
-    description=f"Up to {SHARED_SECONDS:.0f} s old; `as_of` tells.",
-    answers=openapi.gives(
-        {
-            "as_of": openapi.SECONDS,
-            "shards": openapi.several(
-                openapi.record(
-                    {
-                        "name": openapi.text("The shard, or the only server"),
-                        "documents": openapi.whole("Detections", minimum=0),
-                        "bytes": openapi.whole("On its disk, without indexes", minimum=0),
-                    }
-                )
-            ),
-            "minutes": openapi.several(
-                openapi.record(
-                    {
-                        "timestamp": openapi.SECONDS,
-                        "count": openapi.whole("Detections with a time in it", minimum=0),
-                    }
-                ),
-                "The oldest first",
-            ),
-        }
-    ),
-    errors=["store_unavailable"],
+    description=f"Up to {SHARED_SECONDS:.0f} s old; `as_of` says when it was read.",
+    answers=openapi.gives(Database),
+    problems=["store_unavailable"],
     curl="curl 'HOST/api/v1/system/database'",
     tag="system",
 )
@@ -102,17 +108,15 @@ def system_database() -> Response:
     """Answer what lies where, and what came in."""
     context = get_context()
     context.recorder.check_answers()
+    found: Database = _shared.get(id(context), lambda: _database(context))
+    return responses.as_json(found)
 
-    def read() -> dict[str, Any]:
-        now = time.time()
-        minutes = [asdict(one) for one in context.cluster.minutes(now)]
-        return {
-            "as_of": int(now),
-            "shards": [one._asdict() for one in context.cluster.shards()],
-            "minutes": minutes,
-        }
 
-    return answers.as_json(_database.get(id(context), read))
+def _database(context: Context) -> Database:
+    now = time.time()
+    minutes = [Minute(one.timestamp, one.count) for one in context.cluster.minutes(now)]
+    shards = [Shard(one.name, one.documents, one.bytes) for one in context.cluster.shards()]
+    return Database(int(now), shards, minutes)
 
 
 def _latency_ms(context: Context) -> float | None:

@@ -22,12 +22,12 @@ MAX_UNIX_SECONDS = 253_402_300_799
 FIRST_MILLISECONDS = 100_000_000_000
 MAX_STAFF_NUMBER = 2**63 - 1  # the largest integer BSON can hold
 
-_STAFF_TEXT = re.compile(r"[A-Za-z0-9._-]{1,64}")
+STAFF_TEXT = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CANONICAL_DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}(\.0+)?")
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?")
 EVENT_ID = re.compile(r"[!-~]{1,128}")
-_MAC_DIGITS = re.compile(r"[0-9A-F]{12}")
+MAC_DIGITS = re.compile(r"[0-9A-F]{12}")
 _ISO_TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)", re.ASCII
 )
@@ -105,7 +105,7 @@ def staff_id(parameters: Parameters, name: str) -> StaffId:
 
 @lru_cache(CACHED)
 def _staff_id(text: str) -> StaffId | None:
-    if not _STAFF_TEXT.fullmatch(text):
+    if not STAFF_TEXT.fullmatch(text):
         return None
     if _CANONICAL_DECIMAL.fullmatch(text) and int(text) <= MAX_STAFF_NUMBER:
         return int(text)
@@ -123,7 +123,7 @@ def mac(parameters: Parameters, name: str) -> str:
 @lru_cache(CACHED)
 def _mac(text: str) -> str | None:
     digits = text.replace(":", "").replace("-", "").upper()
-    return digits if _MAC_DIGITS.fullmatch(digits) else None
+    return digits if MAC_DIGITS.fullmatch(digits) else None
 
 
 def integer(parameters: Parameters, name: str, low: int, high: int) -> int:

@@ -1,0 +1,67 @@
+"""Loading a file of beacons into the directory: /beacons/import."""
+
+from typing import Annotated
+
+from flask import Response, request
+from msgspec import Meta
+
+from ingest.api import beacon_input, bodies, openapi, responses
+from ingest.api.beacon_input import COLUMNS, MAX_ERRORS, MAX_LINES, BadLine
+from ingest.api.fields import ResponseBody
+from ingest.api.openapi import Body, Content, declare
+from ingest.api.problem_details import FaultyField
+from ingest.api.problems import Problem
+from ingest.api.query import Flag
+from ingest.context import get_context
+
+_DRY_RUN = Flag("dry_run", "`1`: change nothing, answer what would change")
+_EXAMPLE = f"{','.join(COLUMNS)}\nC2A628384B08,4,Room 4-01,12,5\n"
+
+
+class Import(ResponseBody):
+    """What a file changed, in beacons, or would change."""
+
+    added: Annotated[int, Meta(description="Beacons that were not in the directory")]
+    changed: Annotated[int, Meta(description="Beacons that had another place")]
+    unchanged: Annotated[int, Meta(description="Beacons that stood there like this")]
+    others: Annotated[int, Meta(description="Beacons that are not in the file; they stay")]
+    dry_run: Annotated[bool, Meta(description="Whether nothing was changed")]
+    errors: Annotated[
+        list[BadLine],
+        Meta(description=f"Bad lines, in a dry run only, {MAX_ERRORS} errors at most"),
+    ]
+    bad_lines: Annotated[int, Meta(description="How many lines are bad, in a dry run", ge=0)]
+
+
+@declare(
+    "POST",
+    "/beacons/import",
+    summary="Load a file of beacons",
+    description=f"CSV in UTF-8 with the columns `{','.join(COLUMNS)}` (the last two may be"
+    f" empty) and at most {MAX_LINES} beacons, like `mongo/directory.csv`. All of it or, when"
+    " any line is bad, nothing. Beacons that are not in the file stay.",
+    parameters=[_DRY_RUN],
+    body=Body("The file.", {"text/csv": Content(str, example=_EXAMPLE)}),
+    answers=openapi.gives(Import),
+    problems=["invalid_request", "too_large", "unsupported_media_type", "store_unavailable"],
+    curl="curl 'HOST/api/v1/beacons/import?dry_run=1' -H 'Content-Type: text/csv'"
+    " --data-binary @mongo/directory.csv",
+    tag="beacons",
+)
+def import_beacons() -> Response:
+    """Put all beacons of a file into the directory."""
+    dry_run = _DRY_RUN.read(request.args)
+    with responses.one_at_a_time:
+        file = beacon_input.parse_file(bodies.text("text/csv"))
+        if file.bad_lines and not dry_run:
+            detail = f"{file.bad_lines} lines are bad, nothing was changed"
+            faulty = [FaultyField(one.field, one.reason, one.line) for one in file.errors]
+            raise Problem("invalid_request", detail, faulty)
+        context = get_context()
+        context.recorder.check_reachable()
+        done = context.beacons.put(file.beacons, dry_run=dry_run)
+    if not dry_run:
+        context.directory.reload()
+    return responses.as_json(
+        Import(*done, dry_run=dry_run, errors=file.errors, bad_lines=file.bad_lines)
+    )

@@ -1,0 +1,89 @@
+"""The body of POST /detections: what the document says of it, and its items as JSON.
+
+What phones usually send, msgspec reads: all items in the types of `DetectionInput`, no field of
+another name, and none twice. Every other body is read as JSON, and `lenient_items` reads its items.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ingest.api.fields import Rssi, StaffId
+from ingest.api.problems import Problem
+from ingest.errors import ParameterError
+from ingest.rules import strict_json
+from ingest.rules.parameters import EVENT_ID
+from ingest.rules.unique_keys import unique_keys
+
+MAX_ITEMS = 1000
+# 2020-01-01: what is older comes from a device that lost its clock.
+EARLIEST = 1_577_836_800
+
+
+class DetectionInput(Struct, gc=False):
+    """One detection; fields of other names are ignored."""
+
+    staff_id: StaffId
+    mac: Annotated[str, Meta(description="MAC of the beacon, any case, with or without `:` or `-`")]
+    rssi: Rssi
+    timestamp: Annotated[
+        int | float | str | UnsetType | None,
+        Meta(
+            description="When it was heard, by the device's clock: unix seconds, unix"
+            " milliseconds or ISO 8601 with a time zone. From 2020 to 24 h ahead of ours. Without"
+            " it, the time at which the request came in."
+        ),
+    ] = UNSET
+    event_id: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=128)] | UnsetType | None,
+        Meta(
+            description="Any text that names this detection, a UUID say; a repeat of the whole item"
+            " is then stored once. Without it, a repeat of the request is a detection of its own.",
+            extra_json_schema={"pattern": f"^{EVENT_ID.pattern}$"},  # `parameters` checks it
+        ),
+    ] = UNSET
+
+
+class BatchInput(Struct):
+    """Many detections."""
+
+    detections: Annotated[list[DetectionInput], Meta(max_length=MAX_ITEMS)]
+
+
+class StrictItem(DetectionInput, forbid_unknown_fields=True, gc=False):
+    """An item in the types that phones send; `UNSET` is what it does not have."""
+
+
+class _Batch(msgspec.Struct, forbid_unknown_fields=True):
+    detections: Annotated[list[StrictItem], Meta(max_length=MAX_ITEMS)]
+
+
+_BATCHES = msgspec.json.Decoder(_Batch)
+
+
+def read(body: bytes) -> tuple[Sequence[Any], bool]:
+    """Return the items of a body, each strict or just JSON, and whether it was a single one."""
+    items: Any = _read_strictly(body)
+    single = False
+    if items is None:
+        value = strict_json.strict_object(body)
+        single = "detections" not in value
+        items = [value] if single else value["detections"]
+    if not isinstance(items, list):
+        raise ParameterError("detections", "must be a list")
+    if len(items) > MAX_ITEMS:
+        raise Problem("too_large", f"{len(items)} detections; at most {MAX_ITEMS} at once")
+    return items, single
+
+
+def _read_strictly(body: bytes) -> list[StrictItem] | None:
+    """Return the items of a body in which all are strict and no field stands twice, else None."""
+    if not body.isascii() or b"\x7f" in body:  # an event id may hold neither
+        return None
+    try:
+        batch = _BATCHES.decode(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return batch.detections if unique_keys(body, batch) else None

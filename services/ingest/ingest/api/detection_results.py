@@ -1,0 +1,77 @@
+"""What POST /detections answers: what became of each item."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from ingest.api.fields import Known, Level, Location, Mac, ResponseBody
+from ingest.recording.outcome import Outcome
+
+# A request with items that are `unavailable` is a 503.
+STATUSES = [str(outcome) for outcome in Outcome if outcome is not Outcome.UNAVAILABLE]
+
+
+class ItemError(ResponseBody):
+    """A field of an item that is missing or bad."""
+
+    field: Annotated[str, Meta(description="Field")]
+    reason: Annotated[str, Meta(description="Why")]
+
+
+class DetectionResult(ResponseBody, kw_only=True):
+    """What became of one item."""
+
+    index: Annotated[int, Meta(description="Its place in the request", ge=0)]
+    status: Annotated[
+        str,
+        Meta(
+            description="`stored` durably; `duplicate`: it was stored before; `queued`: on this"
+            " service's disk until the database is back; `rejected`: `errors` says why, do not"
+            " repeat it",
+            extra_json_schema={"enum": STATUSES},
+        ),
+    ]
+    mac: Mac | UnsetType = UNSET
+    level: Level | UnsetType | None = UNSET
+    location: Location | UnsetType | None = UNSET
+    known: Known | UnsetType = UNSET
+    skew_seconds: Annotated[
+        int | UnsetType | None,
+        Meta(description="Our clock at the arrival less the device's; null without `timestamp`"),
+    ] = UNSET
+    ignored: Annotated[list[str] | UnsetType, Meta(description="Fields that mean nothing here")] = (
+        UNSET
+    )
+    errors: Annotated[tuple[ItemError, ...], Meta(description="What is wrong with it")]
+
+
+class UnconfirmedResult(DetectionResult, kw_only=True):
+    """What became of one item of a request that was stored in part."""
+
+    status: Annotated[
+        str,
+        Meta(
+            description="As in a 200; `unavailable`: nothing is promised of this item",
+            extra_json_schema={"enum": [str(outcome) for outcome in Outcome]},
+        ),
+    ]
+
+
+class Counts(ResponseBody):
+    """How many items have each status."""
+
+    stored: Annotated[int, Meta(description="How many")]
+    duplicate: Annotated[int, Meta(description="How many")]
+    queued: Annotated[int, Meta(description="How many")]
+    rejected: Annotated[int, Meta(description="How many")]
+
+
+class DetectionResults(ResponseBody):
+    """What became of a request's items."""
+
+    results: Annotated[
+        Sequence[DetectionResult], Meta(description="One for each item, in their order")
+    ]
+    counts: Counts
+    dry_run: Annotated[bool, Meta(description="Whether nothing was stored")]

@@ -1,0 +1,111 @@
+"""A history as a file: CSV or GeoJSON, made while it is sent."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any
+
+import msgspec
+from flask import Response
+from msgspec import UNSET, Meta, UnsetType
+
+from ingest.api.fields import (
+    DetectionId,
+    Level,
+    Location,
+    Mac,
+    Metres,
+    ResponseBody,
+    Rssi,
+    Seconds,
+    Time,
+)
+
+
+class Properties(ResponseBody):
+    """One detection of a history."""
+
+    id: DetectionId
+    timestamp: Seconds
+    time: Time
+    level: Level
+    location: Location
+    mac: Mac
+    rssi: Rssi
+
+
+class Row(Properties):
+    """One detection of a history, with the position of its beacon if the directory has one."""
+
+    x: Metres | UnsetType = UNSET
+    y: Metres | UnsetType = UNSET
+
+
+class Point(ResponseBody, tag_field="type"):
+    """A position in metres on the plan of the level."""
+
+    coordinates: Annotated[list[float], Meta(min_length=2, max_length=2)]
+
+
+class Feature(ResponseBody, tag_field="type"):
+    """One detection in GeoJSON."""
+
+    geometry: Point | None
+    properties: Properties
+
+
+class FeatureCollection(ResponseBody, tag_field="type"):
+    """A history in GeoJSON."""
+
+    features: list[Feature]
+
+
+Pages = Iterable[list[Row]]
+
+
+def download(kind: str, pages: Pages) -> Response:
+    """Answer a file; a long one costs no more memory than a page."""
+    write, mimetype = KINDS[kind]
+    name = f'attachment; filename="detections.{kind}"'
+    return Response(write(pages), headers={"Content-Disposition": name}, mimetype=mimetype)
+
+
+def _csv(pages: Pages) -> Iterator[bytes]:
+    yield f"{','.join(Row.__struct_fields__)}\r\n".encode()
+    for rows in pages:
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows(map(_cells, rows))
+        yield text.getvalue().encode()
+
+
+def _cells(row: Row) -> list[Any]:
+    return [_cell(value) for value in msgspec.structs.astuple(row)]
+
+
+def _cell(value: Any) -> Any:
+    """Return a value for a spreadsheet, which must not take a name for a formula."""
+    if value is UNSET:
+        return ""
+    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@") else value
+
+
+def _geojson(pages: Pages) -> Iterator[bytes]:
+    yield b'{"type":"FeatureCollection","features":['
+    comma = b""
+    for rows in pages:
+        for row in rows:
+            yield comma + msgspec.json.encode(_feature(row))
+            comma = b",\n"
+    yield b"]}\n"
+
+
+def _feature(row: Row) -> Feature:
+    *properties, x, y = msgspec.structs.astuple(row)
+    at = None if x is UNSET else Point([x, y])
+    return Feature(at, Properties(*properties))
+
+
+KINDS: dict[str, tuple[Callable[[Pages], Iterator[bytes]], str]] = {
+    "csv": (_csv, "text/csv"),
+    "geojson": (_geojson, "application/geo+json"),
+}

@@ -1,0 +1,60 @@
+"""The fields that several answers share, each with its meaning and bounds."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from ingest.rules import parameters
+
+
+class ResponseBody(Struct, forbid_unknown_fields=True, gc=False):
+    """What is answered as JSON: an object with these fields, in this order, and no others."""
+
+
+StaffNumber = Annotated[int, Meta(ge=0)]
+# Not as `Meta(pattern=...)`: msgspec would check it of each detection, and `parameters` does.
+StaffText = Annotated[
+    str, Meta(extra_json_schema={"pattern": f"^{parameters.STAFF_TEXT.pattern}$"})
+]
+StaffId = Annotated[
+    StaffNumber | StaffText,
+    Meta(
+        description="Staff id. A canonical decimal is a number: 7 and `7` in quotes are one person."
+    ),
+]
+Mac = Annotated[
+    str,
+    Meta(
+        description="MAC of the beacon, 12 upper-case hexadecimal digits",
+        pattern=f"^{parameters.MAC_DIGITS.pattern}$",
+    ),
+]
+DetectionId = Annotated[
+    str, Meta(description="The same in `/changes` and in histories", pattern="^[0-9a-f]{24}$")
+]
+Seconds = Annotated[int, Meta(description="Unix seconds", ge=0)]
+Time = Annotated[
+    str,
+    Meta(description="The same time in ISO 8601, UTC", extra_json_schema={"format": "date-time"}),
+]
+Level = Annotated[
+    str, Meta(description="Level, `unknown` for a beacon that is not in the directory")
+]
+Location = Annotated[
+    str, Meta(description="Name of the spot, `unknown` for a beacon that is not in the directory")
+]
+Rssi = Annotated[
+    int,
+    Meta(
+        description="Signal strength in dBm",
+        ge=parameters.RSSI_DBM[0],
+        le=parameters.RSSI_DBM[1],
+    ),
+]
+Metres = Annotated[float, Meta(description="Metres on the plan of the level")]
+Known = Annotated[bool, Meta(description="Whether the beacon is in the directory")]
+
+
+def by_staff_id(staff_id: int | str) -> tuple[bool, int | str]:
+    """Return the sort key of staff ids: numbers first, then texts."""
+    return isinstance(staff_id, str), staff_id

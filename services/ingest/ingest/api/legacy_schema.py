@@ -1,0 +1,168 @@
+"""The endpoints that are not under `/api/v1`, for the OpenAPI document."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ingest.api import openapi
+from ingest.api.fields import Level, Location, Mac, ResponseBody, Rssi, Seconds, StaffId
+from ingest.api.openapi import JSON, OPERATIONS, Body, Content, Operation
+from ingest.rules import parameters
+
+_FORM = "application/x-www-form-urlencoded"
+
+UnixSeconds = Annotated[int, Meta(ge=0, le=parameters.MAX_UNIX_SECONDS)]
+
+
+class LegacyError(ResponseBody):
+    """What went wrong."""
+
+    error: Annotated[str, Meta(description="What went wrong")]
+    parameter: Annotated[str | UnsetType, Meta(description="Which parameter is at fault")] = UNSET
+
+
+class NewDetection(Struct):
+    """The parameters of `/newbeacondetect`."""
+
+    user_address: Annotated[
+        str, Meta(description="The staff id", extra_json_schema={"example": "0"})
+    ]
+    beacon_address: Annotated[
+        str, Meta(description="MAC of the beacon", extra_json_schema={"example": "C2A628384B08"})
+    ]
+    rssi: Annotated[Rssi, Meta(extra_json_schema={"example": -67})]
+    timestamp: Annotated[
+        UnixSeconds | UnsetType, Meta(description="Unix seconds of the device")
+    ] = UNSET
+    event_id: Annotated[
+        str | UnsetType, Meta(description="Names the detection; a repeat is stored once")
+    ] = UNSET
+
+
+class Range(Struct):
+    """The parameters of `/extractbeacon`."""
+
+    staff_id: Annotated[str, Meta(description="The staff id", extra_json_schema={"example": "0"})]
+    start_time: Annotated[
+        UnixSeconds,
+        Meta(description="Not before, unix seconds", extra_json_schema={"example": 0}),
+    ]
+    end_time: Annotated[
+        UnixSeconds,
+        Meta(description="Not after, unix seconds", extra_json_schema={"example": 4102444800}),
+    ]
+
+
+class Visit(ResponseBody):
+    """Where somebody was heard."""
+
+    level: Level
+    location: Location
+    timestamp: Seconds
+
+
+class Extract(ResponseBody):
+    """The whole history of a staff member between two times."""
+
+    location: Annotated[list[Visit], Meta(description="Newest first")]
+
+
+class StaffVisit(ResponseBody):
+    """Where which staff member was heard."""
+
+    staff_id: StaffId
+    level: Level
+    location: Location
+    timestamp: Seconds
+    rssi: Rssi
+    mac: Mac
+
+
+class LastMinutes(ResponseBody):
+    """Everybody's last 15 minutes."""
+
+    location: Annotated[list[StaffVisit], Meta(description="Newest first")]
+
+
+def _fails(description: str) -> Body:
+    return Body(description, {JSON: Content(LegacyError)})
+
+
+_FAILED = {500: _fails("A bug of ours.")}
+_ERRORS = {
+    400: _fails("A parameter is missing or bad."),
+    413: _fails("The body is over the limit."),
+    503: _fails("The database does not answer: nothing was stored, send it again."),
+}
+_TEXT = {"text/plain": Content(str)}
+_STATE = Body("The state.", {JSON: Content(dict[str, Any])})
+
+
+def _describe(
+    path: str, summary: str, answers: Mapping[int, Body], given: Any = None, example: str = ""
+) -> None:
+    """Describe an endpoint that takes GET and POST alike; `given` are its parameters."""
+    content = Content(given)
+    body = Body("The parameters, as a form or JSON.", {JSON: content, _FORM: content})
+    get = Operation(
+        method="GET",
+        path=path,
+        name=f"{path[1:]}_get",
+        summary=summary,
+        query=given,
+        answers={**answers, **_ERRORS, **_FAILED},
+        curl=f"curl 'HOST{path}{example}'",
+        tag="legacy",
+    )
+    OPERATIONS.append(get)
+    OPERATIONS.append(
+        get._replace(
+            method="POST",
+            name=f"{path[1:]}_post",
+            query=None,
+            body=body if given else None,
+            curl="",
+        )
+    )
+
+
+_describe(
+    "/newbeacondetect",
+    "Store a detection",
+    {
+        200: Body("Stored.", _TEXT),
+        202: Body("Queued for a database that is away.", _TEXT),
+    },
+    NewDetection,
+    "?user_address=0&beacon_address=C2A628384B08&rssi=-67",
+)
+_describe(
+    "/extractbeacon",
+    "The whole history of a staff member between two times",
+    openapi.gives(Extract, cached=True),
+    Range,
+    "?staff_id=0&start_time=0&end_time=4102444800",
+)
+_describe(
+    "/retrieveformonitoring",
+    "Everybody's last 15 minutes",
+    openapi.gives(LastMinutes, cached=True),
+)
+_HEALTH = Operation(
+    method="GET",
+    path="/healthz",
+    name="healthz",
+    summary="Whether the process lives; of a service on its own port, else the gateway's",
+    answers={200: _STATE, **_FAILED},
+    tag="health",
+)
+OPERATIONS.append(_HEALTH)
+OPERATIONS.append(
+    _HEALTH._replace(
+        path="/readyz",
+        name="readyz",
+        summary="Whether a service reaches the database; on its own port only",
+        answers={200: _STATE, 503: _STATE, **_FAILED},
+    )
+)

@@ -1,0 +1,101 @@
+"""The parameters of requests: each declared once, for the document and for its reader."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ingest.errors import ParameterError
+from ingest.rules import parameters
+
+Described = dict[str, Any]  # as OpenAPI has it
+Given = Mapping[str, Any]  # what the request's address says, by name
+
+
+class Parameter(Protocol):
+    """Anything that the document lists among an operation's parameters."""
+
+    def described(self) -> Described:
+        """Return the parameter as OpenAPI has it."""
+        ...
+
+
+class Text(NamedTuple):
+    """A text that its endpoint reads itself."""
+
+    name: str
+    description: str
+    example: str | None = None
+    where: str = "query"
+
+    def described(self) -> Described:
+        """Return the parameter as OpenAPI has it."""
+        schema: Described = {"type": "string"} | ({"example": self.example} if self.example else {})
+        required = {"required": True} if self.where == "path" else {}
+        return _described(self.name, self.where, self.description, schema) | required
+
+
+class Integer(NamedTuple):
+    """A whole number in low..high, or the default where it is not given."""
+
+    name: str
+    description: str
+    low: int
+    high: int
+    default: int
+
+    def described(self) -> Described:
+        """Return the parameter as OpenAPI has it."""
+        bounds = {"minimum": self.low, "maximum": self.high, "default": self.default}
+        return _described(self.name, "query", self.description, {"type": "integer"} | bounds)
+
+    def read(self, given: Given) -> int:
+        """Return the number. Raises ParameterError."""
+        if not given.get(self.name):
+            return self.default
+        return parameters.integer(given, self.name, self.low, self.high)
+
+
+class Choice(NamedTuple):
+    """One of a few words, the first one where none is given."""
+
+    name: str
+    description: str
+    words: Sequence[str]
+
+    def described(self) -> Described:
+        """Return the parameter as OpenAPI has it."""
+        schema = {"type": "string", "enum": list(self.words), "default": self.words[0]}
+        return _described(self.name, "query", self.description, schema)
+
+    def read(self, given: Given) -> str:
+        """Return the word. Raises ParameterError."""
+        word: str = given.get(self.name) or self.words[0]
+        if word not in self.words:
+            *most, last = self.words
+            raise ParameterError(self.name, f"must be {', '.join(most)} or {last}")
+        return word
+
+
+class Flag(NamedTuple):
+    """A yes or no, no where it is not given."""
+
+    name: str
+    description: str
+
+    def described(self) -> Described:
+        """Return the parameter as OpenAPI has it."""
+        schema = {"type": "string", "enum": ["0", "1"]}
+        return _described(self.name, "query", self.description, schema)
+
+    def read(self, given: Given) -> bool:
+        """Return whether it is set. Raises ParameterError."""
+        return parameters.flag(given, self.name)
+
+
+def _described(name: str, where: str, description: str, schema: Described) -> Described:
+    return {"name": name, "in": where, "description": description, "schema": schema}
+
+
+IF_NONE_MATCH = Text(
+    "If-None-Match", "`ETag` of the answer that you have; 304 if it holds", where="header"
+)
+MAC_IN_PATH = Text("mac", "MAC, any case, with or without `:` or `-`", "C2A628384B08", "path")

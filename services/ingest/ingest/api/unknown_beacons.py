@@ -1,0 +1,65 @@
+"""Beacons that were heard but are not in the directory: /beacons/unknown."""
+
+from typing import Annotated
+
+from flask import Response, request
+from msgspec import Meta
+
+from ingest.api import openapi, responses
+from ingest.api.fields import Mac, ResponseBody, Seconds, StaffId, by_staff_id
+from ingest.api.openapi import declare
+from ingest.api.query import Text
+from ingest.context import get_context
+from ingest.rules import parameters
+from ingest.storage.visits import MAX_UNKNOWN
+
+_SINCE = Text("since", "Not before: a time in any of the three forms")
+
+
+class UnknownBeacon(ResponseBody):
+    """A beacon that somebody should register."""
+
+    mac: Mac
+    count: Annotated[int, Meta(description="Detections", ge=1)]
+    first_heard: Seconds
+    last_heard: Seconds
+    staff: Annotated[list[StaffId], Meta(description="Who heard it")]
+
+
+class UnknownBeacons(ResponseBody):
+    """Beacons that somebody should register."""
+
+    data: list[UnknownBeacon]
+    truncated: Annotated[bool, Meta(description="Whether there are more")]
+
+
+@declare(
+    "GET",
+    "/beacons/unknown",
+    summary="Beacons that were heard but are not in the directory",
+    description=f"The {MAX_UNKNOWN} that were heard last. Register one with `PUT /beacons/<mac>`.",
+    parameters=[_SINCE],
+    answers=openapi.gives(UnknownBeacons),
+    problems=["invalid_request", "store_unavailable"],
+    curl="curl 'HOST/api/v1/beacons/unknown'",
+    tag="beacons",
+)
+def unknown_beacons() -> Response:
+    """Answer the beacons that somebody should register."""
+    since = 0
+    if request.args.get(_SINCE.name):
+        since = parameters.moment(request.args, _SINCE.name, 0, parameters.MAX_UNIX_SECONDS)
+    context = get_context()
+    context.recorder.check_answers()
+    found = context.visits.unknown_beacons(context.directory.current().beacons, since)
+    data = [
+        UnknownBeacon(
+            mac=one.mac,
+            count=one.count,
+            first_heard=one.first_heard,
+            last_heard=one.last_heard,
+            staff=sorted(one.staff, key=by_staff_id),
+        )
+        for one in found[:MAX_UNKNOWN]
+    ]
+    return responses.as_json(UnknownBeacons(data, len(found) > MAX_UNKNOWN))

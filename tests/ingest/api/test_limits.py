@@ -1,0 +1,92 @@
+"""What is refused before it is built: a body may be small and its values large."""
+
+import tracemalloc
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from ingest.api import beacon_input, bodies
+from ingest.api.beacon_input import MAX_ERRORS, MAX_LINES
+from ingest.api.bodies import MAX_VALUES
+from ingest.api.detection_input import MAX_ITEMS
+from tests.ingest.api.conftest import MAC, Api
+
+HEADER = "mac,level,location,x,y\n"
+MIB = 1 << 20
+LARGE = {
+    "empty objects": b'{"detections":[' + b"{}," * 340_000 + b"{}]}",
+    "empty lists": b'{"detections":[' + b"[]," * 340_000 + b"[]]}",
+    "lists in lists": b'{"detections":[' + b"[[[[[]]]]]," * 90_000 + b"1]}",
+    "fields": b"{" + b",".join(b'"%x":1' % number for number in range(95_000)) + b"}",
+    "numbers": b'{"detections":[' + b"1.5," * 250_000 + b"1]}",
+    "items": b'{"detections":['
+    + b",".join([b'{"staff_id":1,"mac":"x","rssi":1}'] * 30_000)
+    + b"]}",
+}
+
+
+@pytest.mark.parametrize("body", LARGE.values(), ids=LARGE)
+def test_a_body_of_too_many_values_is_refused_before_they_are_built(api: Api, body: bytes) -> None:
+    assert MIB * 0.8 < len(body) < MIB
+    tracemalloc.start()
+    try:
+        answer = api.client.post("/api/v1/detections", data=body, content_type="application/json")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (answer.status_code, answer.json and answer.json["code"]) == (413, "too_large")
+    assert str(MAX_VALUES) in answer.text
+    assert peak < 3 * MIB  # the body and its copy
+
+
+def test_the_largest_batch_has_values_to_spare(api: Api) -> None:
+    more = {f"field{number}": number for number in range(13)}
+    item = {"staff_id": 1, "mac": MAC, "rssi": -67, "event_id": "a", "timestamp": None} | more
+    answer = api.client.post(
+        "/api/v1/detections?dry_run=1", json={"detections": [item] * MAX_ITEMS}
+    )
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [("1", 1), ("[]", 1), ('{"a":1}', 2), ("[1,[2,3],{}]", 6), ('{"a":[{"b":"]}"}]}', 4)],
+)
+def test_the_bound_is_never_below_the_number_of_values(text: str, values: int) -> None:
+    with patch.object(bodies, "MAX_VALUES", 0):
+        assert bodies._values(text.encode()) + 1 >= values
+
+
+def rows(count: int, row: str) -> str:
+    return HEADER + "".join(row.format(number=number) + "\n" for number in range(count))
+
+
+def load(api: Api, text: str, query: str = "") -> Any:
+    return api.client.post(f"/api/v1/beacons/import{query}", data=text, content_type="text/csv")
+
+
+@pytest.mark.parametrize("row", ["{number:012X},1,a,,", "zz,1,a,,", "{number:012X}"])
+def test_a_file_is_read_up_to_its_limit(api: Api, row: str) -> None:
+    with patch.object(beacon_input, "_parse_row", wraps=beacon_input._parse_row) as parse:
+        answer = load(api, rows(10 * MAX_LINES, row), "?dry_run=1")
+    assert answer.status_code == 413
+    assert str(MAX_LINES) in answer.json["detail"]
+    assert parse.call_count == MAX_LINES
+
+
+def test_the_largest_file_is_loaded(api: Api) -> None:
+    done = load(api, rows(MAX_LINES, "{number:012X},1,a,,") + "\n\n")
+    assert (done.status_code, done.json["added"]) == (200, MAX_LINES)
+
+
+def test_of_many_bad_lines_the_first_are_named_and_all_are_counted(api: Api) -> None:
+    text = rows(500, "zz,,a,,")  # two errors a line
+    tried = load(api, text, "?dry_run=1").json
+    assert tried["bad_lines"] == 500
+    assert len(tried["errors"]) == MAX_ERRORS
+    assert (tried["errors"][-1]["line"], tried["errors"][-1]["field"]) == (51, "level")
+    refused = load(api, text)
+    assert refused.status_code == 400
+    assert "500 lines" in refused.json["detail"]
+    assert refused.json["errors"] == tried["errors"]
