@@ -1,5 +1,6 @@
 """Free ports, below those that the kernel gives to outgoing connections."""
 
+import atexit
 import contextlib
 import errno
 import itertools
@@ -14,6 +15,14 @@ OWN_BLOCKS = 10  # one process takes at most so many: there are 120 for all of t
 _FIRST, _END = 20_000, 32_000
 _claims: list[socket.socket] = []
 _blocks: deque[int] = deque()  # the one handed out last is at the end
+
+
+def _give_back() -> None:
+    for claim in _claims:
+        claim.close()
+
+
+atexit.register(_give_back)
 
 
 def free_port() -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from pymongo import MongoClient
 from pymongo.database import Database
 
 from ingest import create_app
@@ -17,24 +18,24 @@ BEACON = {"_id": "C2A628384B08", "mac": "C2A628384B08", "level": "4", "location"
 
 
 @pytest.fixture
-def app(mongod: str, tmp_path: Path) -> Iterator[Flask]:
+def database(mongod: str) -> Iterator[Database[dict[str, Any]]]:
+    """Return the database by a connection of our own: the service's has short time-outs."""
+    with MongoClient[dict[str, Any]](mongod) as client:
+        yield client["ICT3102"]
+
+
+@pytest.fixture
+def app(mongod: str, database: Database[dict[str, Any]], tmp_path: Path) -> Iterator[Flask]:
     spool = str(tmp_path / "spool.db")
-    app = create_app(Config(mongodb_uri=mongod, directory_refresh_seconds=3600, spool_file=spool))
-    context: Context = app.extensions["context"]
-    database = context.client.database
     for collection in ("staff", "latest", "beacons"):
         database[collection].delete_many({})
     database["beacons"].insert_one(BEACON)
+    app = create_app(Config(mongodb_uri=mongod, directory_refresh_seconds=3600, spool_file=spool))
     yield app
+    context: Context = app.extensions["context"]
     context.close()
 
 
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
     return app.test_client()
-
-
-@pytest.fixture
-def database(app: Flask) -> Database[dict[str, Any]]:
-    context: Context = app.extensions["context"]
-    return context.client.database

@@ -13,6 +13,8 @@ from werkzeug.test import TestResponse
 
 from ingest.api.detection_input import EARLIEST, MAX_ITEMS
 from ingest.errors import ParameterError
+from ingest.recording.outcome import Outcome, PartlyStored
+from ingest.recording.recorder import Recorder
 from ingest.rules.strict_json import strict_json
 from tests.ingest.api.conftest import MAC, Api
 
@@ -269,3 +271,19 @@ def test_no_body_breaks_the_reader(body: bytes) -> None:
     with contextlib.suppress(ParameterError):
         value = strict_json(body)
         assert value == json.loads(body)
+
+
+def test_a_batch_stored_in_part_is_answered_item_by_item(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def record(_: Recorder, documents: list[Any]) -> list[Outcome]:
+        outcomes = [Outcome.STORED, Outcome.UNAVAILABLE, Outcome.REJECTED]
+        raise PartlyStored(outcomes[: len(documents)])
+
+    monkeypatch.setattr(Recorder, "record", record)
+    items = [{"staff_id": n, "mac": MAC, "rssi": -20} for n in range(3)]
+    answer = api.client.post("/api/v1/detections", json={"detections": [*items, {}]})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+    assert answer.json is not None
+    statuses = [one["status"] for one in answer.json["results"]]
+    assert statuses == ["stored", "unavailable", "rejected", "rejected"]
