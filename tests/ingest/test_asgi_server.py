@@ -156,6 +156,12 @@ async def one(
             {"Content-Type": "multipart/form-data; boundary=x"},
         ),
         ("POST", DETECT, b"--x", MULTIPART_FORM),
+        (
+            "POST",
+            "/newbeacondetect",
+            MULTIPART,
+            {"Content-Type": "MULTIPART/Form-Data; boundary=x"},
+        ),
         ("POST", "/newbeacondetect", b"&" * 1001, FORM),
         ("GET", DETECT + "&" * 1001, b"", {}),
         ("GET", "/retrieveformonitoring", b"", {}),

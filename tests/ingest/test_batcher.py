@@ -1,6 +1,7 @@
 """Coalescing: who gets the result of which run."""
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from ingest.batcher import Batcher, SharedResult
+from ingest.errors import StoreUnavailable
 
 
 @pytest.fixture
@@ -139,3 +141,55 @@ def test_a_shared_result_is_read_once_for_all_of_its_time() -> None:
     assert (results, reads) == (["a"] * 8, ["a"])
     assert shared.get("b", read("b")) == "b"
     assert reads == ["a", "b"]
+
+
+def test_nobody_waits_for_a_pool_that_has_ended() -> None:
+    began, end = threading.Event(), threading.Event()
+
+    def work(items: list[int]) -> list[int | Exception]:
+        began.set()
+        end.wait(10)
+        return list(items)
+
+    pool = ThreadPoolExecutor(1)
+    batcher = Batcher(work, pool)
+    with ThreadPoolExecutor(3) as callers:
+        first = callers.submit(batcher.call, 1)
+        began.wait(10)
+        second = callers.submit(batcher.call, 2)
+        while len(batcher._waiting) < 1:
+            time.sleep(0.001)
+        pool.shutdown(wait=False)
+        end.set()
+        assert first.result(10) == 1
+        assert isinstance(second.exception(10), StoreUnavailable)
+        for _ in range(2):
+            assert isinstance(callers.submit(batcher.call, 3).exception(10), StoreUnavailable)
+
+
+def test_too_few_results_are_an_error_of_all(pool: ThreadPoolExecutor) -> None:
+    batcher: Batcher[int, int] = Batcher(lambda _: [], pool)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="zip"):
+            batcher.call(1)
+
+
+def test_no_run_is_empty_and_no_two_are_at_once() -> None:
+    runs: list[int] = []
+    busy = threading.Lock()
+
+    def work(items: list[int]) -> list[int | Exception]:
+        assert busy.acquire(blocking=False)
+        runs.append(len(items))
+        busy.release()
+        return list(items)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as pool, ThreadPoolExecutor(3) as callers:
+            batcher = Batcher(work, pool)
+            list(callers.map(batcher.call, range(6000)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert (sum(runs), min(runs)) == (6000, 1)

@@ -66,6 +66,7 @@ def test_names_choose_one_case_each() -> None:
 
 
 @pytest.mark.skipif(not available(), reason="no limits here")
+@pytest.mark.long
 def test_a_checkout_takes_turns_with_itself() -> None:
     command = [sys.executable, "-m", "loadtests.benchmark", "--rounds", "1", "--seconds", "0.5"]
     command += ["--against", str(ROOT), "insert, 8", "mixed"]

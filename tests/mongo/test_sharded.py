@@ -355,6 +355,7 @@ def test_nobody_in_who_does_not_belong(cluster: Cluster, kind: str) -> None:
                 client.admin.command("createUser", "root", pwd="x", roles=["root"])
 
 
+@pytest.mark.long
 def test_a_third_shard_takes_its_part_while_detections_come_in(tmp_path: Path) -> None:
     grown = (*NAMED.shards, ReplicaSet("shard3", ("shard3:27018",)))
     with Cluster(NAMED, tmp_path).running() as cluster:
@@ -378,6 +379,7 @@ def test_a_third_shard_takes_its_part_while_detections_come_in(tmp_path: Path) -
             assert len(shard3["ICT3102"]["staff"].distinct("staff_id")) == 23
 
 
+@pytest.mark.long
 def test_killed_after_each_step_the_bootstrap_goes_on(tmp_path: Path, root: Path) -> None:
     with Cluster(NAMED, tmp_path) as cluster:
         options = ["--topology", topology.SHARDED, "--secrets", tmp_path / "secrets"]

@@ -152,6 +152,7 @@ def stored(stack: Stack, staff_ids: Iterable[str]) -> dict[str, int]:
     }
 
 
+@pytest.mark.long
 def test_random_faults_lose_nothing_and_surprise_nobody(stack: Stack) -> None:
     gateway = psutil.Process(stack.pids()["gateway"])
     with Phones(stack) as phones:

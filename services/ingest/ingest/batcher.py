@@ -9,6 +9,8 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
+from ingest.errors import StoreUnavailable
+
 # When so many calls came within two runs, a moment more makes one group of them, not two.
 MANY, GATHER_SECONDS = 8, 0.002
 
@@ -68,7 +70,18 @@ class Batcher(Generic[Item, Result]):
             self._waiting.append((item, result))
             starts, self._busy = not self._busy, True
         if starts:
+            self._start()
+
+    def _start(self) -> None:
+        """Begin a run in the pool; when the pool has ended, so have those who wait."""
+        try:
             self._pool.submit(self._run)
+        except RuntimeError:
+            with self._lock:
+                group, self._waiting = self._waiting, []
+                self._busy = False
+            stopped = StoreUnavailable("the service is stopping")
+            _deliver(group, [stopped] * len(group))
 
     def _run(self) -> None:
         if self._gather and self._last + len(self._waiting) >= MANY:
@@ -77,14 +90,15 @@ class Batcher(Generic[Item, Result]):
         self._last = len(group)
         results: list[Result | Exception]
         try:
-            results = self._work([item for item, _ in group])
+            given = self._work([item for item, _ in group])
+            results = [result for _, result in zip(group, given, strict=True)]
         except Exception as error:
             results = [error] * len(group)
         _deliver(group, results)
         with self._lock:
-            self._busy = bool(self._waiting)
-        if self._busy:
-            self._pool.submit(self._run)
+            again = self._busy = bool(self._waiting)
+        if again:
+            self._start()
 
     def _next_group(self) -> list[_Waiting[Item]]:
         with self._lock:

@@ -87,3 +87,30 @@ def test_the_change_feed(api: Api, database: Database[Any]) -> None:
         lines += some
         cursor = last.split('"')[3]
     assert len(lines) == len(OLDER)
+
+
+def test_pages_over_fractions_of_a_second_lose_nothing(api: Api, database: Database[Any]) -> None:
+    times = [100, 100.2, 100.5, 99.5, 100, 101, 99]
+    for time_ in times:
+        row = {"staff_id": 7, "timestamp": time_, "mac": MAC, "rssi": -60} | PLACE
+        database["staff"].insert_one(row)
+    for limit in (1, 2, 3, 7):
+        found: list[str] = []
+        query: dict[str, Any] = {"limit": limit}
+        while query.get("cursor", "first"):
+            page = api.get("/staff/7/detections", **query)
+            found += [one["id"] for one in page["data"]]
+            query["cursor"] = page["next"]
+        assert len(found) == len(set(found)) == len(times)
+
+
+def test_the_newest_are_not_hidden_by_milliseconds(
+    api: Api, context: Context, database: Database[Any]
+) -> None:
+    for number in range(10):
+        old = {"staff_id": 7.0, "timestamp": (NOW - 9000 + number) * 1000, "mac": MAC, "rssi": -60}
+        database["staff"].insert_one(old | PLACE)
+    database["staff"].insert_one({"staff_id": 7, "timestamp": NOW - 9, "mac": MAC} | PLACE)
+    assert context.back_fill.fill() == 1
+    (one,) = api.get("/staff")["data"]
+    assert (one["staff_id"], one["timestamp"]) == (7, NOW - 9)

@@ -180,3 +180,19 @@ def test_addresses_that_are_not_there(api: Api) -> None:
         assert answer.json["code"] == code
     assert "GET" in answer.headers["Allow"]
     assert client.get("/nothing").json == {"error": "not found"}
+
+
+@pytest.mark.parametrize("staff_id", [2**31, 2**63 - 1])
+def test_a_large_staff_id_is_a_number_everywhere(api: Api, staff_id: int) -> None:
+    cursor = api.client.get("/api/v1/changes").get_data(as_text=True).split('"')[3]
+    api.hear(staff_id)
+    api.hear(staff_id, "AAAAAAAAAAAA")
+    assert [one["staff_id"] for one in api.get("/staff")["data"]] == [staff_id]
+    assert api.get("/now")["levels"]
+    assert len(api.get(f"/staff/{staff_id}/detections")["data"]) == 2
+    assert staff_id in [one["staff_id"] for one in api.get("/coverage")["data"]]
+    assert [one["staff"] for one in api.get("/beacons/unknown")["data"]] == [[staff_id]]
+    answer = api.client.get(f"/api/v1/changes?wait=5&after={cursor}")
+    assert answer.status_code == 200
+    assert f'"staff_id":{staff_id},' in answer.get_data(as_text=True)
+    assert api.client.get("/retrieveformonitoring").status_code == 200

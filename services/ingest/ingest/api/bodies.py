@@ -1,5 +1,7 @@
 """Bodies of requests: of the right kind, in UTF-8, whole, and not too large."""
 
+import itertools
+import re
 from typing import Any
 
 from flask import request
@@ -12,26 +14,31 @@ from ingest.rules.strict_json import strict_object
 # Values in a body: 20 for each item of the largest batch. More are refused before they are built:
 # 1 MiB of short ones would take up to 37 MiB.
 MAX_VALUES = 20_000
+_STRING_OR_END = re.compile(rb'"(?:[^"\\]|\\.)*"|[],}]')
 
 
 def json_bytes() -> bytes:
-    """Return a body that says it is JSON, as it came, if it does not hold too many values."""
-    body = _body(JSON)
-    if _values(body) > MAX_VALUES:
+    """Return a body that says it is JSON, as it came."""
+    return _body(JSON)
+
+
+def json_object(body: bytes | None = None) -> dict[str, Any]:
+    """Return the JSON object of the request's body, or of one that was read already.
+
+    Problem: it holds too many values; known before they are built.
+    """
+    text = json_bytes() if body is None else body
+    if _has_too_many_values(text):
         raise Problem("too_large", f"more than {MAX_VALUES} values in the body")
-    return body
+    return strict_object(text)
 
 
-def _values(body: bytes) -> int:
-    """Return a bound on the values of a JSON text: each but the outermost ends at one of these."""
-    if len(body) <= MAX_VALUES:  # each has such a byte of its own
-        return 0
-    return body.count(b",") + body.count(b"]") + body.count(b"}")
-
-
-def json_object() -> dict[str, Any]:
-    """Return the body's JSON object."""
-    return strict_object(json_bytes())
+def _has_too_many_values(text: bytes) -> bool:
+    """Tell whether a JSON text may: each value but the outermost ends at a `,`, `]` or `}`."""
+    if sum(map(text.count, (b",", b"]", b"}"))) <= MAX_VALUES:
+        return False
+    ends = (found for found in _STRING_OR_END.finditer(text) if found[0][0] != ord('"'))
+    return next(itertools.islice(ends, MAX_VALUES, None), None) is not None
 
 
 def text(kind: str) -> str:

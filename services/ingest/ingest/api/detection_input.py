@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from ingest.api import bodies
 from ingest.api.problems import Problem
 from ingest.api.schema_fields import Rssi, StaffId
 from ingest.errors import ParameterError
-from ingest.rules import strict_json
 from ingest.rules.request_parameters import EVENT_ID
 from ingest.rules.unique_keys import unique_keys
 
@@ -68,7 +68,7 @@ def read(body: bytes) -> tuple[Sequence[Any], bool]:
     items: Any = _read_strictly(body)
     single = False
     if items is None:
-        value = strict_json.strict_object(body)
+        value = bodies.json_object(body)
         single = "detections" not in value
         items = [value] if single else value["detections"]
     if not isinstance(items, list):
@@ -81,6 +81,8 @@ def read(body: bytes) -> tuple[Sequence[Any], bool]:
 def _read_strictly(body: bytes) -> list[StrictItem] | None:
     """Return the items of a body in which all are strict and no field stands twice, else None."""
     if not body.isascii() or b"\x7f" in body:  # an event id may hold neither
+        return None
+    if body.count(b"{") > MAX_ITEMS + 1:  # too many, or some stand in event ids: read with care
         return None
     try:
         batch = _BATCHES.decode(body)

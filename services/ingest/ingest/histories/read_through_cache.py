@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from ingest.batcher import Batcher
-from ingest.errors import StoreUnavailable
 from ingest.histories.blocks import Row, blocks_of, grown
 from ingest.histories.time_window import WHOLE_BYTES, History, Window
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId, TimeRange
@@ -112,7 +111,7 @@ class Histories:
         for staff_id, ones in by_staff.items():
             try:
                 histories[staff_id] = self._brought_up(staff_id, ones)
-            except StoreUnavailable as error:
+            except Exception as error:
                 histories[staff_id] = error
         return [self._result(histories[one.window.staff_id], one.window) for one in wanted]
 

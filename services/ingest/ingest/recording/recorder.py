@@ -51,7 +51,7 @@ class Recorder:
         return len(self._spool)
 
     def close(self) -> None:
-        """End the thread, when all that was submitted is stored."""
+        """End the thread, when what is under way is stored; whoever still waits gets an error."""
         self._pool.shutdown()
 
     async def submit(self, documents: Request) -> list[Outcome]:

@@ -42,8 +42,8 @@ class Cluster:
         return [
             Shard(
                 one.get("shard") or alone or one["host"],
-                one["storageStats"]["count"],
-                one["storageStats"]["storageSize"],
+                int(one["storageStats"]["count"]),
+                int(one["storageStats"]["storageSize"]),
             )
             for one in found
         ]
@@ -58,6 +58,6 @@ class Cluster:
             {"$group": {"_id": minute, "count": {"$sum": 1}}},
         ]
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
-            found = {int(one["_id"]): one["count"] for one in self._staff.aggregate(pipeline)}
+            found = {int(one["_id"]): int(one["count"]) for one in self._staff.aggregate(pipeline)}
         every = range(first, last + 1, MINUTE_SECONDS)
         return [Minute(at, found.get(at, 0)) for at in every]

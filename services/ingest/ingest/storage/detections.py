@@ -1,6 +1,7 @@
 """The collection `staff`: one document per detection, sharded on a hash of `staff_id`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pymongo
@@ -9,7 +10,7 @@ from pymongo import DESCENDING
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
-from ingest.rules.request_parameters import StaffId, TimeRange
+from ingest.rules.request_parameters import FIRST_MILLISECONDS, StaffId, TimeRange
 from ingest.storage.documents import (
     NO_MAC,
     NO_RSSI,
@@ -17,6 +18,7 @@ from ingest.storage.documents import (
     Detection,
     Document,
     detection,
+    staff_id,
     text,
     unix_seconds,
     whole,
@@ -113,7 +115,7 @@ class Detections:
     def staff_ids(self) -> list[StaffId]:
         """Return everybody of whom anything is stored."""
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
-            return [one for one in self._staff.distinct("staff_id") if isinstance(one, int | str)]
+            return _staff_ids(self._staff.distinct("staff_id"))
 
     def has(self, staff_id: StaffId) -> bool:
         """Tell whether anything was ever stored of a staff member."""
@@ -121,10 +123,15 @@ class Detections:
             return self._staff.find_one({"staff_id": staff_id}, {"_id": 1}) is not None
 
     def newest(self, staff_id: StaffId, limit: int) -> list[Document]:
-        """Return the newest documents of a staff member, newest first."""
-        with domain_errors():
-            found = self._staff.find({"staff_id": staff_id})
-            return [whole(one) for one in found.sort("timestamp", DESCENDING).limit(limit)]
+        """Return the newest documents of a staff member that a majority has, newest first."""
+        found: list[Document] = []
+        # An older database's milliseconds are large numbers, and need not be the newest.
+        for times in ({"$lt": FIRST_MILLISECONDS}, {"$gte": FIRST_MILLISECONDS}):
+            query = {"staff_id": staff_id, "timestamp": times}
+            with domain_errors():
+                rows = self._durable.find(query).sort("timestamp", DESCENDING).limit(limit)
+                found += [whole(one) for one in rows]
+        return sorted(found, key=itemgetter("timestamp"), reverse=True)[:limit]
 
     def list_between(self, wanted: TimeRange) -> Iterator[HistoryRow]:
         """Yield timestamp, level and location of one staff member's detections, newest first."""
@@ -133,7 +140,8 @@ class Detections:
             found = self._durable.find(_between(wanted), projection)
             for one in found.sort("timestamp", DESCENDING).batch_size(BATCH):
                 level, location = one.get("level"), one.get("location")
-                yield int(one["timestamp"]), text(level, UNKNOWN), text(location, UNKNOWN)
+                timestamp = int(one["timestamp"])
+                yield timestamp, text(level, UNKNOWN), text(location, UNKNOWN)
 
     def list_since(self, timestamp: int) -> Iterator[RecentRow]:
         """Yield everybody's detections since `timestamp` (unix seconds), newest first."""
@@ -146,7 +154,7 @@ class Detections:
                 if heard < timestamp:  # an older database's milliseconds are large numbers
                     continue
                 yield RecentRow(
-                    one.get("staff_id", UNKNOWN),
+                    staff_id(one.get("staff_id")),
                     text(one.get("level"), UNKNOWN),
                     text(one.get("location"), UNKNOWN),
                     heard,
@@ -178,18 +186,19 @@ class Detections:
 
     def _older(self, wanted: TimeRange, limit: int) -> list[Document]:
         rows = self._staff.find(_between(wanted)).sort("timestamp", DESCENDING).limit(limit)
-        # Within a second the index has an order of its own.
-        found = sorted(rows, key=lambda one: (one["timestamp"], one["_id"]), reverse=True)
+        found = sorted(rows, key=_position, reverse=True)
         if len(found) < limit:
             return found
-        last = found[-1]["timestamp"]  # this second may have more than these
-        found = [one for one in found if one["timestamp"] > last]
+        last = int(found[-1]["timestamp"])  # this second may have more than these
+        found = [one for one in found if one["timestamp"] >= last + 1]
         return found + self._second(wanted.staff_id, last, limit - len(found))
 
     def _second(
         self, staff_id: StaffId, timestamp: int, limit: int, below: ObjectId | None = None
     ) -> list[Document]:
-        query: Document = {"staff_id": staff_id, "timestamp": timestamp}
+        # Within a second the index has an order of its own; an older database has fractions.
+        times = {"$gte": timestamp, "$lt": timestamp + 1}
+        query: Document = {"staff_id": staff_id, "timestamp": times}
         if below:
             query["_id"] = {"$lt": below}
         return list(self._staff.find(query).sort("_id", DESCENDING).limit(limit))
@@ -204,8 +213,7 @@ class Detections:
         """Return who ever heard a beacon."""
         pipeline: list[Document] = [{"$match": {"mac": mac}}, {"$group": {"_id": "$staff_id"}}]
         with domain_errors():
-            found = [one["_id"] for one in self._staff.aggregate(pipeline, hint=BY_BEACON)]
-        return [who for who in found if isinstance(who, int | str)]
+            return _staff_ids(one["_id"] for one in self._staff.aggregate(pipeline, hint=BY_BEACON))
 
     def move(self, staff_id: StaffId, mac: str, level: str, location: str) -> int:
         """Give one staff member's detections of a beacon a place; return how many had another."""
@@ -216,6 +224,16 @@ class Detections:
             return self._staff.update_many(query, {"$set": place}).modified_count
 
 
+def _position(found: Document) -> tuple[int, ObjectId]:
+    return int(found["timestamp"]), found["_id"]
+
+
+def _staff_ids(stored: Iterable[Any]) -> list[StaffId]:
+    """Return staff ids as they are here, without rows that are nobody's."""
+    found = dict.fromkeys(staff_id(one) for one in stored if one is not None)
+    return [one for one in found if one != UNKNOWN]
+
+
 def _between(wanted: TimeRange) -> dict[str, Any]:
-    times = {"$gte": wanted.start, "$lte": wanted.end}
+    times = {"$gte": wanted.start, "$lt": wanted.end + 1}
     return {"staff_id": wanted.staff_id, "timestamp": times}

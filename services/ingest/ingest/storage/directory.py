@@ -1,5 +1,6 @@
 """The directory of beacons, cached in the process: where a MAC hangs."""
 
+import contextlib
 import logging
 import math
 import time
@@ -77,10 +78,10 @@ class Directory:
 
     def reload(self) -> None:
         """Read again what this service has just written."""
-        try:
+        with contextlib.suppress(
+            StoreUnavailable
+        ):  # the write is done; the next reader tries again
             self._reads.call("now")
-        except StoreUnavailable as error:  # the write is done; the next reader tries again
-            log.warning("directory written, but not read again: %s", error)
 
     def _read(self, calls: list[str]) -> list[Snapshot | Exception]:
         """Read the directory once for all who wait: `when due`, or `now` after a write of ours."""
@@ -94,6 +95,8 @@ class Directory:
                 if snapshot is None:
                     raise
                 log.warning("directory not refreshed, the old copy serves on: %s", error)
+                if "now" in calls:  # it was written: the next reader tries again
+                    return [snapshot] * len(calls)
             self._check_at = self._clock() + min(CHECK_SECONDS, self._refresh_seconds)
         return [snapshot] * len(calls)
 

@@ -70,7 +70,7 @@ def detection(found: Mapping[str, Any]) -> Detection:
     received_at = found.get("received_at")
     return Detection(
         id=str(found["_id"] if "_id" in found else found.get("id")),
-        staff_id=found.get("staff_id", UNKNOWN),
+        staff_id=staff_id(found.get("staff_id")),
         mac=text(found.get("mac"), NO_MAC),
         rssi=whole_number(found.get("rssi"), NO_RSSI),
         timestamp=timestamp,
@@ -90,6 +90,14 @@ def whole(found: Document) -> Document:
     return {"_id": found["_id"]} | complete | {"received_at": received_at}
 
 
+def staff_id(value: Any) -> StaffId:
+    """Return a stored staff id; the driver reads large numbers as a type of its own."""
+    if isinstance(value, str):
+        return value
+    number = whole_number(value, -1)
+    return number if number >= 0 and number == value else UNKNOWN
+
+
 def unix_seconds(value: Any) -> int:
     """Return a stored time in unix seconds: an older database may hold milliseconds or a date."""
     if isinstance(value, datetime.datetime):
@@ -101,8 +109,10 @@ def unix_seconds(value: Any) -> int:
 
 
 def text(value: Any, default: str) -> str:
-    """Return a stored text, or the default for what is none."""
-    return value if isinstance(value, str) else default
+    """Return a stored text, a whole number as text too, or the default for what is neither."""
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if isinstance(value, int) else default
 
 
 def whole_number(value: Any, default: int) -> int:

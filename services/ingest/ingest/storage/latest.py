@@ -105,7 +105,7 @@ class Latest:
             if one["recent"]:
                 who = {"staff_id": one["_id"]}
                 recent = [detection(shown | who) for shown in one["recent"]]
-                yield Entry(one["_id"], one["version"], recent)
+                yield Entry(recent[0].staff_id, int(one["version"]), recent)
 
     def _read(self, query: dict[str, Any], fields: dict[str, int]) -> Iterator[dict[str, Any]]:
         with domain_errors():

@@ -10,7 +10,7 @@ from pymongo.collection import Collection
 
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.beacons import Beacon
-from ingest.storage.documents import UNKNOWN, Document, unix_seconds
+from ingest.storage.documents import Document, staff_id, unix_seconds
 from ingest.storage.driver import domain_errors
 from ingest.storage.indexes import BY_BEACON
 
@@ -60,7 +60,7 @@ class Visits:
                 joined = [{"$unionWith": {"coll": self._staff.name, "pipeline": p}} for p in here]
                 for one in self._staff.aggregate([*here[0], *joined[1:]]):
                     at = unix_seconds(one.get("timestamp"))
-                    found[one["mac"]] = Visit(one["mac"], at, one.get("staff_id", UNKNOWN))
+                    found[one["mac"]] = Visit(one["mac"], at, staff_id(one.get("staff_id")))
         return found
 
     def unknown_beacons(self, known: Iterable[str], since: int) -> list[UnknownBeacon]:
@@ -87,10 +87,10 @@ class Visits:
         return [
             UnknownBeacon(
                 mac=one["_id"],
-                count=one["count"],
+                count=int(one["count"]),
                 first_heard=unix_seconds(one["first_heard"]),
                 last_heard=unix_seconds(one["last_heard"]),
-                staff=[who for who in one["staff"] if isinstance(who, int | str)],
+                staff=[staff_id(who) for who in one["staff"]],
             )
             for one in found
             if isinstance(one["_id"], str)

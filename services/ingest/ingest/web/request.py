@@ -88,10 +88,12 @@ def _first_values(text: str) -> dict[str, str]:
 
 
 def _multipart(request: Request) -> dict[str, str]:
-    kind, options = parse_options_header(request.header(b"content-type"))
+    _, options = parse_options_header(request.header(b"content-type"))
     parser = FormDataParser(max_form_parts=MAX_PARAMETERS)
     try:
-        _, form, files = parser.parse(io.BytesIO(request.body), kind, len(request.body), options)
+        _, form, files = parser.parse(
+            io.BytesIO(request.body), MULTIPART, len(request.body), options
+        )
     except RequestEntityTooLarge:
         raise ParameterError("parameters", f"are more than {MAX_PARAMETERS}") from None
     for file in files.values():
