@@ -11,7 +11,7 @@ from loadtests.engine.attempts import STACK, Attempt, found
 from loadtests.engine.generator import generate
 from loadtests.figures import read_csv, write_csv
 from loadtests.plans import CAPACITY, PLANS
-from loadtests.tables import Table
+from loadtests.report.document import table
 
 PROBLEMS = {0: "", 1: "LOST"}  # by the generator's status
 LIMITS = (
@@ -97,5 +97,4 @@ def _table(results: Sequence[Result], options: argparse.Namespace) -> str:
         [what, *(cells.get((plan, *column), "") for column in columns)]
         for plan, what in {one.plan: one.what for one in results}.items()
     ]
-    table = Table([f"p99 <= {options.p99:.0f} ms", *heads], rows)
-    return f"{table.markdown()}\n{LIMITS}\n"
+    return f"{table([f'p99 <= {options.p99:.0f} ms', *heads], rows)}\n\n{LIMITS}\n"

@@ -15,7 +15,7 @@ from loadtests.benchmark.results import Comparison, Result, result
 from loadtests.benchmark.services import prepare, service, stored
 from loadtests.comparison.machine import commit
 from loadtests.engine.client import Api
-from loadtests.tables import Table
+from loadtests.report.document import table
 from mongo import topology
 from scripts.processes import ROOT
 from scripts.processes.cluster import DIRECTORY, Cluster
@@ -41,7 +41,7 @@ class Benchmark:
         other = f"other: {commit(self._against)}" if self._against else "old"
         times = ("times as fast", "times less CPU")  # median and range of neighbouring turns
         heads = ("case", other, f"new: {commit(ROOT)}", *times, "target")
-        print(Table(heads, []).markdown(), end="", flush=True)
+        print(table(heads, []), flush=True)
         reached, peaks = True, [0.0]
         for case in CASES:
             if not wanted or any(word in case.name for word in wanted):

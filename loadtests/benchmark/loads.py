@@ -13,7 +13,6 @@ from loadtests.engine import endpoints
 from loadtests.engine.client import KEEP_ALIVE, Api, Response, WrongResponse
 from loadtests.engine.endpoints import History
 from loadtests.engine.pace import closed_loop, open_loop
-from loadtests.plans import BEACON
 
 STAFF = 14  # who send; 0 to 13 have long histories
 LONG, SHORT = 30_000, 3_000  # detections of a history
@@ -73,7 +72,7 @@ def live(headers: Headers) -> Load:
 
         def write(_number: int, _due: float) -> None:
             history.sent += 1
-            history.acknowledged += api.send(_insert(SHORT_STAFF)).status == 200
+            history.acknowledged += api.send(endpoints.insert_now(SHORT_STAFF)).status == 200
 
         writes = round(on.seconds * WRITES_PER_SECOND)
         writing = gevent.spawn(open_loop, writes, on.seconds, write)
@@ -125,13 +124,9 @@ def _read(on: Target, history: History, name: str, headers: Headers) -> None:
     closed_loop(READERS, on.seconds, read)
 
 
-def _insert(staff: int) -> str:
-    return endpoints.path_of("/newbeacondetect", user_address=staff, **BEACON)
-
-
 def _insert_of_anybody(api: Api, number: int, name: str = "") -> None:
     staff = 200 + (number + os.urandom(1)[0]) % STAFF
-    api.measure(name, _insert(staff), endpoints.verify_insert, None, _headers())
+    api.measure(name, endpoints.insert_now(staff), endpoints.verify_insert, None, _headers())
 
 
 def _long_history(on: Target, headers: Headers, number: int, due: float | None = None) -> None:

@@ -14,7 +14,7 @@ from loadtests.engine.endpoints import History
 from loadtests.engine.pace import open_loop
 from loadtests.engine.preload import PHONE_SECONDS, Preloader
 from loadtests.figures import Summary, summary
-from loadtests.plans import BEACON, Plan, Step, requests, until_it_breaks
+from loadtests.plans import Plan, Step, requests, until_it_breaks
 from mongo.directory import parse
 from scripts.processes.cluster import DIRECTORY
 
@@ -111,8 +111,7 @@ class Engine:
             path, body = endpoints.BATCH, self._preloader.batch(staff, step.batch)
             verify = partial(endpoints.verify_batch, size=step.batch)
         else:
-            path = endpoints.path_of("/newbeacondetect", user_address=staff, **BEACON)
-            verify = partial(endpoints.verify_insert)
+            path, verify = endpoints.insert_now(staff), partial(endpoints.verify_insert)
         history.sent += step.batch
         response = self._api.measure(step.kind, path, verify, body, due=due, good=good)
         history.count(response, step.batch)
