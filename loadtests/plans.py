@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 RAMP_SECONDS = 60.0
-BEACON = {"beacon_address": "C2A628384B08", "rssi": -20}
+MAC = "C2A628384B08"  # a beacon of the directory
+BEACON = {"beacon_address": MAC, "rssi": -20}
 ALL_TIME = {"start_time": 0, "end_time": 4102444800}
 WRITES = (2100, 2520, 2940, 3360, 3780)
 GROWTH = 1.2  # "+20 % until it breaks"

@@ -13,6 +13,7 @@ from loadtests.engine import endpoints
 from loadtests.engine.client import KEEP_ALIVE, Api, Response, WrongResponse
 from loadtests.engine.endpoints import History
 from loadtests.engine.pace import closed_loop, open_loop
+from loadtests.plans import MAC
 
 STAFF = 14  # who send; 0 to 13 have long histories
 LONG, SHORT = 30_000, 3_000  # detections of a history
@@ -45,21 +46,13 @@ def batches(size: int) -> Load:
 
     Its times go on from piece to piece: the same ones again would measure mongod's cache.
     """
-    run, began = os.urandom(6).hex(), int(time.time()) - BACKLOG
-    backlogs = [count() for _ in range(SENDERS)]
+    began, backlogs = int(time.time()) - BACKLOG, [count() for _ in range(SENDERS)]
+    verify = partial(endpoints.verify_batch, size=size)
 
     def send(api: Api, number: int) -> None:
-        items = ",".join(
-            f'{{"staff_id":{300 + number},"mac":"C2A628384B08","rssi":-20'
-            f',"timestamp":{began + 4 * one % BACKLOG},"event_id":"{run}-{number}-{one}"}}'
-            for one in islice(backlogs[number], size)
-        )
-        body, stored = f'{{"detections":[{items}]}}'.encode(), b'"status":"stored"'
-
-        def verify(response: Response) -> None:
-            _verify_count(response.body.count(stored), size)
-
-        api.measure("", endpoints.BATCH, verify, body, _headers())
+        times = (began + 4 * one % BACKLOG for one in islice(backlogs[number], size))
+        items = [endpoints.detection(300 + number, MAC, at) for at in times]
+        api.measure("", endpoints.BATCH, verify, endpoints.batch(items), _headers())
 
     return lambda on: closed_loop(SENDERS, on.seconds, partial(send, on.apis[0]))
 

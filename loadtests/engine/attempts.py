@@ -1,11 +1,10 @@
 """The search for the highest rate that keeps a limit: which to try, and what an attempt proves."""
 
-import contextlib
 import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from loadtests.plans import RAMP_SECONDS, Step
 
 RELOAD_SECONDS = 0.5
 BUSY = 0.85  # of one core: from here on the generator, which has no second one, is the limit
+CLOSE = 1.1  # as near to each other as two rates are told apart
 KEPT, STACK, GENERATOR, MACHINE = "kept", "stack", "generator", "machine"
 
 
@@ -32,25 +32,22 @@ class Attempt(NamedTuple):
     verdict: str  # kept, or what was the limit: stack, generator or machine
 
 
-def search(start: int, *, closeness: float = 1.1) -> Generator[int, bool, int]:
-    """Yield numbers of threads and take whether each was served; return the highest that was.
+def search(start: int, is_kept: Callable[[int], bool]) -> int:
+    """Return the highest number of threads that is kept, as far as CLOSE tells them apart.
 
     Doubles or halves until the limit lies between two, then halves their distance.
     """
     good, bad, threads = 0, 0, start
-    while True:
-        if (yield threads):
+    while threads != good:
+        if is_kept(threads):
             good = threads
         else:
             bad = threads
-        if not good and threads <= 1:
-            return 0
-        if good and bad and bad <= good * closeness:
-            return good
-        beyond = good * 2 if good else bad // 2
-        threads = (good + bad) // 2 if good and bad else beyond
-        if threads == good:
-            return good
+        if good and bad:
+            threads = good if bad <= good * CLOSE else (good + bad) // 2
+        else:
+            threads = good * 2 or bad // 2
+    return good
 
 
 def judge(threads: int, figures: Summary, limit_ms: float, generator_cpu: float) -> Attempt:
@@ -100,12 +97,12 @@ class Search:
 
     def run(self, step: Step) -> None:
         """Begin with a step's rate."""
-        searching = search(step.threads)
-        threads = next(searching)
-        with contextlib.suppress(StopIteration):
-            while True:
-                rate = step._replace(name=str(threads), threads=threads)
-                threads = searching.send(decide(partial(self._attempt, rate), self._limit_ms))
+
+        def is_kept(threads: int) -> bool:
+            rate = step._replace(name=str(threads), threads=threads)
+            return decide(partial(self._attempt, rate), self._limit_ms)
+
+        search(step.threads, is_kept)
 
     def _attempt(self, step: Step) -> Attempt:
         if self._gateway and self.attempts and self.attempts[-1].verdict != KEPT:

@@ -1,6 +1,7 @@
 """What runs beside a plan's requests: the mock HACS and open monitoring pages."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import gevent
@@ -12,7 +13,6 @@ from loadtests.engine.pace import wait_until
 
 HACS_SECONDS = 10.0
 PAGE_SECONDS = 30.0
-
 HEADERS = CLOSE | GZIP
 
 Greenlet = Any  # gevent's is generic in its stubs and not when it runs
@@ -22,34 +22,21 @@ def start(
     api: Api, histories: Mapping[int, History], hacs: tuple[int, ...], pages: int
 ) -> list[Greenlet]:
     """Start pollers that go on until they are killed."""
-    began = api.began
-    polls = [gevent.spawn(_poll, api, staff, histories[staff], began) for staff in hacs]
-    data = _page_data(api) if pages else ""
-    # Opened one after the other, as people do.
-    opened = [began + PAGE_SECONDS / pages * number for number in range(pages)]
-    return polls + [gevent.spawn(_show, api, data, at) for at in opened]
+    polls = [partial(histories[one].read_live, api, "hacs", one, HEADERS) for one in hacs]
+    found = [gevent.spawn(_repeat, HACS_SECONDS, api.began, poll) for poll in polls]
+    if pages:
+        # What an open page fetches again and again: old and new differ.
+        is_old = api.send(endpoints.MONITORING).status == 404
+        data = endpoints.OLD_MONITORING if is_old else endpoints.MONITORING
+        show = partial(api.measure, "page", data, endpoints.verify_page, None, HEADERS)
+        # Opened one after the other, as people do.
+        opened = [api.began + PAGE_SECONDS / pages * number for number in range(pages)]
+        found += [gevent.spawn(_repeat, PAGE_SECONDS, at, show) for at in opened]
+    return found
 
 
-def _poll(api: Api, staff: int, history: History, began: float) -> None:
-    for due in _every(HACS_SECONDS, began):
-        history.read_live(api, "hacs", staff, HEADERS, due)
-
-
-def _page_data(api: Api) -> str:
-    """Return what an open page fetches again and again: old and new differ."""
-    is_old = api.send(endpoints.MONITORING).status == 404
-    return endpoints.OLD_MONITORING if is_old else endpoints.MONITORING
-
-
-def _show(api: Api, data: str, began: float) -> None:
-    for due in _every(PAGE_SECONDS, began):
-        api.measure("page", data, endpoints.verify_page, None, HEADERS, due=due)
-
-
-def _every(seconds: float, began: float) -> Iterator[float]:
-    """Yield the due times of something periodic, each when it has come."""
-    due = began
+def _repeat(seconds: float, due: float, request: Callable[..., object]) -> None:
     while True:
         wait_until(due)
-        yield due
+        request(due=due)
         due += seconds

@@ -1,6 +1,5 @@
 """The endpoints that get load: how a request is written, and what a right response holds."""
 
-import json
 import uuid
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -64,7 +63,7 @@ def insert(one: dict[str, Any]) -> str:
 
 def batch(detections: list[dict[str, Any]]) -> bytes:
     """Return the body that stores many."""
-    return json.dumps({"detections": detections}).encode()
+    return msgspec.json.encode({"detections": detections})
 
 
 def decoded(response: Response, kind: type[Body]) -> Body:

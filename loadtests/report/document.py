@@ -33,8 +33,12 @@ def head(facts: dict[str, Any]) -> str:
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table, its figures aligned at their right."""
-    lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(map(line, [heads, ["---", *("---:" for _ in heads[1:])], *rows]))
+
+
+def line(cells: Sequence[str]) -> str:
+    """Return one line of a table."""
+    return f"| {' | '.join(cells)} |"
 
 
 def marked(text: str, *, bad: bool) -> str:
