@@ -139,12 +139,7 @@ class History:
         self._right = response.body
 
     def read_live(
-        self,
-        api: Api,
-        name: str,
-        staff: int,
-        headers: Mapping[str, str],
-        due: float | None = None,
+        self, api: Api, name: str, staff: int, headers: Mapping[str, str], due: float | None = None
     ) -> None:
         """Read while others write: all that was acknowledged before, and nothing unsent."""
         least = self.acknowledged

@@ -70,12 +70,7 @@ def _flag(name: str) -> str:
 
 
 def generate(
-    target: str,
-    plan: str,
-    given: Mapping[str, object],
-    *,
-    quiet: bool = False,
-    ui_port: int = 0,
+    target: str, plan: str, given: Mapping[str, object], *, quiet: bool = False, ui_port: int = 0
 ) -> int:
     """Run a plan (or what the options given say instead, see above) against a target.
 
