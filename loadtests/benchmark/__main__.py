@@ -1,4 +1,13 @@
-"""Runs the cases and prints a table; exits with 1 when a target is missed."""
+"""The ingest service alone, inside 0.3 CPU and 64 MiB, in turns with another one.
+
+    .venv/bin/python -m loadtests.benchmark [--against CHECKOUT] [--rounds 3] [--seconds 3] [CASE]
+
+The other is the old architecture's (loadtests/baseline), or that of another checkout of this
+repository. Both work on the same real mongod, which runs outside the limits like the load itself.
+Every response is verified: a history that is written to while it is read must hold all that was
+acknowledged before the question and nothing that nobody sent.
+Prints a table; exits with 1 when a target is missed.
+"""
 
 import argparse
 import sys
@@ -8,7 +17,6 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from loadtests import benchmark
 from loadtests.benchmark.cases import CASES, PEAK_MIB, Case
 from loadtests.benchmark.loads import Target
 from loadtests.benchmark.results import Comparison, Result, result
@@ -29,7 +37,7 @@ Parts = dict[str, list[Result]]  # of one service, by part of the case
 def main() -> None:
     """Run the cases named, or all, and print a table."""
     raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=benchmark.__doc__, formatter_class=raw)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--rounds", type=int, default=3, help="of all turns of a case (3)")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement (3)")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="instead of the old one")

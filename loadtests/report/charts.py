@@ -1,16 +1,17 @@
 """Line charts as SVG that fit light and dark pages, also as images in a README."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-WIDTH, HEIGHT = 560, 320
-LEFT, RIGHT, TOP, BOTTOM = 62, 544, 46, 274  # edges of the plot
+from jinja2 import Environment
+
+LEFT, RIGHT, TOP, BOTTOM = 62, 544, 46, 274  # edges of the plot, as in the template
 LEGEND, CHARACTER = 34, 7  # its line and gaps, and a letter
-MOST_DOTS = 20
-CSS = Path(__file__).with_name("chart.css")
+CSS, SVG = (Path(__file__).with_name(name).read_text() for name in ("chart.css", "chart.svg.jinja"))
+TEMPLATE = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(SVG)
 
 
 class Axis(NamedTuple):
@@ -59,36 +60,6 @@ def chart(
         return ""
     xs = Scale([x for points in known.values() for x, _ in points], across, LEFT, RIGHT)
     ys = Scale([y for points in known.values() for _, y in points], up, BOTTOM, TOP)
-    box = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" {box}>',
-        f"<title>{escape(title)}</title><style>\n{CSS.read_text()}</style>",
-        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" rx="6"/>',
-        f'<text x="10" y="18" font-weight="600">{escape(title)}</text>',
-        _soft(across.label, "middle", f'x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 8}"'),
-        _soft(up.label, "middle", f'transform="translate(14 {HEIGHT / 2}) rotate(-90)"'),
-    ]
-    for tick in ys.ticks():
-        parts.append(f'<path class="rule" d="M{LEFT} {ys.at(tick):.1f}H{RIGHT}"/>')
-        parts.append(_soft(f"{tick:,g}", "end", f'x="{LEFT - 6}" y="{ys.at(tick) + 4:.1f}"'))
-    below = ((f"{tick:,g}", f'x="{xs.at(tick):.1f}" y="{BOTTOM + 18}"') for tick in xs.ticks())
-    parts += [_soft(text, "middle", place) for text, place in below]
-    at = LEFT
-    for number, (name, points) in enumerate(known.items()):
-        colour = f"var(--c{number % 5})"
-        parts += _line([(xs.at(x), ys.at(y)) for x, y in points], colour)
-        parts.append(f'<path d="M{at} 31h14" style="stroke:{colour}" stroke-width="3"/>')
-        parts.append(f'<text x="{at + 18}" y="35">{escape(name)}</text>')
-        at += LEGEND + CHARACTER * len(name)
-    return "\n".join([*parts, "</svg>\n"])
-
-
-def _soft(text: str, anchor: str, place: str) -> str:
-    return f'<text class="soft" text-anchor="{anchor}" {place}>{escape(text)}</text>'
-
-
-def _line(points: Sequence[tuple[float, float]], colour: str) -> Iterator[str]:
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    yield f'<polyline style="stroke:{colour}" points="{path}"/>'
-    for x, y in points if len(points) <= MOST_DOTS else ():
-        yield f'<circle r="3" cx="{x:.1f}" cy="{y:.1f}" style="fill:{colour}"/>'
+    legend = list(accumulate((LEGEND + CHARACTER * len(name) for name in known), initial=LEFT))
+    drawn = {"series": known, "legend": legend, "xs": xs, "ys": ys, "across": across, "up": up}
+    return TEMPLATE.render(title=title, css=CSS, px="{:.1f}".format, **drawn) + "\n"
