@@ -6,10 +6,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from pymongo import MongoClient
 
@@ -28,9 +31,23 @@ from scripts.processes.health import http_problem, mongodb_problem
 from scripts.processes.ports import free_port
 from scripts.processes.process import Process
 
+SAMPLE_SECONDS = 0.5
 ANY_RATE = "1000000"  # requests/s of one client: here one address is everybody
 NGINX = ROOT / "loadtests" / "baseline" / "nginx.conf.template"
 PARTS = ("ingest-1", "ingest-2", "gateway", "mongod", "monitoring")  # the old one lacks the last
+
+
+class Sample(NamedTuple):
+    """What one part had used at one moment, in seconds since the run began; then as Usage."""
+
+    seconds: float
+    part: str
+    cpu_seconds: float
+    throttled_seconds: float
+    memory_bytes: int
+    anonymous_bytes: int
+    peak_bytes: int
+    killed: int
 
 
 class Stack:
@@ -69,6 +86,25 @@ class Stack:
         """Return what each part used since it started; nothing when it runs without groups."""
         parts = self._processes.items()
         return {name: part.group.usage() for name, part in parts if part.group}
+
+    @contextmanager
+    def sampled(self) -> Iterator[list[Sample]]:
+        """Yield a list that grows by what each part uses, twice a second."""
+        samples: list[Sample] = []
+        ended, began = threading.Event(), time.monotonic()
+
+        def sample() -> None:
+            while not ended.wait(SAMPLE_SECONDS):
+                now = round(time.monotonic() - began, 2)
+                samples.extend(Sample(now, part, *used) for part, used in self.usage().items())
+
+        thread = threading.Thread(target=sample)
+        thread.start()
+        try:
+            yield samples
+        finally:
+            ended.set()
+            thread.join()
 
     def pid(self, name: str) -> int:
         """Return the process that a part was started as."""

@@ -21,7 +21,7 @@ from loadtests.benchmark.cases import CASES, PEAK_MIB, Case
 from loadtests.benchmark.loads import Target
 from loadtests.benchmark.results import Comparison, Result, result
 from loadtests.benchmark.services import prepare, service, stored
-from loadtests.comparison.machine import commit
+from loadtests.comparison.compare import commit
 from loadtests.engine.client import Api
 from loadtests.report.document import line, table
 from mongo import topology

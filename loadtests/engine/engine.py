@@ -4,14 +4,15 @@ import time
 from argparse import Namespace
 from collections import defaultdict
 from functools import partial
+from typing import Any
 
 import gevent
 
-from loadtests.engine import companions, endpoints
+from loadtests.engine import endpoints
 from loadtests.engine.attempts import Attempt, Search
-from loadtests.engine.client import Api, WrongResponse
+from loadtests.engine.client import CLOSE, GZIP, Api, WrongResponse
 from loadtests.engine.endpoints import History
-from loadtests.engine.pace import open_loop
+from loadtests.engine.pace import open_loop, periodic
 from loadtests.engine.preload import PHONE_SECONDS, Preloader
 from loadtests.figures import Summary, summary
 from loadtests.plans import Plan, Step, requests, until_it_breaks
@@ -19,6 +20,8 @@ from mongo.directory import parse
 from scripts.processes.cluster import DIRECTORY
 
 SENDS = 2  # of a step, when the generator was late
+HACS_SECONDS, PAGE_SECONDS = 10.0, 30.0  # between two polls
+HEADERS = CLOSE | GZIP  # of both
 SETTLE_SECONDS = 30.0  # for a service's spool to drain after the last write
 
 
@@ -96,10 +99,26 @@ class Engine:
         """Send at the step's times; return the figures of its requests without the companions'."""
         ramp, first = self._options.ramp, len(self._api.rows)
         began = self._api.begin(self._plan.name, step.name)
-        pollers = companions.start(self._api, self._histories, step.hacs, step.pages)
+        pollers = self._companions(step)
         open_loop(requests(step, ramp), ramp, partial(self._send_one, step), began)
         gevent.killall(pollers)
         return summary([row for row in self._api.rows[first:] if row.name == step.kind])
+
+    def _companions(self, step: Step) -> list[Any]:
+        """Start what runs beside a step until it is killed: the mock HACS and open pages."""
+        found, began = [], self._api.began
+        for staff in step.hacs:
+            poll = partial(self._histories[staff].read_live, self._api, "hacs", staff, HEADERS)
+            found.append(gevent.spawn(periodic, HACS_SECONDS, began, poll))
+        if step.pages:
+            # What an open page fetches again and again: old and new differ.
+            is_old = self._api.send(endpoints.MONITORING).status == 404
+            data = endpoints.OLD_MONITORING if is_old else endpoints.MONITORING
+            show = partial(self._api.measure, "page", data, endpoints.verify_page, None, HEADERS)
+        for number in range(step.pages):  # opened one after the other, as people do
+            at = began + PAGE_SECONDS / step.pages * number
+            found.append(gevent.spawn(periodic, PAGE_SECONDS, at, show))
+        return found
 
     def _send_one(self, step: Step, number: int, due: float) -> None:
         staff = step.staff[number % len(step.staff)]

@@ -9,8 +9,8 @@ from loadtests.architectures import DURABLE, UNOPTIMISED
 from loadtests.figures import LATE_MS
 from loadtests.report import resources, times
 from loadtests.report.document import TEXTS, Section, head
-from loadtests.report.published import QUERY, published
 from loadtests.report.results import Results
+from loadtests.report.times import QUERY, published
 
 CSS = Path(__file__).with_name("report.css")
 IMAGE = re.compile(r'<img src="plots/(.+?)\.svg".*?>')

@@ -3,8 +3,7 @@
 import math
 from itertools import product
 
-from loadtests.architectures import NEW, OLD, PARTS
-from loadtests.comparison.machine import Sample
+from loadtests.architectures import NEW, OLD, PARTS, Sample
 from loadtests.comparison.playbook import Run
 from loadtests.plans import PLANS
 from loadtests.report.charts import Axis, chart

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from loadtests.architectures import ARCHITECTURES, NEW
-from loadtests.comparison.machine import Sample
+from loadtests.architectures import ARCHITECTURES, NEW, Sample
 from loadtests.comparison.playbook import Run
 from loadtests.figures import Row, Spread, Summary, ratios, read_csv, spread, summary
 from loadtests.plans import PLANS, RAMP_SECONDS

@@ -1,20 +1,50 @@
 """The report's sections of response times: last steps, sweeps, and all steps of a plan."""
 
 import math
+from pathlib import Path
+from typing import NamedTuple
 
 from loadtests.architectures import NEW, OLD
-from loadtests.figures import Summary, spread
+from loadtests.figures import Summary, read_csv, spread
 from loadtests.plans import PLANS, RAMP_SECONDS
 from loadtests.report.charts import Axis, chart
 from loadtests.report.document import TEXTS, Section, marked, table
-from loadtests.report.published import milliseconds, published
 from loadtests.report.results import Results
 
 LAST = "plan,last step,architecture,its mean,new,ratio,published before,published after"
 ENDS = "what,architecture,highest rate,ended by,new/this"
 STEPS = "step,architecture,responses/s,min,max,mean,p50,p99,errors,verif.,late,mean/new,published"
 PUBLISHED = {OLD: "before", NEW: "after"}
+FIGURES = Path(__file__).with_name("published.csv")
+QUERY = ("RANGE-IN-QUERY", "860")  # before and after: with its first and its later query
 MEAN_MS = Axis("mean response, ms", log=True)
+
+
+class Published(NamedTuple):
+    """One step of the source; what was not published is empty."""
+
+    when: str  # before or after
+    plan: str
+    step: str
+    ms: float  # mean
+    max_ms: str
+    rate: str  # responses/s, where it fell below the arrivals
+    errors: str  # %
+
+    def shown(self) -> str:
+        """Return it as a cell of a table."""
+        most = f" (max {milliseconds(float(self.max_ms))})" if self.max_ms else ""
+        return milliseconds(self.ms) + most + (f", {self.rate}/s" if self.rate else "")
+
+
+def published(when: str) -> dict[tuple[str, str], Published]:
+    """Return the figures of one architecture, by plan and step."""
+    return {(one.plan, one.step): one for one in read_csv(FIGURES, Published) if one.when == when}
+
+
+def milliseconds(value: float) -> str:
+    """Return a time as a cell of a table."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def last_steps(results: Results) -> Section:
