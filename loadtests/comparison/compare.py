@@ -98,9 +98,8 @@ def _all(book: Playbook, folder: Path, facts: dict[str, Any]) -> None:
         (folder / "run.json").write_text(json.dumps(facts, indent=1))
         if not left:
             return
-        minutes = book.seconds(left) / 60
+        progress = f"{done}/{len(every)}, {book.seconds(left) / 60:.0f} min left"
         one = left.pop(0)
-        progress = f"{done}/{len(every)}, {minutes:.0f} min left"
         print(f"[{progress}] {one.architecture}, {one.plan}", flush=True)
         if not _one(book, one, folder):
             facts["failed"].append(one.name)

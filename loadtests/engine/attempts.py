@@ -2,6 +2,7 @@
 
 import os
 import signal
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -59,12 +60,8 @@ def judge(threads: int, figures: Summary, limit_ms: float, generator_cpu: float)
     """
     rate = threads / RAMP_SECONDS
     well = not figures.wrong and not figures.late and figures.kept_up(rate)
-    if well and figures.p99 <= limit_ms:
-        verdict = KEPT
-    elif generator_cpu >= BUSY:
-        verdict = GENERATOR
-    else:
-        verdict = MACHINE if figures.late else STACK
+    limit = GENERATOR if generator_cpu >= BUSY else MACHINE if figures.late else STACK
+    verdict = KEPT if well and figures.p99 <= limit_ms else limit
     others = figures[5:]  # as an attempt has them, from p50 to how late
     return Attempt(threads, rate, figures.rate, *others, generator_cpu, verdict)
 
@@ -108,9 +105,9 @@ class Search:
         if self._gateway and self.attempts and self.attempts[-1].verdict != KEPT:
             os.kill(self._gateway, signal.SIGHUP)
             time.sleep(RELOAD_SECONDS)
-        cpu, began = time.process_time(), time.monotonic()
+        used, began = time.process_time(), time.monotonic()
         figures = self._send(step)
-        cpu = (time.process_time() - cpu) / (time.monotonic() - began)
+        cpu = (time.process_time() - used) / (time.monotonic() - began)
         one = judge(step.threads, figures, self._limit_ms, cpu)
         self.attempts.append(one)
         reason = "" if one.verdict == KEPT else f"  too much for the {one.verdict}"
@@ -128,13 +125,12 @@ class Found(NamedTuple):
 
 def found(attempts: Sequence[Attempt], limit_ms: float) -> Found:
     """Return the highest rate that was kept, and what most attempts of the next one met."""
-    by_rate: dict[int, list[Attempt]] = {}
-    for one in attempts:
-        by_rate.setdefault(one.threads, []).append(one)
+    threads = sorted({one.threads for one in attempts})
+    by_rate = {n: [one for one in attempts if one.threads == n] for n in threads}
     kept = [n for n, every in by_rate.items() if decide(iter(every).__next__, limit_ms)]
     best = max(kept, default=0)
     beyond = min((n for n in by_rate if n > best), default=0)
     met = Counter(one.verdict for one in by_rate.get(beyond, []) if one.verdict != KEPT)
     limit = met.most_common(1)[0][0] if met else ""
-    p99 = sorted(one.p99 for one in by_rate.get(best, [])) or [0.0]
-    return Found(best / RAMP_SECONDS, p99[len(p99) // 2], limit)
+    p99 = statistics.median_high([one.p99 for one in by_rate.get(best, [])] or [0.0])
+    return Found(best / RAMP_SECONDS, p99, limit)
