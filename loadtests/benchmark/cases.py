@@ -1,6 +1,7 @@
 """The cases as data."""
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 from loadtests.benchmark import loads
@@ -26,25 +27,26 @@ class Case(NamedTuple):
 
 
 def _inserts(connections: int, least: float = 0.0) -> Case:
-    load = loads.inserts(connections)
+    load = partial(loads.inserts, connections=connections)
     return Case(f"insert, {connections} connections", load, before=load, least=least)
 
 
 def _batches(size: int, least: float = 0.0) -> Case:
-    load, name = loads.batches(size), f"batches of {size}, against single inserts at 32"
-    return Case(name, load, size, before=load, least=least, old_load=loads.inserts(32))
+    load, old_load = loads.batches(size), partial(loads.inserts, connections=32)
+    name = f"batches of {size}, against single inserts at 32"
+    return Case(name, load, size, before=load, least=least, old_load=old_load)
 
 
 def _paced(name: str, headers: Headers) -> Case:
-    load, before = loads.paced(headers), loads.each_once(headers)
+    load, before = partial(loads.paced, headers=headers), partial(loads.each_once, headers=headers)
     return Case(name, load, 1, before, services=2, paced=True, p99_limit_ms=500)
 
 
 CASES = (
     *(_inserts(connections, least) for connections, least in ((1, 0), (8, 0), (32, 8), (128, 0))),
     *(_batches(size, least) for size, least in ((50, 0), (500, 100))),
-    Case("live history of 3,000", loads.live(KEEP_ALIVE), least=10),
-    Case("the same, gzip taken", loads.live(GZIP)),
+    Case("live history of 3,000", partial(loads.live, headers=KEEP_ALIVE), least=10),
+    Case("the same, gzip taken", partial(loads.live, headers=GZIP)),
     Case("mixed, 8 phones and 4 readers", loads.mixed),
     Case("four cold histories of 30,000 at once", loads.cold),
     _paced("14.3/s of 30,000, two services", KEEP_ALIVE),

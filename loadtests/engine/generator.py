@@ -14,7 +14,7 @@ from scripts.processes import ROOT
 
 LOCUSTFILE = ROOT / "loadtests" / "engine" / "locustfile.py"
 
-Options = Mapping[str, tuple[object, str]]  # name -> default and help
+Options = dict[str, tuple[object, str]]  # name -> default and help
 
 PLAN: Options = {
     "ramp": (60.0, "seconds of each step, at the same rate (60)"),
