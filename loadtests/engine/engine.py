@@ -16,10 +16,7 @@ from loadtests.engine.pace import open_loop, periodic
 from loadtests.engine.preload import PHONE_SECONDS, Preloader
 from loadtests.figures import Summary, summary
 from loadtests.plans import Plan, Step, requests, until_it_breaks
-from mongo.directory import parse
-from scripts.processes.cluster import DIRECTORY
 
-SENDS = 2  # of a step, when the generator was late
 HACS_SECONDS, PAGE_SECONDS = 10.0, 30.0  # between two polls
 HEADERS = CLOSE | GZIP  # of both
 SETTLE_SECONDS = 30.0  # for a service's spool to drain after the last write
@@ -37,9 +34,8 @@ class Engine:
         self._plan = plan
         self._options = options
         self.attempts: list[Attempt] = []  # of a search
-        beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
         most = sum(count for step in plan.steps for _, count in step.preload)
-        self._preloader = Preloader(api, beacons, int(time.time()) - PHONE_SECONDS * most)
+        self._preloader = Preloader(api, int(time.time()) - PHONE_SECONDS * most)
         self._histories: dict[int, History] = defaultdict(History)
 
     def run(self) -> None:
@@ -86,13 +82,12 @@ class Engine:
                 )
 
     def _measured(self, step: Step) -> Summary:
-        """Send a step, again when the generator was late: others use this machine too."""
-        for _ in range(SENDS - 1):
-            forget = self._api.checkpoint()
-            figures = self._send(step)
-            if not figures.late:
-                return figures
-            forget()
+        """Send a step, once again when the generator was late: others use this machine too."""
+        forget = self._api.checkpoint()
+        figures = self._send(step)
+        if not figures.late:
+            return figures
+        forget()
         return self._send(step)
 
     def _send(self, step: Step) -> Summary:

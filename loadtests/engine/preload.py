@@ -6,7 +6,8 @@ from typing import Any
 from loadtests.engine import endpoints
 from loadtests.engine.client import Api, Response, WrongResponse
 from loadtests.engine.endpoints import History, Place
-from mongo.directory import Beacon
+from mongo.directory import Beacon, parse
+from scripts.processes.cluster import DIRECTORY
 
 BATCH = 500
 PHONE_SECONDS = 4  # between two detections of one phone
@@ -19,9 +20,9 @@ class Preloader:
     `oldest` is the time of the first document of each history, unix seconds.
     """
 
-    def __init__(self, api: Api, beacons: list[Beacon], oldest: int) -> None:
+    def __init__(self, api: Api, oldest: int) -> None:
         self._api = api
-        self._beacons = beacons
+        self._beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
         self._oldest = oldest
 
     def preload(self, staff: int, history: History, count: int) -> None:
