@@ -79,40 +79,29 @@ def decide(attempt: Callable[[], Attempt], limit_ms: float) -> bool:
     return kept == 2
 
 
-class Search:
-    """Finds the highest arrival rate that keeps a limit of the p99 without an error.
+def find_highest(
+    step: Step, send: Callable[[Step], Summary], limit_ms: float, gateway: int, into: list[Attempt]
+) -> None:
+    """Find the highest arrival rate that keeps a limit of the p99 without an error.
 
-    `send` sends a step; `gateway` is its process, which is reloaded after an attempt that was not
-    kept (0: none): its circuit may be open for 20 s, and would be what the next attempt measures.
+    Begins with a step's rate. `gateway` is its process, which is reloaded after an attempt that was
+    not kept (0: none): its circuit may be open for 20 s, and would be what the next one measures.
     """
 
-    def __init__(self, send: Callable[[Step], Summary], limit_ms: float, gateway: int) -> None:
-        self._send = send
-        self._limit_ms = limit_ms
-        self._gateway = gateway
-        self.attempts: list[Attempt] = []
-
-    def run(self, step: Step) -> None:
-        """Begin with a step's rate."""
-
-        def is_kept(threads: int) -> bool:
-            rate = step._replace(name=str(threads), threads=threads)
-            return decide(partial(self._attempt, rate), self._limit_ms)
-
-        search(step.threads, is_kept)
-
-    def _attempt(self, step: Step) -> Attempt:
-        if self._gateway and self.attempts and self.attempts[-1].verdict != KEPT:
-            os.kill(self._gateway, signal.SIGHUP)
+    def attempt(threads: int) -> Attempt:
+        if gateway and into and into[-1].verdict != KEPT:
+            os.kill(gateway, signal.SIGHUP)
             time.sleep(RELOAD_SECONDS)
         used, began = time.process_time(), time.monotonic()
-        figures = self._send(step)
+        figures = send(step._replace(name=str(threads), threads=threads))
         cpu = (time.process_time() - used) / (time.monotonic() - began)
-        one = judge(step.threads, figures, self._limit_ms, cpu)
-        self.attempts.append(one)
+        one = judge(threads, figures, limit_ms, cpu)
+        into.append(one)
         reason = "" if one.verdict == KEPT else f"  too much for the {one.verdict}"
-        print(f"{figures.line(step.name)}  generator {cpu:.2f} cores{reason}", flush=True)
+        print(f"{figures.line(str(threads))}  generator {cpu:.2f} cores{reason}", flush=True)
         return one
+
+    search(step.threads, lambda threads: decide(partial(attempt, threads), limit_ms))
 
 
 class Found(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 import gevent
 
 from loadtests.engine import endpoints
-from loadtests.engine.attempts import Attempt, Search
+from loadtests.engine.attempts import Attempt, find_highest
 from loadtests.engine.client import CLOSE, GZIP, Api, WrongResponse
 from loadtests.engine.endpoints import History
 from loadtests.engine.pace import open_loop, periodic
@@ -48,10 +48,8 @@ class Engine:
                 self._preloader.preload(staff, self._histories[staff], count)
             if self._options.only and step.name not in self._options.only.split(","):
                 continue
-            if self._options.p99:
-                search = Search(self._send, self._options.p99, self._options.gateway)
-                self.attempts = search.attempts
-                search.run(step)
+            if limit := self._options.p99:
+                find_highest(step, self._send, limit, self._options.gateway, self.attempts)
                 break
             figures = self._measured(step)
             print(figures.line(step.name), flush=True)
