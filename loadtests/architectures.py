@@ -6,10 +6,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 from pymongo import MongoClient
 
@@ -19,8 +22,8 @@ from mongo.binaries import find_binaries
 from mongo.bootstrap import bootstrap
 from mongo.directory import DATABASE, Beacon, parse
 from mongo.topology import FOLDER
-from scripts.native import parts
 from scripts.native.layout import Layout
+from scripts.native.parts import Part, environment, parts
 from scripts.processes import ROOT
 from scripts.processes.cluster import DIRECTORY
 from scripts.processes.control_groups import SERVICE, UNLIMITED, Usage
@@ -28,9 +31,23 @@ from scripts.processes.health import http_problem, mongodb_problem
 from scripts.processes.ports import free_port
 from scripts.processes.process import Process
 
+SAMPLE_SECONDS = 0.5
 ANY_RATE = "1000000"  # requests/s of one client: here one address is everybody
 NGINX = ROOT / "loadtests" / "baseline" / "nginx.conf.template"
 PARTS = ("ingest-1", "ingest-2", "gateway", "mongod", "monitoring")  # the old one lacks the last
+
+
+class Sample(NamedTuple):
+    """What one part had used at one moment, in seconds since the run began; then as Usage."""
+
+    seconds: float
+    part: str
+    cpu_seconds: float
+    throttled_seconds: float
+    memory_bytes: int
+    anonymous_bytes: int
+    peak_bytes: int
+    killed: int
 
 
 class Stack:
@@ -70,6 +87,25 @@ class Stack:
         parts = self._processes.items()
         return {name: part.group.usage() for name, part in parts if part.group}
 
+    @contextmanager
+    def sampled(self) -> Iterator[list[Sample]]:
+        """Yield a list that grows by what each part uses, twice a second."""
+        samples: list[Sample] = []
+        ended, began = threading.Event(), time.monotonic()
+
+        def sample() -> None:
+            while not ended.wait(SAMPLE_SECONDS):
+                now = round(time.monotonic() - began, 2)
+                samples.extend(Sample(now, part, *used) for part, used in self.usage().items())
+
+        thread = threading.Thread(target=sample)
+        thread.start()
+        try:
+            yield samples
+        finally:
+            ended.set()
+            thread.join()
+
     def pid(self, name: str) -> int:
         """Return the process that a part was started as."""
         return self._processes[name].pid
@@ -82,7 +118,7 @@ class Stack:
     ) -> Process:
         """Start a part, which is healthy later."""
         limits = SERVICE if name.startswith("ingest-") else UNLIMITED
-        process = self._processes[name] = Process(
+        self._processes[name] = Process(
             name,
             command,
             self.folder / f"{name}.log",
@@ -90,15 +126,15 @@ class Stack:
             environment=environment,
             limits=limits if self._limited else None,
         )
-        process.start()
-        return process
+        self._processes[name].start()
+        return self._processes[name]
 
 
 class New(Stack):
     """This architecture: the parts and command lines of ./scripts/up, with a replica set of one."""
 
-    def __init__(self, *, tls: bool = False, services: int = 2, limited: bool = True) -> None:
-        super().__init__(services=services, limited=limited)
+    def __init__(self, *, tls: bool = False, **how: Any) -> None:
+        super().__init__(**how)
         self._layout = Layout(
             data=self.folder,
             gateway_port=self.gateway_port,
@@ -107,45 +143,37 @@ class New(Stack):
             mongod_port=self.mongod_port,
             topology=str(topology.EMBEDDED),
         )
-        self._tls_port = free_port() if tls else 0
+        self._settings = {"GATEWAY_CLIENT_RATE": ANY_RATE}
         if tls:
-            self.url = f"https://127.0.0.1:{self._tls_port}"
+            self._settings |= self._tls()
 
     def _start(self) -> None:
         self._layout.save()
         secrets.ensure(self._layout.secrets)
-        every = [part for part in parts.parts(self._layout) if part.name != "demo"]
-        settings = {"GATEWAY_CLIENT_RATE": ANY_RATE} | (self._tls() if self._tls_port else {})
-        environment = parts.environment(self._layout) | settings
+        seen = environment(self._layout) | self._settings
+        every = [part for part in parts(self._layout) if part.name != "demo"]
 
-        def launch(part: parts.Part) -> None:
-            run = self._layout.run
-            self._launch(part.name, part.command, environment | part.environment, run)
+        def launch(part: Part) -> Process:
+            return self._launch(part.name, part.command, seen | part.environment, self._layout.run)
 
-        for part in every:
-            if part.database:
-                launch(part)
-        bootstrap(
-            topology.load(topology.EMBEDDED).on_this_machine(self.mongod_port),
-            secrets.Secrets.read(self._layout.secrets),
-            DIRECTORY,
-            lambda _: None,
-        )
-        services = [part for part in every if not part.database]
-        for part in services:
+        for part in (one for one in every if one.database):
             launch(part)
-        for part in services:
-            self._processes[part.name].wait_until_healthy(part.probe)
+        local = topology.load(topology.EMBEDDED).on_this_machine(self.mongod_port)
+        bootstrap(local, secrets.Secrets.read(self._layout.secrets), DIRECTORY, lambda _: None)
+        started = [(launch(part), part.probe) for part in every if not part.database]
+        for process, probe in started:
+            process.wait_until_healthy(probe)
 
     def _tls(self) -> dict[str, str]:
         """Make a certificate; return the settings for it."""
-        folder, internal = self.folder / "tls", f"127.0.0.1:{free_port()}"
+        folder, port, internal = self.folder / "tls", free_port(), f"127.0.0.1:{free_port()}"
         make = [ROOT / "scripts" / "certificate", folder]
         subprocess.run(make, check=True, capture_output=True)
+        self.url = f"https://127.0.0.1:{port}"
         return {
             "GATEWAY_TLS_CERTIFICATE": str(folder / "certificate.pem"),
             "GATEWAY_TLS_KEY": str(folder / "key.pem"),
-            "GATEWAY_TLS_LISTEN": f"127.0.0.1:{self._tls_port}",
+            "GATEWAY_TLS_LISTEN": f"127.0.0.1:{port}",
             "GATEWAY_INTERNAL_LISTEN": internal,
             "GATEWAY_URL": f"http://{internal}",
         }
@@ -158,15 +186,8 @@ class Old(Stack):
     disk, as the new architecture does and the source did not.
     """
 
-    def __init__(
-        self,
-        *,
-        unoptimised: bool = False,
-        durable: bool = False,
-        services: int = 2,
-        limited: bool = True,
-    ) -> None:
-        super().__init__(services=services, limited=limited)
+    def __init__(self, *, unoptimised: bool = False, durable: bool = False, **how: Any) -> None:
+        super().__init__(**how)
         self._application = f"create_app(unoptimised={unoptimised})"
         self._uri = f"mongodb://127.0.0.1:{self.mongod_port}/{'?journal=true' if durable else ''}"
 
@@ -225,17 +246,10 @@ ARCHITECTURES: dict[str, Callable[..., Stack]] = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options that choose an architecture; without them it is this one."""
     parser.add_argument("--old", action="store_true", help="the old architecture instead")
-    forms = parser.add_mutually_exclusive_group()
-    query = "the old one with the original's first query"
-    forms.add_argument("--unoptimised", action="store_true", help=query)
     disk = "the old one, answering only when a detection is on the disk (the source's did not)"
-    forms.add_argument("--durable", action="store_true", help=disk)
-
-
-def chosen(options: argparse.Namespace) -> str:
-    """Return the name of the architecture that the options choose."""
-    if options.unoptimised:
-        return UNOPTIMISED
-    if options.durable:
-        return DURABLE
-    return OLD if options.old else NEW
+    forms = parser.add_mutually_exclusive_group()
+    for flag, form, text in (
+        ("--unoptimised", UNOPTIMISED, "the old one with the original's first query"),
+        ("--durable", DURABLE, disk),
+    ):
+        forms.add_argument(flag, dest="form", action="store_const", const=form, help=text)

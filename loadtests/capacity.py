@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,14 +12,9 @@ from loadtests.engine.attempts import STACK, Attempt, found
 from loadtests.engine.generator import generate
 from loadtests.figures import read_csv, write_csv
 from loadtests.plans import CAPACITY, PLANS
-from loadtests.tables import Table
+from loadtests.report.document import TEXTS, table
 
 PROBLEMS = {0: "", 1: "LOST"}  # by the generator's status
-LIMITS = (
-    "Beyond a rate without a mark the stack itself was too slow or failed. >=: there the load "
-    "generator was at the end of its core (g), or the machine had none left for it (m), and the "
-    "stack may take more. LOST: what was stored is not what was acknowledged."
-)
 
 
 class Result(NamedTuple):
@@ -48,9 +44,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ramp", type=float, default=2.0, help="seconds of each attempt (2)")
     parser.add_argument("--services", type=int, nargs="+", default=[1, 2], help="how many (1 2)")
     parser.add_argument("--only", default="", help="such as INSERT,EXTRACT-3000")
-    parser.add_argument(
-        "--side", nargs="+", default=[NEW], choices=ARCHITECTURES, help="as new old (new)"
-    )
+    sides = "as new old (new)"
+    parser.add_argument("--side", nargs="+", default=[NEW], choices=ARCHITECTURES, help=sides)
     parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, help="folder (load-report)")
 
 
@@ -82,20 +77,15 @@ def _search(options: argparse.Namespace, name: str, architecture: str, services:
         status = generate(stack.url, name, how | {"attempts": file})
     step = plan.steps[0]
     each = step.batch if step.kind == "batch" else sum(count for _, count in step.preload) or 1
-    end = found(read_csv(file, Attempt), options.p99)
+    rate, p99, limit = found(read_csv(file, Attempt), options.p99)
     problem = PROBLEMS.get(status, "FAILED")
-    return Result(
-        architecture, services, name, plan.text, end.rate, each, end.p99, end.limit, problem
-    )
+    return Result(architecture, services, name, plan.text, rate, each, p99, limit, problem)
 
 
 def _table(results: Sequence[Result], options: argparse.Namespace) -> str:
-    columns = [(side, n) for side in options.side for n in options.services]
-    cells = {(one.plan, one.architecture, one.services): one.shown() for one in results}
+    columns = list(product(options.side, options.services))
+    cells = {(one.what, one.architecture, one.services): one.shown() for one in results}
     heads = [f"{side}, {n} service{'s' * (n > 1)}" for side, n in columns]
-    rows = [
-        [what, *(cells.get((plan, *column), "") for column in columns)]
-        for plan, what in {one.plan: one.what for one in results}.items()
-    ]
-    table = Table([f"p99 <= {options.p99:.0f} ms", *heads], rows)
-    return f"{table.markdown()}\n{LIMITS}\n"
+    whats = dict.fromkeys(one.what for one in results)
+    rows = [[what, *(cells.get((what, *column), "") for column in columns)] for what in whats]
+    return f"{table([f'p99 <= {options.p99:.0f} ms', *heads], rows)}\n\n{TEXTS['capacity']}\n"

@@ -6,22 +6,18 @@ import http.client
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from http.client import HTTPException
 from typing import NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from loadtests.architectures import New, Stack
+from loadtests.engine import endpoints
 from loadtests.engine.generator import generate
 from loadtests.figures import HTTP, Row, Summary, ratios, read_csv, spread, summary
-from loadtests.plans import ALL_TIME, BEACON, PLANS, requests
+from loadtests.plans import PLANS, Step, requests
 
 TIMEOUT_SECONDS = 30.0
-CASES = {
-    ("PERF-RT-1", "3780"): "/newbeacondetect?" + urlencode(BEACON) + "&user_address={staff}",
-    ("PERF-TP-2", "860"): "/extractbeacon?" + urlencode(ALL_TIME) + "&staff_id={staff}",
-}
-TURNS = 5
+CASES = {("PERF-RT-1", "3780"): endpoints.insert_now, ("PERF-TP-2", "860"): endpoints.extract}
 ROUNDS = 3  # of so many turns at most: others use this machine too, and more turns say more
 TOLERANCE = 0.15
 CLOCK_MS = 1.0  # below this a difference says more about the tools than about the server
@@ -41,28 +37,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.set_defaults(command=check)
     parser.add_argument("--ramp", type=float, default=5.0, help="seconds of each run (5)")
-    parser.add_argument("--turns", type=int, default=TURNS, help="runs of each tool (5)")
+    parser.add_argument("--turns", type=int, default=5, help="runs of each tool (5)")
 
 
 def check(options: argparse.Namespace) -> int:
     """Let both tools measure the same in turn; status 0 when they agree within 15 %."""
     print(f"{'':>16}{'':>12}{'Locust':>10}{'plain':>10}{'ratio':>8}{'turns':>7}")
     right = True
-    for plan, step in CASES:
+    for plan, name in CASES:
+        step = next(one for one in PLANS[plan].steps if one.name == name)
         turns: list[Turn] = []
         with New() as stack:
-            for _ in range(ROUNDS):
+            while len(turns) < ROUNDS * options.turns:
                 for _ in range(options.turns):
                     turns.append(_turn(stack, plan, step, options.ramp, len(turns)))
                 if all(agrees(turns, figure) for figure in FIGURES):
                     break
         for figure in FIGURES:
-            one, other = (spread(tool).median for tool in _values(turns, figure))
-            ratio = ratios(*_values(turns, figure)).median
-            right = right and agrees(turns, figure)
-            name, count = (f"{plan} {step}", str(len(turns))) if figure == "rate" else ("", "")
+            first, second = _values(turns, figure)
+            one, other, ratio = spread(first), spread(second), ratios(first, second)
+            medians = f"{one.median:10.2f}{other.median:10.2f}{ratio.median:8.2f}"
+            head, count = (f"{plan} {name}", str(len(turns))) if figure == "rate" else ("", "")
             verdict = "" if agrees(turns, figure) else "  differ"
-            print(f"{name:>16}{figure:>12}{one:10.2f}{other:10.2f}{ratio:8.2f}{count:>7}{verdict}")
+            right = right and not verdict
+            print(f"{head:>16}{figure:>12}{medians}{count:>7}{verdict}")
     print("both tools agree" if right else f"they differ by more than {TOLERANCE:.0%}")
     return int(not right)
 
@@ -75,24 +73,21 @@ def agrees(turns: Sequence[Turn], figure: str) -> bool:
     return near or abs(ratios(first, second).median - 1) <= TOLERANCE or figure in SHOWN_ONLY
 
 
-def _values(turns: Sequence[Turn], figure: str) -> tuple[list[float], ...]:
-    return tuple(
-        [float(getattr(tool, figure)) for tool in tools] for tools in zip(*turns, strict=True)
-    )
+def _values(turns: Sequence[Turn], figure: str) -> list[list[float]]:
+    """Return a figure of all turns, for each tool."""
+    return [[float(getattr(one, figure)) for one in tool] for tool in zip(*turns, strict=True)]
 
 
-def _turn(stack: Stack, plan: str, step: str, ramp: float, number: int) -> Turn:
+def _turn(stack: Stack, plan: str, step: Step, ramp: float, number: int) -> Turn:
     """Measure with both; the one that begins changes. The second tool writes to what is there."""
-    count = requests(next(one for one in PLANS[plan].steps if one.name == step), ramp)
-    kind, rows = PLANS[plan].steps[0].kind, stack.folder / "rows.csv"
-    begins = number % 2 == 1
-    path = CASES[plan, step].format(staff=SHIFT * (number - begins))
-    second = partial(_second_tool, stack.url, path, count, ramp)
-    before = second() if begins else None
-    given = {"ramp": ramp, "only": step, "pages": 0, "shift": SHIFT * number, "rows": rows}
+    rows, begins = stack.folder / "rows.csv", number % 2 == 1
+    path = CASES[plan, step.name](SHIFT * (number - begins))
+    before = _second_tool(stack.url, path, requests(step, ramp), ramp) if begins else None
+    given = {"ramp": ramp, "only": step.name, "pages": 0, "shift": SHIFT * number, "rows": rows}
     generate(stack.url, plan, given, quiet=True)
-    first = [row for row in read_csv(rows, Row) if row.name == kind]
-    return Turn(summary(first), summary(before or second()))
+    first = [row for row in read_csv(rows, Row) if row.name == step.kind]
+    second = before or _second_tool(stack.url, path, requests(step, ramp), ramp)
+    return Turn(summary(first), summary(second))
 
 
 def _second_tool(url: str, path: str, count: int, ramp_seconds: float) -> list[Row]:
@@ -100,12 +95,11 @@ def _second_tool(url: str, path: str, count: int, ramp_seconds: float) -> list[R
 
     This tool has nothing in common with the first but the statistics.
     """
-    at = urlsplit(url)
-    began = time.monotonic() + 0.1
+    at, began = urlsplit(url).netloc, time.monotonic() + 0.1
 
     def get(due: float) -> Row:
         sent, status, size = time.monotonic(), 0, 0
-        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=TIMEOUT_SECONDS)
+        connection = http.client.HTTPConnection(at, timeout=TIMEOUT_SECONDS)
         with contextlib.closing(connection), contextlib.suppress(OSError, HTTPException):
             connection.request("GET", path, headers={"Connection": "close"})
             response = connection.getresponse()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from loadtests import architectures, capacity, check, targets
-from loadtests.architectures import ARCHITECTURES, Stack
+from loadtests.architectures import ARCHITECTURES, NEW, OLD, Stack
 from loadtests.comparison import compare
 from loadtests.engine import generator
 from loadtests.engine.generator import generate
@@ -51,24 +51,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_run)
+    parser.set_defaults(command=_run, tls=False)
     parser.add_argument("plan", choices=sorted(PLANS))
     _add_target(parser)
     architectures.add_options(parser)
     generator.declare(parser, generator.PLAN)
+    page = "Locust's page (8089)"
     parser.add_argument(
-        "--ui",
-        type=int,
-        nargs="?",
-        const=8089,
-        default=0,
-        metavar="PORT",
-        help="Locust's page (8089)",
+        "--ui", type=int, nargs="?", const=8089, default=0, metavar="PORT", help=page
     )
 
 
 def _add_workload(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_workload)
+    parser.set_defaults(command=_workload, form=NEW, old=False)
     parser.add_argument("name", choices=["retail", "sync", "archive", "fleet"])
     _add_target(parser)
     generator.declare(parser, generator.WORKLOAD)
@@ -77,7 +72,6 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_target(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(old=False, unoptimised=False, durable=False, tls=False)
     parser.add_argument("--target", help="a running stack's address; without it one is started")
     generator.declare(parser, generator.TARGET)
     parser.add_argument("--services", type=int, default=2, help="how many services (2)")
@@ -90,11 +84,10 @@ def _target(options: argparse.Namespace) -> Iterator[tuple[str, Stack | None]]:
     if options.target:
         yield targets.check(options.target, i_own_this_host=options.i_own_this_host), None
         return
-    name = architectures.chosen(options)
-    tls = {"tls": True} if options.tls else {}
-    limited = not options.no_limits
-    with ARCHITECTURES[name](services=options.services, limited=limited, **tls) as stack:
-        limits = "0.3 CPU and 64 MiB each" if limited else "without limits"
+    name = options.form or (OLD if options.old else NEW)
+    how = {"services": options.services, "limited": not options.no_limits}
+    with ARCHITECTURES[name](**how | ({"tls": True} if options.tls else {})) as stack:
+        limits = "without limits" if options.no_limits else "0.3 CPU and 64 MiB each"
         print(f"{name}, services: {options.services}, {limits}", flush=True)
         yield stack.url, stack
 
@@ -115,13 +108,11 @@ def _workload(options: argparse.Namespace) -> int:
         if stack:
             services = [f"http://127.0.0.1:{port}" for port in stack.ingest_ports]
             given |= {"mongod": stack.pid("mongod"), "pending": ",".join(services)}
-        if options.name != "fleet":
-            return generate(url, "PERF-TP-1", given)
-        if stack:  # what the first requests take is not the devices'
+        if stack and options.name == "fleet":  # what the first requests take is not the devices'
             generate(url, "PERF-TP-1", WARM_UP, quiet=True)
         before = _services_memory(stack)
         status = generate(url, "PERF-TP-1", given)
-        if before:
+        if before and options.name == "fleet":
             after = _services_memory(stack)
             each = (after - before) / 1024 / options.size
             memory = f"{before / 2**20:.1f} MiB, then {after / 2**20:.1f}"

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 RAMP_SECONDS = 60.0
-BEACON = {"beacon_address": "C2A628384B08", "rssi": -20}
+MAC = "C2A628384B08"  # a beacon of the directory
+BEACON = {"beacon_address": MAC, "rssi": -20}
 ALL_TIME = {"start_time": 0, "end_time": 4102444800}
 WRITES = (2100, 2520, 2940, 3360, 3780)
 GROWTH = 1.2  # "+20 % until it breaks"
@@ -70,12 +71,22 @@ def _growing(totals: range, staff: tuple[int, ...]) -> tuple[Step, ...]:
 
 
 def _capacity(name: str, text: str, step: Step) -> Plan:
-    return Plan(CAPACITY + name, text, 1000, (step._replace(name="start"),))
+    return Plan(CAPACITY + name, text, 1000, (step,))
+
+
+def _capacity_of_batches(size: int) -> Plan:
+    step = Step("start", "batch", 600, FIFTY, batch=size)
+    return _capacity(f"BATCH-{size}", f"batches of {size}", step)
+
+
+def _capacity_of_extracts(documents: int) -> Plan:
+    step = Step("start", "extract", 1800, preload=((0, documents),))
+    return _capacity(f"EXTRACT-{documents}", f"extracts of {documents}", step)
 
 
 _AT_PEAK = "at the expected peak and ten times it"
 _PASSES = _growing(range(600, 6001, 600), FIVE) + _growing(range(6600, 9001, 600), OTHER_FIVE)
-_SWEPT = "60 % more each time"
+_LONG, _SWEPT = "extracts of 3000 documents", "60 % more each time"
 _PLANS = (  # the limits of the mean are those of PERF-RT-1 and PERF-RT-2
     Plan("PERF-TP-1", f"inserts {_AT_PEAK}", 1000, _writes((210, 2100))),
     Plan("PERF-TP-2", f"extracts of 2310 documents {_AT_PEAK}", 6000, _reads((86, 860), 2310)),
@@ -86,22 +97,10 @@ _PLANS = (  # the limits of the mean are those of PERF-RT-1 and PERF-RT-2
     Plan("PERF-RT-2-1", "the same, while the documents of others grow", 6000, _PASSES),
     # Not of the source: where each architecture ends, on a machine faster than the source's.
     Plan("SWEEP-INSERT", f"inserts, {_SWEPT}", 1000, _writes((2100,)), SWEEP_GROWTH),
-    Plan(
-        "SWEEP-EXTRACT",
-        f"extracts of 3000 documents, {_SWEPT}",
-        1000,
-        _reads((860,), 3000),
-        SWEEP_GROWTH,
-    ),
-    _capacity("INSERT", "inserts", Step("", "insert", 6000, FIFTY)),
-    *(
-        _capacity(f"BATCH-{n}", f"batches of {n}", Step("", "batch", 600, FIFTY, batch=n))
-        for n in (50, 500)
-    ),
-    *(
-        _capacity(f"EXTRACT-{n}", f"extracts of {n}", Step("", "extract", 1800, (0,), ((0, n),)))
-        for n in (600, 3000, 9000, 30000)
-    ),
+    Plan("SWEEP-EXTRACT", f"{_LONG}, {_SWEPT}", 1000, _reads((860,), 3000), SWEEP_GROWTH),
+    _capacity("INSERT", "inserts", Step("start", "insert", 6000, FIFTY)),
+    *map(_capacity_of_batches, (50, 500)),
+    *map(_capacity_of_extracts, (600, 3000, 9000, 30000)),
 )
 PLANS = {plan.name: plan for plan in _PLANS}
 

@@ -25,9 +25,7 @@ def check(url: str, *, i_own_this_host: bool = False) -> str:
 
 
 def _is_here(host: str) -> bool:
-    if host == "localhost":
-        return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False  # a name may stand for any machine, now or a second later

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import gevent
-from geventhttpclient import HTTPClient
 
 from loadtests.engine import endpoints
 from loadtests.engine.client import KEEP_ALIVE, Api, Response, WrongResponse
@@ -50,8 +49,7 @@ def retail(api: Api, given: Namespace) -> Iterator[str]:
     together 110 items/s, where the source wrote 107.
     """
     clients = Clients(api)
-    end = time.monotonic() + given.seconds
-    bursts: list[tuple[int, float]] = []
+    end, bursts = time.monotonic() + given.seconds, list[tuple[int, float]]()
 
     def read(name: str, sizes: tuple[int, ...], interval: float) -> None:
         due, size = time.monotonic() + interval / 2, itertools.cycle(sizes)
@@ -68,8 +66,7 @@ def retail(api: Api, given: Namespace) -> Iterator[str]:
             interval = (shortest + (longest - shortest) * n / (number - 1)) / given.speed
             readers.append(gevent.spawn(read, f"{kind}-{n}-{clients.run}", sizes, interval))
     gevent.joinall(readers, raise_error=True)
-    total = sum(clients.acknowledged.values())
-    rate = total / given.seconds / given.speed
+    rate = (total := sum(clients.acknowledged.values())) / given.seconds / given.speed
     took = [seconds for size, seconds in bursts if size >= BURST]
     yield (
         f"{given.seconds * given.speed / 3600:.1f} h of the shop in {given.seconds:.0f} s: "
@@ -115,16 +112,16 @@ def archive(api: Api, given: Namespace) -> Iterator[str]:
     """100 values a second, then 850, and the database frozen for 60 and 30 s: what has to wait?"""
     clients = Clients(api)
     problems: list[str] = []
-    pending = [address for address in given.pending.split(",") if address]
+    services = [Api(address, 5.0) for address in given.pending.split(",") if address]
     waiting: list[tuple[int, float, int]] = []  # values a second, seconds, how many waited
     for rate, frozen in PHASES:
         phase, first = frozen / given.speed, len(waiting)
         sending = gevent.spawn(_send, clients, rate, 3 * phase)
-        watching = gevent.spawn(_watch, pending, waiting, rate)
+        watching = gevent.spawn(_watch, services, waiting, rate)
         gevent.sleep(phase / 2)
         sustained = max((count for *_, count in waiting[first:]), default=0)
         _freeze(given.mongod, phase)
-        drained = _drained(pending, time.monotonic())
+        drained = _drained(services, time.monotonic())
         sending.get()
         watching.kill()
         waited = [(at, count) for _, at, count in waiting[first:]]
@@ -166,25 +163,20 @@ def _send(clients: Clients, rate: int, seconds: float) -> None:
     open_loop(round(seconds * BATCHES_PER_SECOND), seconds, send)
 
 
-def _watch(addresses: list[str], into: list[tuple[int, float, int]], rate: int) -> None:
+def _watch(services: list[Api], into: list[tuple[int, float, int]], rate: int) -> None:
     began = time.monotonic()
     while True:
-        into.append((rate, round(time.monotonic() - began, 2), _pending(addresses)))
+        into.append((rate, round(time.monotonic() - began, 2), _pending(services)))
         gevent.sleep(0.25)
 
 
-def _pending(addresses: list[str]) -> int:
-    return sum(_queued(address) for address in addresses)
+def _pending(services: list[Api]) -> int:
+    return sum(json.loads(one.send("/api/v1/system").body)["queued"] for one in services)
 
 
-def _queued(address: str) -> int:
-    response = HTTPClient.from_url(address, network_timeout=5.0).get("/api/v1/system")
-    return int(json.loads(bytes(response.read()))["queued"])
-
-
-def _drained(addresses: list[str], since: float) -> float:
+def _drained(services: list[Api], since: float) -> float:
     """Return after how many seconds nothing waits any more."""
-    while time.monotonic() - since < DRAIN_SECONDS and _pending(addresses):
+    while time.monotonic() - since < DRAIN_SECONDS and _pending(services):
         gevent.sleep(0.1)
     return time.monotonic() - since
 

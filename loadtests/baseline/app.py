@@ -7,20 +7,14 @@ gunicorn's defaults are the source's: one sync worker.
 
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 from flask import Flask, Response, jsonify, request
 from flask_cors import CORS
 from pymongo import MongoClient
 
-PAGE = """<!doctype html><title>Monitoring</title><table id="t"></table><script>
-async function show() {
-  const found = (await (await fetch("/retrieveformonitoring")).json()).location;
-  document.getElementById("t").innerHTML = found.map(
-    d => "<tr><td>" + [d.staff_id, d.level, d.location, d.timestamp].join("<td>")).join("");
-}
-show(); setInterval(show, 30000);
-</script>"""
+PAGE = Path(__file__).with_name("page.html").read_text()
 MONITORING_SECONDS = 900
 
 

@@ -1,21 +1,29 @@
-"""Runs the cases and prints a table; exits with 1 when a target is missed."""
+"""The ingest service alone, inside 0.3 CPU and 64 MiB, in turns with another one.
+
+    .venv/bin/python -m loadtests.benchmark [--against CHECKOUT] [--rounds 3] [--seconds 3] [CASE]
+
+The other is the old architecture's (loadtests/baseline), or that of another checkout of this
+repository. Both work on the same real mongod, which runs outside the limits like the load itself.
+Every response is verified: a history that is written to while it is read must hold all that was
+acknowledged before the question and nothing that nobody sent.
+Prints a table; exits with 1 when a target is missed.
+"""
 
 import argparse
 import sys
 import tempfile
-from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from loadtests import benchmark
 from loadtests.benchmark.cases import CASES, PEAK_MIB, Case
 from loadtests.benchmark.loads import Target
 from loadtests.benchmark.results import Comparison, Result, result
 from loadtests.benchmark.services import prepare, service, stored
-from loadtests.comparison.machine import commit
+from loadtests.comparison.compare import commit
 from loadtests.engine.client import Api
-from loadtests.tables import Table
+from loadtests.report.document import line, table
 from mongo import topology
 from scripts.processes import ROOT
 from scripts.processes.cluster import DIRECTORY, Cluster
@@ -23,88 +31,13 @@ from scripts.processes.control_groups import LimitsUnavailableError
 
 WARM_UP_SECONDS = 1.0
 
-Parts = defaultdict[str, list[Result]]  # one service's results of all turns, by part of the case
-
-
-class Benchmark:
-    """Cases on one database: this checkout's service in turns with another's, or the old one."""
-
-    def __init__(self, cluster: Cluster, options: argparse.Namespace) -> None:
-        self._cluster = cluster
-        self._seconds: float = options.seconds
-        self._rounds: int = options.rounds
-        self._against: Path | None = options.against and options.against.resolve()
-        self._old: dict[str, Parts] = {"": Parts(list)}  # by case, for others
-
-    def run(self, wanted: list[str]) -> bool:
-        """Print a line for each case; tell whether all targets were reached."""
-        other = f"other: {commit(self._against)}" if self._against else "old"
-        times = ("times as fast", "times less CPU")  # median and range of neighbouring turns
-        heads = ("case", other, f"new: {commit(ROOT)}", *times, "target")
-        print(Table(heads, []).markdown(), end="", flush=True)
-        reached, peaks = True, [0.0]
-        for case in CASES:
-            if not wanted or any(word in case.name for word in wanted):
-                for one in self._compare(case):
-                    peaks += [turn.peak_mib for turn in one.new]
-                    reached = reached and one.reached()
-                    print(f"| {' | '.join(one.cells())} |", flush=True)
-        missed = "" if max(peaks) <= PEAK_MIB else " MISSED"
-        print(f"| peak memory {max(peaks):.0f} MiB | | | | | <= {PEAK_MIB} MiB{missed} |")
-        return reached and not missed
-
-    def _compare(self, case: Case) -> list[Comparison]:
-        """Measure a case; from round to round the other one begins."""
-        other, new = Parts(list), Parts(list)
-        turns = [(self._against, other), (ROOT, new)]
-        if self._against:  # A B B A: none is always the second one
-            turns += turns[::-1]
-        if not self._against and case.old_case is not None:
-            other = self._measured_old(case.old_case)
-            del turns[0]
-        for number in range(self._rounds):
-            for checkout, results in turns[:: -1 if number % 2 else 1]:
-                self._turn(case, checkout, results)
-        self._old[case.name] = other
-        is_checkout = bool(self._against)
-        return [Comparison(case, part, other[part], new[part], is_checkout) for part in sorted(new)]
-
-    def _measured_old(self, name: str) -> Parts:
-        """Return the old service's results in another case; none without a name."""
-        if name not in self._old:
-            case = next(one for one in CASES if one.name == name)
-            self._old[name] = Parts(list)
-            for _ in range(self._rounds):
-                self._turn(case, None, self._old[name])
-        return self._old[name]
-
-    def _turn(self, case: Case, checkout: Path | None, results: Parts) -> None:
-        """Start a service (or two), warm it up, measure it, stop it."""
-        uri, folder = self._cluster.uri(), self._cluster.folder
-        with ExitStack() as started:
-            services = [service(uri, folder, checkout) for _ in range(case.services)]
-            for one in services:
-                started.enter_context(one)
-            groups = [one.group for one in services if one.group]
-            apis = [Api(f"http://127.0.0.1:{one.port}") for one in services]
-            target = Target(apis, self._seconds, partial(stored, uri))
-            if case.before:
-                case.before(target._replace(seconds=WARM_UP_SECONDS))
-            for api in apis:
-                api.rows.clear()
-            before = [group.usage() for group in groups]
-            case.load(target)
-            after = [group.usage() for group in groups]
-        rows = [row for api in apis for row in api.rows]
-        for part in {row.name for row in rows}:
-            some = [row for row in rows if row.name == part]
-            results[part].append(result(case, some, before, after))
+Parts = dict[str, list[Result]]  # of one service, by part of the case
 
 
 def main() -> None:
     """Run the cases named, or all, and print a table."""
     raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=benchmark.__doc__, formatter_class=raw)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--rounds", type=int, default=3, help="of all turns of a case (3)")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement (3)")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="instead of the old one")
@@ -115,9 +48,72 @@ def main() -> None:
     try:
         with cluster.running(DIRECTORY):
             prepare(cluster.uri())
-            sys.exit(not Benchmark(cluster, options).run(options.cases))
+            sys.exit(not run(cluster, options))
     except LimitsUnavailableError as error:
         sys.exit(str(error))
+
+
+def run(cluster: Cluster, options: argparse.Namespace) -> bool:
+    """Print a line for each case; tell whether all targets were reached."""
+    against: Path | None = options.against and options.against.resolve()
+    other = f"other: {commit(against)}" if against else "old"
+    times = ("times as fast", "times less CPU")  # median and range of neighbouring turns
+    print(table(["case", other, f"new: {commit(ROOT)}", *times, "target"], []), flush=True)
+    reached, peak = True, 0.0
+    for case in CASES:
+        if options.cases and not any(word in case.name for word in options.cases):
+            continue
+        for one in compare(cluster, case, against, options):
+            peak = max(peak, *(turn.peak_mib for turn in one.new))
+            reached = reached and one.reached()
+            print(line(one.cells()), flush=True)
+    missed = "" if peak <= PEAK_MIB else " MISSED"
+    print(f"| peak memory {peak:.0f} MiB | | | | | <= {PEAK_MIB} MiB{missed} |")
+    return reached and not missed
+
+
+def compare(
+    cluster: Cluster, case: Case, against: Path | None, options: argparse.Namespace
+) -> list[Comparison]:
+    """Measure this checkout's service in turns with another's, or with the old one.
+
+    From round to round the other one begins. Two checkouts take the turns A B B A, so that none is
+    always the second one.
+    """
+    turns = [False, True, True, False] if against else [True] if case.paced else [False, True]
+    other, new = Parts(), Parts()
+    for number in range(options.rounds):
+        for is_new in turns[:: -1 if number % 2 else 1]:
+            results = new if is_new else other
+            for part, one in turn(cluster, case, ROOT if is_new else against, options.seconds):
+                results.setdefault(part, []).append(one)
+    is_checkout = bool(against)
+    return [Comparison(case, one, other.get(one, []), new[one], is_checkout) for one in sorted(new)]
+
+
+def turn(
+    cluster: Cluster, case: Case, checkout: Path | None, seconds: float
+) -> Iterator[tuple[str, Result]]:
+    """Start a service (or two), warm it up, measure it, stop it; yield what each part took."""
+    if case.old_load and not checkout:
+        case = case._replace(load=case.old_load, before=case.old_load, each=1)
+    uri, folder = cluster.uri(), cluster.folder
+    with ExitStack() as started:
+        services = [
+            started.enter_context(service(uri, folder, checkout)) for _ in range(case.services)
+        ]
+        target = Target([Api(url) for url, _ in services], seconds, partial(stored, uri))
+        if case.before:
+            case.before(target._replace(seconds=WARM_UP_SECONDS))
+        for api in target.apis:
+            api.rows.clear()
+        groups = [process.group for _, process in services if process.group]
+        before = [group.usage() for group in groups]
+        case.load(target)
+        after = [group.usage() for group in groups]
+    rows = [row for api in target.apis for row in api.rows]
+    for part in {row.name for row in rows}:
+        yield part, result(case, [row for row in rows if row.name == part], before, after)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from loadtests.engine import endpoints
 from loadtests.engine.client import KEEP_ALIVE, Api, Response, WrongResponse
 from loadtests.engine.endpoints import History
 from loadtests.engine.pace import closed_loop, open_loop
-from loadtests.plans import BEACON
+from loadtests.plans import MAC
 
 STAFF = 14  # who send; 0 to 13 have long histories
 LONG, SHORT = 30_000, 3_000  # detections of a history
@@ -36,9 +36,14 @@ Load = Callable[[Target], object]  # the rows are the services'
 Headers = Mapping[str, str]
 
 
-def inserts(connections: int) -> Load:
-    """Return phones that send one detection after the other."""
-    return lambda on: closed_loop(connections, on.seconds, partial(_insert_of_anybody, on.apis[0]))
+def inserts(on: Target, connections: int, name: str = "") -> None:
+    """Phones that send one detection after the other."""
+
+    def send(number: int) -> None:
+        path = endpoints.insert_now(200 + (number + os.urandom(1)[0]) % STAFF)
+        on.apis[0].measure(name, path, endpoints.verify_insert, None, _headers())
+
+    closed_loop(connections, on.seconds, send)
 
 
 def batches(size: int) -> Load:
@@ -46,47 +51,33 @@ def batches(size: int) -> Load:
 
     Its times go on from piece to piece: the same ones again would measure mongod's cache.
     """
-    run, began = os.urandom(6).hex(), int(time.time()) - BACKLOG
-    backlogs = [count() for _ in range(SENDERS)]
+    began, backlogs = int(time.time()) - BACKLOG, [count() for _ in range(SENDERS)]
+    verify = partial(endpoints.verify_batch, size=size)
 
     def send(api: Api, number: int) -> None:
-        items = ",".join(
-            f'{{"staff_id":{300 + number},"mac":"C2A628384B08","rssi":-20'
-            f',"timestamp":{began + 4 * one % BACKLOG},"event_id":"{run}-{number}-{one}"}}'
-            for one in islice(backlogs[number], size)
-        )
-        body, stored = f'{{"detections":[{items}]}}'.encode(), b'"status":"stored"'
-
-        def verify(response: Response) -> None:
-            _verify_count(response.body.count(stored), size)
-
-        api.measure("", endpoints.BATCH, verify, body, _headers())
+        times = (began + 4 * one % BACKLOG for one in islice(backlogs[number], size))
+        items = [endpoints.detection(300 + number, MAC, at) for at in times]
+        api.measure("", endpoints.BATCH, verify, endpoints.batch(items), _headers())
 
     return lambda on: closed_loop(SENDERS, on.seconds, partial(send, on.apis[0]))
 
 
-def live(headers: Headers) -> Load:
-    """Return four readers of one history of 3,000, to which detections come all the time."""
+def live(on: Target, headers: Headers) -> None:
+    """Four readers of one history of 3,000, to which detections come all the time."""
+    api, history = on.apis[0], History(on.stored(SHORT_STAFF))
 
-    def load(on: Target) -> None:
-        api, history = on.apis[0], History(on.stored(SHORT_STAFF))
+    def write(_number: int, _due: float) -> None:
+        history.sent += 1
+        history.acknowledged += api.send(endpoints.insert_now(SHORT_STAFF)).status == 200
 
-        def write(_number: int, _due: float) -> None:
-            history.sent += 1
-            history.acknowledged += api.send(_insert(SHORT_STAFF)).status == 200
-
-        writes = round(on.seconds * WRITES_PER_SECOND)
-        writing = gevent.spawn(open_loop, writes, on.seconds, write)
-        _read(on, history, "", headers)
-        writing.get()
-
-    return load
+    writing = gevent.spawn(open_loop, round(on.seconds * WRITES_PER_SECOND), on.seconds, write)
+    _read(on, history, "", headers)
+    writing.get()
 
 
 def mixed(on: Target) -> None:
     """Eight phones and four readers of the short history at once."""
-    insert = partial(_insert_of_anybody, on.apis[0], name="phones")
-    phones = gevent.spawn(closed_loop, PHONES, on.seconds, insert)
+    phones = gevent.spawn(inserts, on, PHONES, "phones")
     _read(on, History(on.stored(SHORT_STAFF)), "readers", KEEP_ALIVE)
     phones.get()
 
@@ -96,24 +87,16 @@ def cold(on: Target) -> None:
     open_loop(4, 0, partial(_long_history, on, KEEP_ALIVE))
 
 
-def paced(headers: Headers) -> Load:
-    """Return long histories at a fixed rate, for twice the seconds, from each service in turn."""
-
-    def load(on: Target) -> None:
-        requests = max(1, int(EXTRACTS_PER_SECOND * 2 * on.seconds))
-        open_loop(requests, 2 * on.seconds, partial(_long_history, on, headers))
-
-    return load
+def paced(on: Target, headers: Headers) -> None:
+    """Long histories at a fixed rate, for twice the seconds, from each service in turn."""
+    requests = max(1, int(EXTRACTS_PER_SECOND * 2 * on.seconds))
+    open_loop(requests, 2 * on.seconds, partial(_long_history, on, headers))
 
 
-def each_once(headers: Headers) -> Load:
-    """Return long histories until each service has seen each of them."""
-
-    def load(on: Target) -> None:
-        for number in range(STAFF * len(on.apis)):
-            _long_history(on, headers, number)
-
-    return load
+def each_once(on: Target, headers: Headers) -> None:
+    """Long histories until each service has seen each of them."""
+    for number in range(STAFF * len(on.apis)):
+        _long_history(on, headers, number)
 
 
 def _read(on: Target, history: History, name: str, headers: Headers) -> None:
@@ -125,15 +108,6 @@ def _read(on: Target, history: History, name: str, headers: Headers) -> None:
     closed_loop(READERS, on.seconds, read)
 
 
-def _insert(staff: int) -> str:
-    return endpoints.path_of("/newbeacondetect", user_address=staff, **BEACON)
-
-
-def _insert_of_anybody(api: Api, number: int, name: str = "") -> None:
-    staff = 200 + (number + os.urandom(1)[0]) % STAFF
-    api.measure(name, _insert(staff), endpoints.verify_insert, None, _headers())
-
-
 def _long_history(on: Target, headers: Headers, number: int, due: float | None = None) -> None:
     """Read a whole history; two services take turns by the number, and get the same ones."""
     api = on.apis[number % len(on.apis)]
@@ -141,14 +115,10 @@ def _long_history(on: Target, headers: Headers, number: int, due: float | None =
 
     def verify(response: Response) -> None:
         whole = response.body.rstrip().endswith(b"]}")
-        _verify_count(response.body.count(b'"timestamp"') * whole, LONG)
+        if (found := response.body.count(b'"timestamp"') * whole) != LONG:
+            raise WrongResponse(f"{found} detections instead of {LONG}")
 
     api.measure("", path, verify, None, _headers(headers), due=due)
-
-
-def _verify_count(found: int, expected: int) -> None:
-    if found != expected:
-        raise WrongResponse(f"{found} detections instead of {expected}")
 
 
 def _headers(more: Headers = KEEP_ALIVE) -> dict[str, str]:

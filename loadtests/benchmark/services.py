@@ -2,6 +2,8 @@
 
 import datetime
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from pymongo import MongoClient
 
 from loadtests.architectures import old_environment, old_service
 from loadtests.benchmark.loads import LONG, SHORT, SHORT_STAFF, STAFF
+from loadtests.plans import MAC
 from mongo.directory import DATABASE
 from scripts.processes.control_groups import SERVICE
 from scripts.processes.health import http_problem
@@ -21,32 +24,24 @@ from scripts.processes.service import IngestService
 Document = dict[str, Any]
 
 
-class OldService(Process):
-    """The old architecture's application, inside the same limits."""
-
-    def __init__(self, mongodb_uri: str, folder: Path) -> None:
-        self.port = free_port()
-        log, environment = folder / "old.log", old_environment(mongodb_uri)
-        command = old_service(self.port)
-        super().__init__("old", command, log, environment=environment, limits=SERVICE)
-
-    def start(self) -> None:
-        """Start it, and wait until it serves."""
-        super().start()
-        self.wait_until_healthy(partial(http_problem, f"http://127.0.0.1:{self.port}/healthz"))
-
-
-def service(mongodb_uri: str, folder: Path, checkout: Path | None) -> OldService | IngestService:
-    """Return the service of a checkout inside the limits; without a checkout, the old one."""
-    if checkout is None:
-        return OldService(mongodb_uri, folder)
-    return IngestService(mongodb_uri, folder, limits=SERVICE, source=checkout)
+@contextmanager
+def service(mongodb_uri: str, folder: Path, checkout: Path | None) -> Iterator[tuple[str, Process]]:
+    """Yield a checkout's service (or the old one) inside the limits: its address and process."""
+    if checkout:
+        with IngestService(mongodb_uri, folder, limits=SERVICE, source=checkout) as new:
+            yield new.url, new
+        return
+    port, environment = free_port(), old_environment(mongodb_uri)
+    log, url = folder / "old.log", f"http://127.0.0.1:{port}"
+    with Process("old", old_service(port), log, environment=environment, limits=SERVICE) as old:
+        old.wait_until_healthy(partial(http_problem, f"{url}/healthz"))
+        yield url, old
 
 
 def prepare(mongodb_uri: str) -> None:
     """Store the histories that the cases read: 14 long ones and a short one."""
     now, at = int(time.time()), datetime.datetime.now(datetime.UTC)
-    same = {"rssi": -60, "mac": "C2A628384B08", "received_at": at}
+    same = {"rssi": -60, "mac": MAC, "received_at": at}
     with MongoClient[Document](mongodb_uri) as client:
         database = client[DATABASE]
         for staff, count in [*((n, LONG) for n in range(STAFF)), (SHORT_STAFF, SHORT)]:

@@ -3,13 +3,14 @@
 import argparse
 import json
 import os
+import platform
+import subprocess
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from loadtests.architectures import ARCHITECTURES
-from loadtests.comparison.machine import Sample, machine, sampled
+from loadtests.architectures import ARCHITECTURES, Sample
 from loadtests.comparison.playbook import Playbook, Run
 from loadtests.engine.generator import generate
 from loadtests.figures import write_csv
@@ -73,7 +74,7 @@ def _facts(book: Playbook, folder: Path, *, resume: bool) -> dict[str, Any]:
         (folder / kind).mkdir(parents=True, exist_ok=True)
         for old in (folder / kind).iterdir():
             old.unlink()
-    return machine() | {
+    return _machine() | {
         "playbook": playbook,
         "began": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "minutes": 0.0,
@@ -97,9 +98,8 @@ def _all(book: Playbook, folder: Path, facts: dict[str, Any]) -> None:
         (folder / "run.json").write_text(json.dumps(facts, indent=1))
         if not left:
             return
-        minutes = book.seconds(left) / 60
+        progress = f"{done}/{len(every)}, {book.seconds(left) / 60:.0f} min left"
         one = left.pop(0)
-        progress = f"{done}/{len(every)}, {minutes:.0f} min left"
         print(f"[{progress}] {one.architecture}, {one.plan}", flush=True)
         if not _one(book, one, folder):
             facts["failed"].append(one.name)
@@ -113,7 +113,7 @@ def _one(book: Playbook, one: Run, folder: Path) -> bool:
     rows = folder / "rows" / f"{one.name}.part"
     given = {"ramp": book.ramp(plan), "only": book.plans[plan.name], "rows": rows}
     try:
-        with ARCHITECTURES[one.architecture]() as stack, sampled(stack) as samples:
+        with ARCHITECTURES[one.architecture]() as stack, stack.sampled() as samples:
             status = generate(stack.url, plan.name, given | {"until_it_breaks": plan.is_sweep})
     except NotHealthyError as error:
         print(f"  {error}", flush=True)
@@ -123,3 +123,24 @@ def _one(book: Playbook, one: Run, folder: Path) -> bool:
     write_csv(folder / "usage" / f"{one.name}.csv", samples, Sample._fields)
     rows.rename(rows.with_suffix(".csv"))
     return True
+
+
+def _machine() -> dict[str, Any]:
+    """Return what was measured on."""
+    cpus = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
+    memory = Path("/proc/meminfo").read_text().split()[1]
+    return {
+        "processor": cpus[0].split(":")[1].strip() if cpus else platform.machine(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(int(memory) / 2**20, 1),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "commit": commit(ROOT),
+    }
+
+
+def commit(checkout: Path) -> str:
+    """Return the commit of a checkout, with `-dirty` where files differ from it."""
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"

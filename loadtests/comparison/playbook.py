@@ -10,12 +10,7 @@ PRELOAD_SECONDS = 0.5  # 600 documents, on either architecture; only for the est
 SWEEP_STEPS = 9  # until it breaks; only for the estimate
 SWEEP_RAMP_SECONDS = 10.0  # at most: a sweep has many steps, and the last ones many requests
 QUICK_RAMP_SECONDS = 1.5
-QUICK = {
-    "PERF-TP-1": "2100",
-    "PERF-RT-2": "600,1800,3000",
-    "SWEEP-INSERT": "",
-    "SWEEP-EXTRACT": "",
-}
+QUICK = {"PERF-TP-1": "2100", "PERF-RT-2": "600,1800,3000", "SWEEP-INSERT": "", "SWEEP-EXTRACT": ""}
 WHOLE = {name: "" for name in PLANS if not name.startswith(CAPACITY)}
 # Forms of the old architecture that are run as well: the source's first query, and inserts that
 # wait for the disk as the new architecture's do.

@@ -1,11 +1,11 @@
 """The search for the highest rate that keeps a limit: which to try, and what an attempt proves."""
 
-import contextlib
 import os
 import signal
+import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from loadtests.plans import RAMP_SECONDS, Step
 
 RELOAD_SECONDS = 0.5
 BUSY = 0.85  # of one core: from here on the generator, which has no second one, is the limit
+CLOSE = 1.1  # as near to each other as two rates are told apart
 KEPT, STACK, GENERATOR, MACHINE = "kept", "stack", "generator", "machine"
 
 
@@ -32,25 +33,22 @@ class Attempt(NamedTuple):
     verdict: str  # kept, or what was the limit: stack, generator or machine
 
 
-def search(start: int, *, closeness: float = 1.1) -> Generator[int, bool, int]:
-    """Yield numbers of threads and take whether each was served; return the highest that was.
+def search(start: int, is_kept: Callable[[int], bool]) -> int:
+    """Return the highest number of threads that is kept, as far as CLOSE tells them apart.
 
     Doubles or halves until the limit lies between two, then halves their distance.
     """
     good, bad, threads = 0, 0, start
-    while True:
-        if (yield threads):
+    while threads != good:
+        if is_kept(threads):
             good = threads
         else:
             bad = threads
-        if not good and threads <= 1:
-            return 0
-        if good and bad and bad <= good * closeness:
-            return good
-        beyond = good * 2 if good else bad // 2
-        threads = (good + bad) // 2 if good and bad else beyond
-        if threads == good:
-            return good
+        if good and bad:
+            threads = good if bad <= good * CLOSE else (good + bad) // 2
+        else:
+            threads = good * 2 or bad // 2
+    return good
 
 
 def judge(threads: int, figures: Summary, limit_ms: float, generator_cpu: float) -> Attempt:
@@ -62,12 +60,8 @@ def judge(threads: int, figures: Summary, limit_ms: float, generator_cpu: float)
     """
     rate = threads / RAMP_SECONDS
     well = not figures.wrong and not figures.late and figures.kept_up(rate)
-    if well and figures.p99 <= limit_ms:
-        verdict = KEPT
-    elif generator_cpu >= BUSY:
-        verdict = GENERATOR
-    else:
-        verdict = MACHINE if figures.late else STACK
+    limit = GENERATOR if generator_cpu >= BUSY else MACHINE if figures.late else STACK
+    verdict = KEPT if well and figures.p99 <= limit_ms else limit
     others = figures[5:]  # as an attempt has them, from p50 to how late
     return Attempt(threads, rate, figures.rate, *others, generator_cpu, verdict)
 
@@ -85,40 +79,29 @@ def decide(attempt: Callable[[], Attempt], limit_ms: float) -> bool:
     return kept == 2
 
 
-class Search:
-    """Finds the highest arrival rate that keeps a limit of the p99 without an error.
+def find_highest(
+    step: Step, send: Callable[[Step], Summary], limit_ms: float, gateway: int, into: list[Attempt]
+) -> None:
+    """Find the highest arrival rate that keeps a limit of the p99 without an error.
 
-    `send` sends a step; `gateway` is its process, which is reloaded after an attempt that was not
-    kept (0: none): its circuit may be open for 20 s, and would be what the next attempt measures.
+    Begins with a step's rate. `gateway` is its process, which is reloaded after an attempt that was
+    not kept (0: none): its circuit may be open for 20 s, and would be what the next one measures.
     """
 
-    def __init__(self, send: Callable[[Step], Summary], limit_ms: float, gateway: int) -> None:
-        self._send = send
-        self._limit_ms = limit_ms
-        self._gateway = gateway
-        self.attempts: list[Attempt] = []
-
-    def run(self, step: Step) -> None:
-        """Begin with a step's rate."""
-        searching = search(step.threads)
-        threads = next(searching)
-        with contextlib.suppress(StopIteration):
-            while True:
-                rate = step._replace(name=str(threads), threads=threads)
-                threads = searching.send(decide(partial(self._attempt, rate), self._limit_ms))
-
-    def _attempt(self, step: Step) -> Attempt:
-        if self._gateway and self.attempts and self.attempts[-1].verdict != KEPT:
-            os.kill(self._gateway, signal.SIGHUP)
+    def attempt(threads: int) -> Attempt:
+        if gateway and into and into[-1].verdict != KEPT:
+            os.kill(gateway, signal.SIGHUP)
             time.sleep(RELOAD_SECONDS)
-        cpu, began = time.process_time(), time.monotonic()
-        figures = self._send(step)
-        cpu = (time.process_time() - cpu) / (time.monotonic() - began)
-        one = judge(step.threads, figures, self._limit_ms, cpu)
-        self.attempts.append(one)
+        used, began = time.process_time(), time.monotonic()
+        figures = send(step._replace(name=str(threads), threads=threads))
+        cpu = (time.process_time() - used) / (time.monotonic() - began)
+        one = judge(threads, figures, limit_ms, cpu)
+        into.append(one)
         reason = "" if one.verdict == KEPT else f"  too much for the {one.verdict}"
-        print(f"{figures.line(step.name)}  generator {cpu:.2f} cores{reason}", flush=True)
+        print(f"{figures.line(str(threads))}  generator {cpu:.2f} cores{reason}", flush=True)
         return one
+
+    search(step.threads, lambda threads: decide(partial(attempt, threads), limit_ms))
 
 
 class Found(NamedTuple):
@@ -131,13 +114,12 @@ class Found(NamedTuple):
 
 def found(attempts: Sequence[Attempt], limit_ms: float) -> Found:
     """Return the highest rate that was kept, and what most attempts of the next one met."""
-    by_rate: dict[int, list[Attempt]] = {}
-    for one in attempts:
-        by_rate.setdefault(one.threads, []).append(one)
+    threads = sorted({one.threads for one in attempts})
+    by_rate = {n: [one for one in attempts if one.threads == n] for n in threads}
     kept = [n for n, every in by_rate.items() if decide(iter(every).__next__, limit_ms)]
     best = max(kept, default=0)
     beyond = min((n for n in by_rate if n > best), default=0)
     met = Counter(one.verdict for one in by_rate.get(beyond, []) if one.verdict != KEPT)
     limit = met.most_common(1)[0][0] if met else ""
-    p99 = sorted(one.p99 for one in by_rate.get(best, [])) or [0.0]
-    return Found(best / RAMP_SECONDS, p99[len(p99) // 2], limit)
+    p99 = statistics.median_high([one.p99 for one in by_rate.get(best, [])] or [0.0])
+    return Found(best / RAMP_SECONDS, p99, limit)

@@ -28,11 +28,7 @@ class Response(NamedTuple):
 
     status: int
     body: bytes
-    zipped: bool = False
-
-    def unzipped(self) -> "Response":
-        """Return it with its body as text."""
-        return Response(self.status, zlib.decompress(self.body, 31)) if self.zipped else self
+    ms: float  # from sending to the last byte
 
 
 Verify = Callable[[Response], object]
@@ -77,7 +73,19 @@ class Api:
         self, path: str, body: bytes | None = None, headers: Mapping[str, str] = CLOSE
     ) -> Response:
         """Send without recording: GET, or POST of a JSON body."""
-        return self._send(path, body, headers).unzipped()
+        if body is not None:
+            headers = {**headers, "Content-Type": "application/json"}
+        sent = time.monotonic()
+        try:
+            response = self._pool.request(_method(body), path, body, dict(headers))
+            text = bytes(response.read())
+        except (OSError, HTTPParseError) as error:
+            why = f"{type(error).__name__}: {error}".encode()
+            return Response(0, why, (time.monotonic() - sent) * 1000)
+        ms = (time.monotonic() - sent) * 1000
+        if response.get("content-encoding") == "gzip":
+            text = zlib.decompress(text, 31)
+        return Response(response.status_code, text, ms)
 
     def measure(
         self,
@@ -92,9 +100,7 @@ class Api:
     ) -> Response:
         """Send, verify the response, and record both; `due` is when it should have been sent."""
         sent = time.monotonic()
-        response = self._send(path, body, headers)
-        ms = (time.monotonic() - sent) * 1000
-        response = response.unzipped()
+        response = self.send(path, body, headers)
         error, detail = "", ""
         if response.status not in good:
             error, detail = HTTP, f"{response.status} {response.body[:120]!r}"
@@ -103,20 +109,12 @@ class Api:
                 verify(response)
             except WrongResponse as wrong:
                 error, detail = VERIFICATION, str(wrong)
-        times = ((sent if due is None else due) - self.began, sent - self.began, ms)
+        times = ((sent if due is None else due) - self.began, sent - self.began, response.ms)
         size = len(response.body)
         row = Row(self.plan, self.step, name, *times, response.status, size, error, detail)
-        self.record(row, "GET" if body is None else "POST")
+        self.record(row, _method(body))
         return response
 
-    def _send(self, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
-        method = "GET" if body is None else "POST"
-        if body is not None:
-            headers = {**headers, "Content-Type": "application/json"}
-        try:
-            response = self._pool.request(method, path, body, dict(headers))
-            text = bytes(response.read())
-        except (OSError, HTTPParseError) as error:
-            return Response(0, f"{type(error).__name__}: {error}".encode())
-        zipped = response.get("content-encoding") == "gzip"
-        return Response(response.status_code, text, zipped)
+
+def _method(body: bytes | None) -> str:
+    return "GET" if body is None else "POST"

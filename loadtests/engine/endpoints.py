@@ -1,21 +1,24 @@
 """The endpoints that get load: how a request is written, and what a right response holds."""
 
-import json
 import uuid
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+import msgspec
+
 from loadtests.engine.client import Api, Response, WrongResponse
-from loadtests.plans import ALL_TIME
+from loadtests.plans import ALL_TIME, BEACON
 
 BATCH = "/api/v1/detections"
 MONITORING, OLD_MONITORING = "/monitoring/latest", "/retrieveformonitoring"
 ADDED = b"New Beacon Detection Added"
 STORED = (200, 202)  # now, or soon
 
+Body = TypeVar("Body")
 
-class Place(NamedTuple):
+
+class Place(msgspec.Struct, frozen=True):
     """One document of an extract."""
 
     level: str
@@ -23,14 +26,26 @@ class Place(NamedTuple):
     timestamp: int
 
 
-def path_of(path: str, **parameters: object) -> str:
-    """Return a path with its parameters."""
-    return f"{path}?{urlencode(parameters)}"
+class Extract(msgspec.Struct):
+    """The response to an extract."""
+
+    location: list[Place]
+
+
+class Batch(msgspec.Struct):
+    """The response to a batch."""
+
+    counts: dict[str, int]
 
 
 def extract(staff: int | str) -> str:
     """Return the path of a whole history."""
-    return path_of("/extractbeacon", staff_id=staff, **ALL_TIME)
+    return "/extractbeacon?" + urlencode({"staff_id": staff, **ALL_TIME})
+
+
+def insert_now(staff: int | str) -> str:
+    """Return the path that stores one detection as the source's plans do, without a time."""
+    return "/newbeacondetect?" + urlencode({"user_address": staff, **BEACON})
 
 
 def detection(staff: int | str, mac: str, timestamp: int) -> dict[str, Any]:
@@ -43,12 +58,20 @@ def insert(one: dict[str, Any]) -> str:
     """Return the path that stores one detection as a phone does."""
     named = {"user_address": one["staff_id"], "beacon_address": one["mac"]}
     rest = {name: one[name] for name in ("rssi", "timestamp", "event_id")}
-    return path_of("/newbeacondetect", **named, **rest)
+    return "/newbeacondetect?" + urlencode(named | rest)
 
 
 def batch(detections: list[dict[str, Any]]) -> bytes:
     """Return the body that stores many."""
-    return json.dumps({"detections": detections}).encode()
+    return msgspec.json.encode({"detections": detections})
+
+
+def decoded(response: Response, kind: type[Body]) -> Body:
+    """Return a response's JSON; WrongResponse when it is none, or of another shape."""
+    try:
+        return msgspec.json.decode(response.body, type=kind)
+    except msgspec.DecodeError as error:
+        raise WrongResponse(f"{error}: {response.body[:80]!r}") from error
 
 
 def verify_insert(response: Response) -> None:
@@ -59,23 +82,14 @@ def verify_insert(response: Response) -> None:
 
 def verify_batch(response: Response, size: int) -> None:
     """Check that a batch was taken whole."""
-    try:
-        counts = json.loads(response.body)["counts"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise WrongResponse(f"no response to a batch: {response.body[:80]!r}") from error
+    counts = decoded(response, Batch).counts
     if counts.get("stored", 0) + counts.get("queued", 0) != size:
         raise WrongResponse(f"{counts} of {size}")
 
 
 def newest_first(response: Response) -> list[Place]:
     """Return an extract's documents; WrongResponse when it is not one, or in another order."""
-    try:
-        found = [
-            Place(one["level"], one["location"], one["timestamp"])
-            for one in json.loads(response.body)["location"]
-        ]
-    except (ValueError, KeyError, TypeError) as error:
-        raise WrongResponse(f"no extract ({error!r}): {response.body[:80]!r}") from error
+    found = decoded(response, Extract).location
     times = [place.timestamp for place in found]
     if times != sorted(times, reverse=True):
         raise WrongResponse("not newest first")
@@ -84,11 +98,7 @@ def newest_first(response: Response) -> list[Place]:
 
 def verify_page(response: Response) -> None:
     """Check what an open monitoring page fetches, of either architecture."""
-    try:
-        found = json.loads(response.body)
-    except ValueError as error:
-        raise WrongResponse(f"the page's data are no JSON: {response.body[:80]!r}") from error
-    if not {"staff", "location"} & set(found):
+    if not {"staff", "location"} & set(decoded(response, dict[str, Any])):
         raise WrongResponse(f"the page's data lack the staff: {response.body[:80]!r}")
 
 
@@ -129,12 +139,7 @@ class History:
         self._right = response.body
 
     def read_live(
-        self,
-        api: Api,
-        name: str,
-        staff: int,
-        headers: Mapping[str, str],
-        due: float | None = None,
+        self, api: Api, name: str, staff: int, headers: Mapping[str, str], due: float | None = None
     ) -> None:
         """Read while others write: all that was acknowledged before, and nothing unsent."""
         least = self.acknowledged

@@ -4,21 +4,21 @@ import time
 from argparse import Namespace
 from collections import defaultdict
 from functools import partial
+from typing import Any
 
 import gevent
 
-from loadtests.engine import companions, endpoints
-from loadtests.engine.attempts import Attempt, Search
-from loadtests.engine.client import Api, WrongResponse
+from loadtests.engine import endpoints
+from loadtests.engine.attempts import Attempt, find_highest
+from loadtests.engine.client import CLOSE, GZIP, Api, WrongResponse
 from loadtests.engine.endpoints import History
-from loadtests.engine.pace import open_loop
+from loadtests.engine.pace import open_loop, periodic
 from loadtests.engine.preload import PHONE_SECONDS, Preloader
 from loadtests.figures import Summary, summary
-from loadtests.plans import BEACON, Plan, Step, requests, until_it_breaks
-from mongo.directory import parse
-from scripts.processes.cluster import DIRECTORY
+from loadtests.plans import Plan, Step, requests, until_it_breaks
 
-SENDS = 2  # of a step, when the generator was late
+HACS_SECONDS, PAGE_SECONDS = 10.0, 30.0  # between two polls
+HEADERS = CLOSE | GZIP  # of both
 SETTLE_SECONDS = 30.0  # for a service's spool to drain after the last write
 
 
@@ -34,9 +34,8 @@ class Engine:
         self._plan = plan
         self._options = options
         self.attempts: list[Attempt] = []  # of a search
-        beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
         most = sum(count for step in plan.steps for _, count in step.preload)
-        self._preloader = Preloader(api, beacons, int(time.time()) - PHONE_SECONDS * most)
+        self._preloader = Preloader(api, int(time.time()) - PHONE_SECONDS * most)
         self._histories: dict[int, History] = defaultdict(History)
 
     def run(self) -> None:
@@ -49,10 +48,8 @@ class Engine:
                 self._preloader.preload(staff, self._histories[staff], count)
             if self._options.only and step.name not in self._options.only.split(","):
                 continue
-            if self._options.p99:
-                search = Search(self._send, self._options.p99, self._options.gateway)
-                self.attempts = search.attempts
-                search.run(step)
+            if limit := self._options.p99:
+                find_highest(step, self._send, limit, self._options.gateway, self.attempts)
                 break
             figures = self._measured(step)
             print(figures.line(step.name), flush=True)
@@ -83,23 +80,38 @@ class Engine:
                 )
 
     def _measured(self, step: Step) -> Summary:
-        """Send a step, again when the generator was late: others use this machine too."""
-        for _ in range(SENDS - 1):
-            forget = self._api.checkpoint()
-            figures = self._send(step)
-            if not figures.late:
-                return figures
-            forget()
+        """Send a step, once again when the generator was late: others use this machine too."""
+        forget = self._api.checkpoint()
+        figures = self._send(step)
+        if not figures.late:
+            return figures
+        forget()
         return self._send(step)
 
     def _send(self, step: Step) -> Summary:
         """Send at the step's times; return the figures of its requests without the companions'."""
         ramp, first = self._options.ramp, len(self._api.rows)
         began = self._api.begin(self._plan.name, step.name)
-        pollers = companions.start(self._api, self._histories, step.hacs, step.pages)
+        pollers = self._companions(step)
         open_loop(requests(step, ramp), ramp, partial(self._send_one, step), began)
         gevent.killall(pollers)
         return summary([row for row in self._api.rows[first:] if row.name == step.kind])
+
+    def _companions(self, step: Step) -> list[Any]:
+        """Start what runs beside a step until it is killed: the mock HACS and open pages."""
+        found, began = [], self._api.began
+        for staff in step.hacs:
+            poll = partial(self._histories[staff].read_live, self._api, "hacs", staff, HEADERS)
+            found.append(gevent.spawn(periodic, HACS_SECONDS, began, poll))
+        if step.pages:
+            # What an open page fetches again and again: old and new differ.
+            is_old = self._api.send(endpoints.MONITORING).status == 404
+            data = endpoints.OLD_MONITORING if is_old else endpoints.MONITORING
+            show = partial(self._api.measure, "page", data, endpoints.verify_page, None, HEADERS)
+        for number in range(step.pages):  # opened one after the other, as people do
+            at = began + PAGE_SECONDS / step.pages * number
+            found.append(gevent.spawn(periodic, PAGE_SECONDS, at, show))
+        return found
 
     def _send_one(self, step: Step, number: int, due: float) -> None:
         staff = step.staff[number % len(step.staff)]
@@ -111,8 +123,7 @@ class Engine:
             path, body = endpoints.BATCH, self._preloader.batch(staff, step.batch)
             verify = partial(endpoints.verify_batch, size=step.batch)
         else:
-            path = endpoints.path_of("/newbeacondetect", user_address=staff, **BEACON)
-            verify = partial(endpoints.verify_insert)
+            path, verify = endpoints.insert_now(staff), partial(endpoints.verify_insert)
         history.sent += step.batch
         response = self._api.measure(step.kind, path, verify, body, due=due, good=good)
         history.count(response, step.batch)

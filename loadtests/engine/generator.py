@@ -8,12 +8,13 @@ import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
+from typing import Any
 
 from scripts.processes import ROOT
 
 LOCUSTFILE = ROOT / "loadtests" / "engine" / "locustfile.py"
 
-Options = Mapping[str, tuple[object, str]]  # name -> default and help
+Options = dict[str, tuple[object, str]]  # name -> default and help
 
 PLAN: Options = {
     "ramp": (60.0, "seconds of each step, at the same rate (60)"),
@@ -44,11 +45,9 @@ PRIVATE: Options = {
 def declare(parser: ArgumentParser, options: Options, **how: bool) -> None:
     """Add options to a parser; `how` goes to it, as `include_in_web_ui` for Locust's."""
     for name, (default, text) in options.items():
-        if default is False:
-            parser.add_argument(_flag(name), action="store_true", help=text, **how)  # type: ignore[arg-type]
-        else:
-            kind = type(default)
-            parser.add_argument(_flag(name), type=kind, default=default, help=text, **how)  # type: ignore[arg-type]
+        kind: dict[str, Any] = {"type": type(default), "default": default}
+        kind = {"action": "store_true"} if default is False else kind
+        parser.add_argument(_flag(name), help=text, **kind | how)
 
 
 def chosen(options: Namespace, *groups: Options) -> dict[str, object]:
@@ -58,11 +57,8 @@ def chosen(options: Namespace, *groups: Options) -> dict[str, object]:
 
 def arguments(values: Mapping[str, object]) -> list[str]:
     """Return options as a command line."""
-    line: list[str] = []
-    for name, value in values.items():
-        if value is not False:
-            line += [_flag(name)] if value is True else [_flag(name), str(value)]
-    return line
+    given = ((_flag(name), value) for name, value in values.items() if value is not False)
+    return [flag if value is True else f"{flag}={value}" for flag, value in given]
 
 
 def _flag(name: str) -> str:
@@ -70,12 +66,7 @@ def _flag(name: str) -> str:
 
 
 def generate(
-    target: str,
-    plan: str,
-    given: Mapping[str, object],
-    *,
-    quiet: bool = False,
-    ui_port: int = 0,
+    target: str, plan: str, given: Mapping[str, object], *, quiet: bool = False, ui_port: int = 0
 ) -> int:
     """Run a plan (or what the options given say instead, see above) against a target.
 

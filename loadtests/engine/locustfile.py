@@ -33,10 +33,8 @@ LEAST_TIMEOUT_SECONDS = 10.0
 def _options(parser: LocustArgumentParser) -> None:
     parser.add_argument("--plan", choices=sorted(PLANS), default="PERF-TP-1", help="what to run")
     parser.add_argument("--workload", choices=["", *WORKLOADS], default="", help="not a plan")
-    generator.declare(parser, generator.PLAN)
-    generator.declare(parser, generator.WORKLOAD)
-    generator.declare(parser, generator.TARGET, include_in_web_ui=False)
-    generator.declare(parser, generator.PRIVATE, include_in_web_ui=False)
+    generator.declare(parser, generator.PLAN | generator.WORKLOAD)
+    generator.declare(parser, generator.TARGET | generator.PRIVATE, include_in_web_ui=False)
 
 
 class LocustApi(Api):

@@ -24,6 +24,14 @@ def open_loop(
     gevent.joinall(sent, raise_error=True)
 
 
+def periodic(seconds: float, due: float, send: Callable[..., object]) -> None:
+    """Call `send(due=due)` at a time (monotonic seconds), and again and again after it."""
+    while True:
+        wait_until(due)
+        send(due=due)
+        due += seconds
+
+
 def closed_loop(clients: int, seconds: float, send: Callable[[int], object]) -> int:
     """Keep so many clients busy, each waiting for its responses; return how often they sent."""
     end, sent = time.monotonic() + seconds, [0]

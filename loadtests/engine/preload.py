@@ -1,18 +1,15 @@
-"""Stores the documents that a plan wants there beforehand, as fast as the server takes them."""
+"""Stores the documents that a plan wants there beforehand, in batches."""
 
 import time
 from typing import Any
 
-import gevent
-from gevent.pool import Pool
-
 from loadtests.engine import endpoints
-from loadtests.engine.client import KEEP_ALIVE, Api, Response, WrongResponse
+from loadtests.engine.client import Api, Response, WrongResponse
 from loadtests.engine.endpoints import History, Place
-from mongo.directory import Beacon
+from mongo.directory import Beacon, parse
+from scripts.processes.cluster import DIRECTORY
 
 BATCH = 500
-AT_ONCE = 16
 PHONE_SECONDS = 4  # between two detections of one phone
 MOVES_AFTER = 10  # detections at one beacon
 
@@ -23,18 +20,20 @@ class Preloader:
     `oldest` is the time of the first document of each history, unix seconds.
     """
 
-    def __init__(self, api: Api, beacons: list[Beacon], oldest: int) -> None:
+    def __init__(self, api: Api, oldest: int) -> None:
         self._api = api
-        self._beacons = beacons
+        self._beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
         self._oldest = oldest
 
     def preload(self, staff: int, history: History, count: int) -> None:
         """Add so many documents to a history, newer than those there; WrongResponse if not."""
         first = self._oldest + PHONE_SECONDS * len(history.preloaded)
         times = range(first, first + PHONE_SECONDS * count, PHONE_SECONDS)
-        history.preload([self._place(timestamp) for timestamp in times])
+        walked = [(self._beacon(timestamp), timestamp) for timestamp in times]
+        history.preload([Place(one["level"], one["location"], at) for one, at in walked])
         for at in range(0, count, BATCH):
-            self._send([self._detection(staff, timestamp) for timestamp in times[at : at + BATCH]])
+            body = endpoints.batch([self._detection(staff, one) for one in times[at : at + BATCH]])
+            _right(self._api.send(endpoints.BATCH, body))
         history.verify(self.extract(staff))
 
     def batch(self, staff: int, size: int) -> bytes:
@@ -46,28 +45,12 @@ class Preloader:
         """Return a whole history; WrongResponse when there is none."""
         return _right(self._api.send(endpoints.extract(staff)))
 
-    def _place(self, timestamp: int) -> Place:
-        beacon = self._beacon(timestamp)
-        return Place(beacon["level"], beacon["location"], timestamp)
-
     def _detection(self, staff: int, timestamp: int) -> dict[str, Any]:
         return endpoints.detection(staff, self._beacon(timestamp)["mac"], timestamp)
 
     def _beacon(self, timestamp: int) -> Beacon:
         """Walk: another beacon after each few detections."""
         return self._beacons[timestamp // PHONE_SECONDS // MOVES_AFTER % len(self._beacons)]
-
-    def _send(self, detections: list[dict[str, Any]]) -> None:
-        response = self._api.send(endpoints.BATCH, endpoints.batch(detections))
-        if response.status in (404, 405):  # a server without batches
-            pool = Pool(AT_ONCE)
-            sent = [pool.spawn(self._send_one, one) for one in detections]
-            gevent.joinall(sent, raise_error=True)
-        else:
-            _right(response)
-
-    def _send_one(self, one: dict[str, Any]) -> None:
-        _right(self._api.send(endpoints.insert(one), headers=KEEP_ALIVE))
 
 
 def _right(response: Response) -> Response:

@@ -5,18 +5,19 @@ import random
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import gevent
 
 from loadtests.engine import endpoints
 from loadtests.engine.client import CLOSE, Api, Response, Verify, WrongResponse
+from loadtests.plans import MAC
 
 MOST_IN_A_BATCH = 1000
 RETRY_SECONDS = 1.0
 SENDS = 30  # of one request at most
-BUSY = (429, 503)
 
 
 class Clients:
@@ -35,75 +36,60 @@ class Clients:
             now, part = int(time.time()), macs[at : at + MOST_IN_A_BATCH]
             body = endpoints.batch([endpoints.detection(staff, mac, now) for mac in part])
             verify = partial(endpoints.verify_batch, size=len(part))
-            self._store(staff, len(part), endpoints.BATCH, verify, body, due)
+            self._store(staff, len(part), due, path=endpoints.BATCH, verify=verify, body=body)
 
     def single(
         self, staff: str, due: float | None = None, headers: Mapping[str, str] = CLOSE
     ) -> None:
         """Send one detection as a phone does."""
-        path = endpoints.insert(endpoints.detection(staff, "C2A628384B08", int(time.time())))
-        self._store(staff, 1, path, endpoints.verify_insert, None, due, headers)
+        path = endpoints.insert(endpoints.detection(staff, MAC, int(time.time())))
+        self._store(staff, 1, due, path=path, verify=endpoints.verify_insert, headers=headers)
 
     def read(self, path: str, verify: Verify) -> None:
         """Read, and wait as told when it is too much at once (429, 503)."""
+        self.drops += not self._confirmed(partial(self._api.measure, "read", path, verify))
 
-        def when_good(response: Response) -> None:
-            if response.status == 200:
-                verify(response)
-
-        good = (200, *BUSY)
-        for _ in range(SENDS):
-            if self._api.measure("read", path, when_good, good=good).status not in BUSY:
-                return
-            self.retries += 1
-            gevent.sleep(RETRY_SECONDS)
-        self.drops += 1
-
-    def _store(
-        self,
-        staff: str,
-        size: int,
-        path: str,
-        verify: Verify,
-        body: bytes | None,
-        due: float | None,
-        headers: Mapping[str, str] = CLOSE,
-    ) -> None:
+    def _store(self, staff: str, size: int, due: float | None, **request: Any) -> None:
         good = endpoints.STORED
+        if self._confirmed(partial(self._api.measure, "send", good=good, **request), good, due):
+            self.acknowledged[staff] += size
+        else:
+            self.drops += size
+
+    def _confirmed(
+        self,
+        request: Callable[..., Response],
+        good: Container[int] = (200,),
+        due: float | None = None,
+    ) -> bool:
+        """Send until the status is a good one; tell whether it ever was."""
         for _ in range(SENDS):
-            response = self._api.measure("send", path, verify, body, headers, due=due, good=good)
-            if response.status in good:
-                self.acknowledged[staff] += size
-                return
+            if request(due=due).status in good:
+                return True
             self.retries += 1
             due = None
             gevent.sleep(RETRY_SECONDS)
-        self.drops += size
+        return False
 
     def verdict(self, problems: list[str], only: int = 0) -> Iterator[str]:
         """Yield PASS, or FAIL and why; `only` looks at so many staff members, by chance."""
         every = list(self.acknowledged)
-        sampled = 0 < only < len(every)
-        wrong = self._stored_wrong(random.sample(every, only) if sampled else every)
+        sampled = random.sample(every, only) if 0 < only < len(every) else every
+        wrong = [problem for problem in map(self._problem, sampled) if problem]
         if self.drops:
             problems = [*problems, f"{self.drops} dropped"]
         if wrong:
-            staff, (found, expected) = next(iter(wrong.items()))
-            problems = [*problems, f"{len(wrong)} histories wrong: {staff} {found}, not {expected}"]
-        looked = f"{only} of " if sampled else ""
+            problems = [*problems, f"{len(wrong)} histories wrong: {wrong[0]}"]
+        looked = f"{only} of " if sampled is not every else ""
         right = f"PASS: stored is what was acknowledged ({looked}{len(every)} histories)"
         yield f"FAIL: {'; '.join(problems)}" if problems else right
 
-    def _stored_wrong(self, staff: Iterable[str]) -> dict[str, tuple[int, int]]:
-        """Return who has not exactly what was acknowledged: what is stored, and what should be."""
-        wrong = {}
-        for one in staff:
-            count, found = self.acknowledged[one], -1
-            with contextlib.suppress(WrongResponse):
-                found = len(endpoints.newest_first(self._api.send(endpoints.extract(one))))
-            if found != count:
-                wrong[one] = (found, count)
-        return wrong
+    def _problem(self, staff: str) -> str:
+        """Return what is wrong when a history is not exactly what was acknowledged."""
+        expected, found = self.acknowledged[staff], -1
+        with contextlib.suppress(WrongResponse):
+            found = len(endpoints.newest_first(self._api.send(endpoints.extract(staff))))
+        return "" if found == expected else f"{staff} {found}, not {expected}"
 
 
 def random_mac() -> str:

@@ -1,27 +1,42 @@
 """Writes report.html, report.md and the plots from the CSV files of a comparison."""
 
+import re
 from pathlib import Path
+
+from markdown_it import MarkdownIt
 
 from loadtests.architectures import DURABLE, UNOPTIMISED
 from loadtests.figures import LATE_MS
-from loadtests.report import document, resources, times
+from loadtests.report import resources, times
+from loadtests.report.document import TEXTS, Section, head
 from loadtests.report.results import Results
+from loadtests.report.times import QUERY, published
+
+CSS = Path(__file__).with_name("report.css")
+IMAGE = re.compile(r'<img src="plots/(.+?)\.svg".*?>')
 
 
 def write(folder: Path) -> int:
     """Write the reports; return 1 when the new one gave wrong or no responses in a plan."""
     results = Results(folder)
+    names = {"late_ms": LATE_MS, "durable": DURABLE, "unoptimised": UNOPTIMISED}
+    names |= {"first": published("before")[QUERY], "later": published("after")[QUERY]}
     sections = [
         times.last_steps(results),
         times.sweeps(results),
-        document.meaning(late_ms=LATE_MS, durable=DURABLE, unoptimised=UNOPTIMISED),
+        Section("What the figures mean", TEXTS["meaning"].format(**names).splitlines()),
         *(times.steps(results, name) for name in results.plans()),
         resources.usage(results),
     ]
+    plots = {name: svg for section in sections for name, svg in section.plots.items()}
     (folder / "plots").mkdir(exist_ok=True)
-    for section in sections:
-        for name, svg in section.plots:
-            (folder / "plots" / f"{name}.svg").write_text(svg)
-    for file, write in (("report.md", document.markdown), ("report.html", document.html)):
-        (folder / file).write_text("\n".join(write(results.facts, sections)) + "\n")
+    for name, svg in plots.items():
+        (folder / "plots" / f"{name}.svg").write_text(svg)
+    parts = [head(results.facts), *(section.markdown() for section in sections)]
+    text = "\n\n".join(parts) + "\n"
+    (folder / "report.md").write_text(text)
+    # The page needs no other file: it has the plots themselves.
+    html = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    body = IMAGE.sub(lambda image: plots[image[1]], html)
+    (folder / "report.html").write_text(TEXTS["page"].format(css=CSS.read_text(), body=body))
     return int(results.wrong() or bool(results.facts["failed"]))

@@ -4,19 +4,17 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from loadtests.architectures import ARCHITECTURES, NEW
-from loadtests.comparison.machine import Sample
+from loadtests.architectures import ARCHITECTURES, NEW, Sample
+from loadtests.comparison.playbook import Run
 from loadtests.figures import Row, Spread, Summary, ratios, read_csv, spread, summary
 from loadtests.plans import PLANS, RAMP_SECONDS
 
-FILE = re.compile(rf"(\d+)-({'|'.join(ARCHITECTURES)})-([A-Z].+)")  # repetition and plan around it
+FILE = re.compile(rf"(\d+)-({'|'.join(ARCHITECTURES)})-([A-Z].+)")  # as Run.name
 MEASURED = ("insert", "extract")  # rows by name; the others are of companions and counts
-
-Figure = Callable[[Summary], float]
 
 
 class Results:
@@ -26,26 +24,27 @@ class Results:
         self.facts: dict[str, Any] = json.loads((folder / "run.json").read_text())
         # plan and step -> architecture -> repetition -> figures
         self.steps: dict[tuple[str, str], dict[str, dict[int, Summary]]] = {}
-        self.others: dict[str, list[Row]] = {name: [] for name in ARCHITECTURES}
-        for repetition, architecture, _, file in _files(folder / "rows"):
-            self._read(read_csv(file, Row), repetition, architecture)
-        # repetition, architecture and plan -> part -> samples
-        self.usage: dict[tuple[int, str, str], dict[str, list[Sample]]] = {}
-        for repetition, architecture, plan, file in _files(folder / "usage"):
-            parts = self.usage[repetition, architecture, plan] = defaultdict(list)
+        self._others: dict[str, list[Row]] = defaultdict(list)
+        for run, file in _files(folder / "rows"):
+            self._add(run, read_csv(file, Row))
+        self.usage: dict[Run, dict[str, list[Sample]]] = {}  # by part
+        for run, file in _files(folder / "usage"):
+            parts = self.usage[run] = defaultdict(list)
             for sample in read_csv(file, Sample):
                 parts[sample.part].append(sample)
 
-    def _read(self, rows: list[Row], repetition: int, architecture: str) -> None:
+    def _add(self, run: Run, rows: list[Row]) -> None:
         steps: dict[tuple[str, str], list[Row]] = defaultdict(list)
         for row in rows:
-            if row.name in MEASURED:
-                steps[row.plan, row.step].append(row)
-            else:
-                self.others[architecture].append(row)
+            kind = (
+                steps[row.plan, row.step]
+                if row.name in MEASURED
+                else self._others[run.architecture]
+            )
+            kind.append(row)
         for key, found in steps.items():
             every = self.steps.setdefault(key, {name: {} for name in ARCHITECTURES})
-            every[architecture][repetition] = summary(found)
+            every[run.architecture][run.repetition] = summary(found)
 
     def plans(self) -> list[str]:
         """Return the plans that were run, in their order."""
@@ -60,15 +59,15 @@ class Results:
         every = [self.steps[plan, step] for step in self.of(plan)]
         return [name for name in ARCHITECTURES if any(step[name] for step in every)]
 
-    def spread(self, plan: str, step: str, architecture: str, figure: Figure) -> Spread:
-        """Return the median and range of a figure over the repetitions."""
-        return spread(figure(one) for one in self.steps[plan, step][architecture].values())
+    def mean(self, plan: str, step: str, architecture: str) -> Spread:
+        """Return the median and range of the mean response time over the repetitions, ms."""
+        return spread(one.mean for one in self.steps[plan, step][architecture].values())
 
-    def ratio(self, plan: str, step: str, architecture: str, figure: Figure) -> Spread:
-        """Return an architecture's figure by the new one's, over the repetitions with both."""
+    def ratio(self, plan: str, step: str, architecture: str) -> Spread:
+        """Return an architecture's mean by the new one's, over the repetitions with both."""
         old, new = (self.steps[plan, step][one] for one in (architecture, NEW))
         both = sorted(set(old) & set(new))
-        return ratios([figure(old[n]) for n in both], [figure(new[n]) for n in both])
+        return ratios([old[n].mean for n in both], [new[n].mean for n in both])
 
     def highest_rate(self, plan: str, architecture: str) -> Spread:
         """Return the highest rate of a sweep, arrivals/s, before the first step that broke."""
@@ -83,24 +82,26 @@ class Results:
                     best[repetition] = rate
         return spread(best.values())
 
-    def points(self, plan: str, architecture: str, scale: float = 1) -> list[tuple[float, float]]:
-        """Return a plan's steps and their median of the mean response times, ms."""
-        every = ((int(step), self.spread(plan, step, architecture, mean)) for step in self.of(plan))
-        return [(step * scale, one.median) for step, one in every if not math.isnan(one.median)]
+    def course(self, plan: str, scale: float = 1) -> dict[str, list[tuple[float, float]]]:
+        """Return a plan's steps and their median mean times, ms, of each architecture."""
+        return {
+            name: [
+                (int(step) * scale, mean)
+                for step in self.of(plan)
+                if not math.isnan(mean := self.mean(plan, step, name).median)
+            ]
+            for name in self.architectures(plan)
+        }
 
     def wrong(self) -> bool:
         """Tell whether the new one's responses were wrong; sweeps are meant to break."""
         steps = [one for (plan, _), one in self.steps.items() if not PLANS[plan].is_sweep]
-        others = (row.error for row in self.others[NEW] if not PLANS[row.plan].is_sweep)
+        others = (row.error for row in self._others[NEW] if not PLANS[row.plan].is_sweep)
         return any(others) or any(one.wrong for step in steps for one in step[NEW].values())
 
 
-def mean(one: Summary) -> float:
-    """Return the mean response time, ms."""
-    return one.mean
-
-
-def _files(folder: Path) -> list[tuple[int, str, str, Path]]:
-    """Return the files of whole runs with repetition, architecture and plan."""
-    named = ((FILE.fullmatch(file.stem), file) for file in sorted(folder.glob("*.csv")))
-    return [(int(name[1]), name[2], name[3], file) for name, file in named if name]
+def _files(folder: Path) -> Iterator[tuple[Run, Path]]:
+    """Yield the files of whole runs."""
+    for file in sorted(folder.glob("*.csv")):
+        if name := FILE.fullmatch(file.stem):
+            yield Run(int(name[1]), name[2], name[3]), file

@@ -1,63 +1,92 @@
 """The report's sections of response times: last steps, sweeps, and all steps of a plan."""
 
 import math
+from pathlib import Path
+from typing import NamedTuple
 
 from loadtests.architectures import NEW, OLD
-from loadtests.figures import Summary, spread
+from loadtests.figures import Summary, read_csv, spread
 from loadtests.plans import PLANS, RAMP_SECONDS
 from loadtests.report.charts import Axis, chart
-from loadtests.report.document import TEXTS, Section
-from loadtests.report.published import milliseconds, published
-from loadtests.report.results import Results, mean
-from loadtests.tables import Table
+from loadtests.report.document import TEXTS, Section, marked, table
+from loadtests.report.results import Results
 
-HEADS = "step,architecture,responses/s,min,max,mean,p50,p99,errors,verif.,late,mean/new,published"
+LAST = "plan,last step,architecture,its mean,new,ratio,published before,published after"
+ENDS = "what,architecture,highest rate,ended by,new/this"
+STEPS = "step,architecture,responses/s,min,max,mean,p50,p99,errors,verif.,late,mean/new,published"
 PUBLISHED = {OLD: "before", NEW: "after"}
+FIGURES = Path(__file__).with_name("published.csv")
+QUERY = ("RANGE-IN-QUERY", "860")  # before and after: with its first and its later query
 MEAN_MS = Axis("mean response, ms", log=True)
+
+
+class Published(NamedTuple):
+    """One step of the source; what was not published is empty."""
+
+    when: str  # before or after
+    plan: str
+    step: str
+    ms: float  # mean
+    max_ms: str
+    rate: str  # responses/s, where it fell below the arrivals
+    errors: str  # %
+
+    def shown(self) -> str:
+        """Return it as a cell of a table."""
+        most = f" (max {milliseconds(float(self.max_ms))})" if self.max_ms else ""
+        return milliseconds(self.ms) + most + (f", {self.rate}/s" if self.rate else "")
+
+
+def published(when: str) -> dict[tuple[str, str], Published]:
+    """Return the figures of one architecture, by plan and step."""
+    return {(one.plan, one.step): one for one in read_csv(FIGURES, Published) if one.when == when}
+
+
+def milliseconds(value: float) -> str:
+    """Return a time as a cell of a table."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def last_steps(results: Results) -> Section:
     """Return the last step of each plan that is the source's."""
     rows = []
-    before, after = published("before"), published("after")
-    for plan in results.plans():
+    for plan in (name for name in results.plans() if not PLANS[name].is_sweep):
         key = plan, results.of(plan)[-1]
-        for architecture in results.architectures(plan):
-            if PLANS[plan].is_sweep or architecture == NEW:
-                continue
-            means = [results.spread(*key, name, mean) for name in (architecture, NEW)]
-            shown = [one.shown(1) for one in (*means, results.ratio(*key, architecture, mean))]
-            known = architecture == OLD and key in before
-            theirs = [when[key].shown() if known else "" for when in (before, after)]
-            rows.append([*key, architecture, *shown, *theirs])
-    heads = ["plan", "last step", "architecture", "its mean", "new", "ratio"]
-    table = Table([*heads, "published before", "published after"], rows)
-    return Section("At the source's rates", [TEXTS["last_steps"]], table)
+        theirs = [published(when).get(key) for when in PUBLISHED.values()]
+        for name in (one for one in results.architectures(plan) if one != NEW):
+            means = results.mean(*key, name), results.mean(*key, NEW), results.ratio(*key, name)
+            shown = [one.shown() if one and name == OLD else "" for one in theirs]
+            rows.append([*key, name, *(one.shown(1) for one in means), *shown])
+    return Section("At the source's rates", [TEXTS["last_steps"]], table(LAST.split(","), rows))
 
 
 def sweeps(results: Results) -> Section:
     """Return the highest rates, and the courses of response times."""
-    title, plans = "Where each architecture ends", results.plans()
-    rates = [plan for plan in plans if PLANS[plan].is_sweep]
-    rows = [
-        _end(results, plan, architecture)
-        for plan in rates
-        for architecture in results.architectures(plan)
-    ]
-    plots = [_by_rate(results, plan) for plan in rates]
-    plots += [_by_documents(results, one) for one in ("PERF-RT-2", "PERF-RT-2-1") if one in plans]
-    plots = [plot for plot in plots if plot[1]]
+    rows, plots, plans = [], {}, results.plans()
+    for plan in (name for name in plans if PLANS[name].is_sweep):
+        what = PLANS[plan].text.split(",")[0]
+        for name in results.architectures(plan):
+            rate = results.highest_rate(plan, name)
+            times = results.highest_rate(plan, NEW).median / rate.median
+            ratio = "" if name == NEW or math.isnan(times) else f"{times:.1f}"
+            rows.append([what, name, rate.shown(), _reasons(results, plan, name), ratio])
+        title, across = f"Response time against load: {what}", Axis(f"{what} a second", log=True)
+        plots[plan.lower()] = chart(title, results.course(plan, 1 / RAMP_SECONDS), across, MEAN_MS)
+    for plan in (one for one in ("PERF-RT-2", "PERF-RT-2-1") if one in plans):
+        series = results.course(plan)
+        for when in PUBLISHED.values():
+            theirs = (
+                (step, one.ms) for (name, step), one in published(when).items() if name == plan
+            )
+            series[f"source {when}"] = [(float(step), ms) for step, ms in theirs]
+        title = f"Response time against documents: {plan}"
+        plots[plan.lower()] = chart(title, series, Axis("documents stored"), MEAN_MS)
+    section = Section(
+        "Where each architecture ends", plots={n: svg for n, svg in plots.items() if svg}
+    )
     if not rows:
-        return Section(title, (), plots=plots)
-    heads = ["what", "architecture", "highest rate", "ended by", "new/this"]
-    return Section(title, [TEXTS["sweeps"]], Table(heads, rows), plots)
-
-
-def _end(results: Results, plan: str, architecture: str) -> list[str]:
-    rate = results.highest_rate(plan, architecture)
-    times = results.highest_rate(plan, NEW).median / rate.median
-    ratio = "" if architecture == NEW or math.isnan(times) else f"{times:.1f}"
-    return [_what(plan), architecture, rate.shown(), _reasons(results, plan, architecture), ratio]
+        return section
+    return section._replace(text=[TEXTS["sweeps"]], table=table(ENDS.split(","), rows))
 
 
 def _reasons(results: Results, plan: str, architecture: str) -> str:
@@ -77,55 +106,35 @@ def _reasons(results: Results, plan: str, architecture: str) -> str:
     return ", ".join(sorted(reasons))
 
 
-def _what(plan: str) -> str:
-    return PLANS[plan].text.split(",")[0]
-
-
-def _by_rate(results: Results, plan: str) -> tuple[str, str]:
-    series = {
-        name: results.points(plan, name, 1 / RAMP_SECONDS) for name in results.architectures(plan)
-    }
-    title = f"Response time against load: {_what(plan)}"
-    return plan.lower(), chart(title, series, Axis(f"{_what(plan)} a second", log=True), MEAN_MS)
-
-
-def _by_documents(results: Results, plan: str) -> tuple[str, str]:
-    series = {name: results.points(plan, name) for name in results.architectures(plan)}
-    for when in ("before", "after"):
-        every = published(when).items()
-        theirs = [(float(step), one.ms) for (name, step), one in every if name == plan]
-        series[f"source {when}"] = theirs
-    title = f"Response time against documents: {plan}"
-    return plan.lower(), chart(title, series, Axis("documents stored"), MEAN_MS)
-
-
-def steps(results: Results, name: str) -> Section:
+def steps(results: Results, plan: str) -> Section:
     """Return each step of a plan on each architecture."""
     rows = [
-        _step(results, name, step, architecture)
-        for step in results.of(name)
-        for architecture, repetitions in results.steps[name, step].items()
+        [
+            f"{int(step) / RAMP_SECONDS:.0f}/s" if PLANS[plan].is_sweep else step,
+            name,
+            *_figures(list(repetitions.values())),
+            "" if name == NEW else results.ratio(plan, step, name).shown(1),
+            _published(plan, step, name),
+        ]
+        for step in results.of(plan)
+        for name, repetitions in results.steps[plan, step].items()
         if repetitions
     ]
-    return Section(name, [PLANS[name].text], Table(HEADS.split(","), rows))
+    return Section(plan, [PLANS[plan].text], table(STEPS.split(","), rows))
 
 
-def _step(results: Results, plan: str, step: str, architecture: str) -> list[str]:
-    repetitions = results.steps[plan, step][architecture].values()
+def _figures(repetitions: list[Summary]) -> list[str]:
     middle = Summary._make(spread(column).median for column in zip(*repetitions, strict=True))
-    errors = (
-        max(one.errors for one in repetitions),
-        max(one.verification_errors for one in repetitions),
-    )
-    ratio = results.ratio(plan, step, architecture, mean)
-    theirs = published(PUBLISHED[architecture]) if architecture in PUBLISHED else {}
+    errors = max(one.errors for one in repetitions)
+    wrong = max(one.verification_errors for one in repetitions)
     return [
-        f"{int(step) / RAMP_SECONDS:.0f}/s" if PLANS[plan].is_sweep else step,
-        architecture,
         f"{middle.rate:.1f}",
         *(milliseconds(value) for value in middle[2:7]),  # min to p99
-        *(f"{count}!" if count else "0" for count in errors),
-        milliseconds(middle.late_p99_ms) + "!" * middle.late,
-        "" if architecture == NEW else ratio.shown(1),
-        theirs[plan, step].shown() if (plan, step) in theirs else "",
+        *(marked(str(count), bad=count > 0) for count in (errors, wrong)),
+        marked(milliseconds(middle.late_p99_ms), bad=middle.late),
     ]
+
+
+def _published(plan: str, step: str, architecture: str) -> str:
+    theirs = published(PUBLISHED.get(architecture, "")).get((plan, step))
+    return theirs.shown() if theirs else ""
