@@ -12,6 +12,7 @@ import pytest
 
 from ingest.batcher import Batcher, SharedResult
 from ingest.errors import StoreUnavailable
+from tests.loops import run
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_an_error_reaches_its_own_caller_or_all_of_a_run(pool: ThreadPoolExecuto
             await asyncio.sleep(0.01)
         return await asyncio.gather(*calls, return_exceptions=True)
 
-    results = asyncio.run(submit())
+    results = run(submit())
     assert results[:3:2] == [0, 2]
     assert [type(one) for one in results[1:2] + results[3:]] == [KeyError] + [ValueError] * 3
 
@@ -121,7 +122,7 @@ def test_a_client_that_left_costs_its_neighbours_nothing(pool: ThreadPoolExecuto
             gone.cancel()
         return await stays
 
-    assert asyncio.run(submit()) == 2
+    assert run(submit()) == 2
 
 
 def test_a_shared_result_is_read_once_for_all_of_its_time() -> None:

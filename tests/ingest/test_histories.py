@@ -1,6 +1,5 @@
 """Cached histories against a model that caches nothing: two services, one database."""
 
-import asyncio
 import gzip
 import json
 import threading
@@ -21,6 +20,7 @@ from ingest.histories import time_window as window
 from ingest.histories.read_through_cache import Histories
 from ingest.histories.time_window import Window
 from ingest.rules.request_parameters import TimeRange
+from tests.loops import run
 
 NOW = 1_700_000_000
 LATER = 4_102_444_800
@@ -53,7 +53,7 @@ def add(context: Context, timestamps: list[int], *, seen: bool = True, staff_id:
 
 
 def read(histories: Histories, wanted: TimeRange, now: float = NOW) -> Window:
-    return asyncio.run(histories.window(wanted, now))
+    return run(histories.window(wanted, now))
 
 
 def rows(window: Window) -> list[dict[str, Any]]:

@@ -8,6 +8,8 @@ import pytest
 from flask.testing import FlaskClient
 from pymongo.database import Database
 
+from tests.loops import run
+
 MAC = "C2:A6:28:38:4B:08"
 AT = {"beacon_address": MAC}
 GOOD = {"user_address": "0", "beacon_address": MAC, "rssi": "-20"}
@@ -169,3 +171,10 @@ def test_asking_for_the_head_stores_nothing(client: FlaskClient, database: Docum
 
 def test_an_empty_query_parameter_hides_nothing(client: FlaskClient) -> None:
     assert client.post("/newbeacondetect?rssi=&timestamp=", data=GOOD).status_code == 200
+
+
+def test_flask_answers_also_where_a_loop_is_running(client: FlaskClient) -> None:
+    async def in_a_loop() -> int:
+        return client.get("/newbeacondetect", query_string=GOOD).status_code
+
+    assert run(in_a_loop()) == 200

@@ -1,8 +1,9 @@
 """An endpoint that is defined once, and served by the event loop and by Flask alike."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from flask import Flask, abort
 from flask import Response as FlaskResponse
@@ -44,9 +45,19 @@ class Endpoint(NamedTuple, Generic[Parsed, Result]):
         def view() -> FlaskResponse:
             if flask_request.method == "HEAD" and not self.head:
                 abort(405)
-            return asyncio.run(self.respond(_of_flask())).for_flask()
+            return _complete(self.respond(_of_flask())).for_flask()
 
         app.add_url_rule(self.path, self.path[1:], view, methods=METHODS)
+
+
+def _complete(response: Coroutine[Any, Any, Response]) -> Response:
+    """Run a coroutine to its end, also in a thread in which some server's own loop is running."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(response)
+    with ThreadPoolExecutor(1) as elsewhere:
+        return elsewhere.submit(asyncio.run, response).result()
 
 
 def _of_flask() -> Request:
