@@ -1,4 +1,4 @@
-"""Running coroutines in tests, where a browser's driver may keep a loop running in the same thread."""
+"""Running coroutines in tests: a browser's driver may keep a loop running in the same thread."""
 
 import asyncio
 from collections.abc import Coroutine
