@@ -5,7 +5,7 @@ import fcntl
 import shlex
 import signal
 import sys
-import time
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +33,7 @@ FAILURES = (
     PyMongoError,
     OSError,
 )
+STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> None:
@@ -146,17 +147,19 @@ def _data_option(layout: Layout) -> str:
 
 def _stay(supervisor: Supervisor, layout: Layout) -> None:
     """Wait for Ctrl-C, SIGTERM or ./scripts/down."""
-    try:
-        _announce(layout, "Ctrl-C")
-        while supervisor.running():
-            time.sleep(1)
-    except KeyboardInterrupt:
+    asked = threading.Event()
+    for number in STOPPING:  # not KeyboardInterrupt: a second one would interrupt the stop itself
+        signal.signal(number, lambda *_: asked.set())
+    _announce(layout, "Ctrl-C")
+    while supervisor.running() and not asked.wait(1):
+        pass
+    if asked.is_set():
         print("\nstopping ...", flush=True)
         _stop(layout)
 
 
 def _stop(layout: Layout) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C would leave parts behind
     down(layout.data)
 
