@@ -46,7 +46,7 @@ COPY --from=driver-packages /opt/driver /opt/driver
 
 FROM python AS ingest-code
 COPY services/ingest/ingest /app/ingest
-COPY services/ingest/gunicorn.conf.py services/ingest/start.sh /app/
+COPY services/ingest/start.sh /app/
 RUN python3 -m compileall -q /app/ingest
 
 FROM python AS monitoring-code

@@ -81,15 +81,15 @@ def _services(layout: Layout) -> Iterator[Part]:
         uri = connection_string(local, number)  # each service has a router of its own
         # Relative to the folder that all parts run in: supervisord cannot carry every path.
         more = {"MONGODB_URI": uri, "SPOOL_FILE": f"../spool/{name}.db"}
-        yield _gunicorn("ingest", name, port, "/readyz", more)
-    yield _gunicorn("monitoring", "monitoring", layout.monitoring_port, "/healthz", {})
-
-
-def _gunicorn(service: str, name: str, port: int, health: str, more: dict[str, str]) -> Part:
-    settings = ROOT / "services" / service / "gunicorn.conf.py"
+        bind = {"INGEST_BIND": f"127.0.0.1:{port}"}
+        yield Part(
+            name, [sys.executable, "-m", "ingest"], _http(port, "/readyz"), port, bind | more
+        )
+    port = layout.monitoring_port
+    settings = ROOT / "services" / "monitoring" / "gunicorn.conf.py"
     command = [sys.executable, "-m", "gunicorn", "-c", str(settings)]
-    bind = {f"{service.upper()}_BIND": f"127.0.0.1:{port}"}
-    return Part(name, command, _http(port, health), port, bind | more)
+    bind = {"MONITORING_BIND": f"127.0.0.1:{port}"}
+    yield Part("monitoring", command, _http(port, "/healthz"), port, bind)
 
 
 def _gateway(layout: Layout) -> Part:

@@ -40,11 +40,15 @@ class IngestService(Process):
             "MALLOC_ARENA_MAX": 1,  # as in the image
             **(settings or {}),
         }
+        package = source / "services" / "ingest"
+        command = [python, "-m", "ingest"]
+        if (package / "gunicorn.conf.py").exists():  # a checkout from before the service ran itself
+            command = [python, "-m", "gunicorn", "-c", "gunicorn.conf.py"]
         super().__init__(
             f"ingest-{self.port}",
-            [*prefix, python, "-m", "gunicorn", "-c", "gunicorn.conf.py"],
+            [*prefix, *command],
             folder / f"ingest-{self.port}.log",
-            folder=source / "services" / "ingest",
+            folder=package,
             environment=os.environ | {name: str(value) for name, value in given.items()},
             limits=limits,
         )

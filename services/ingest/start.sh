@@ -2,9 +2,9 @@
 # The container's start: take the first spool that no other container holds, and serve. Names of
 # containers change when they are made anew; a spool that was left must find somebody to store it.
 for number in $(seq 100); do
-    exec 9>"/spool/$number.lock" # kept open by gunicorn: the lock ends with the container
+    exec 9>"/spool/$number.lock" # kept open by the service: the lock ends with the container
     if flock --nonblock 9; then
-        SPOOL_FILE="/spool/$number.db" exec python3 -m gunicorn -c gunicorn.conf.py
+        SPOOL_FILE="/spool/$number.db" exec python3 -m ingest
     fi
 done
 echo "no free spool in /spool" >&2

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from pymongo.database import Database
 
 from ingest import legacy
 from ingest.context import Context
+from ingest.errors import StoreUnavailable
 from ingest.recording.drain import Drain
 from ingest.recording.recorder import Recorder
 from ingest.recording.spool import Spool
@@ -22,6 +24,8 @@ from ingest.storage.detections import Detections
 from ingest.web import request_body
 from ingest.web.asgi_server import Server
 from ingest.web.flask_bridge import PIECE_BYTES, Bridge
+from ingest.web.lanes import HEALTH, LONG, SHORT, WRITES, Lane, lane_of
+from scripts.processes import ROOT
 
 MULTIPART_FORM = {"Content-Type": "multipart/form-data; boundary=x"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -50,7 +54,7 @@ class Answer(NamedTuple):
 
 @pytest.fixture
 def serve(app: Flask) -> Iterator[Callable[..., Answer]]:
-    """Return a function that asks the service as gunicorn would."""
+    """Return a function that asks the service as its server would."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -59,7 +63,7 @@ def serve(app: Flask) -> Iterator[Callable[..., Answer]]:
 
     async def make() -> Server:
         bridge = Bridge(app)
-        return Server(legacy.endpoints(context), bridge, context.max_body_bytes, context.close)
+        return Server(legacy.endpoints(context), bridge, context.close)
 
     service = asyncio.run_coroutine_threadsafe(make(), loop).result()
 
@@ -301,3 +305,116 @@ def test_a_full_spool_is_a_503(
     assert (answer.status, answer.headers["retry-after"]) == (503, "2")
     assert "send it again" in json.loads(answer.body)["error"]
     assert serve("GET", EXTRACT).status == 503
+
+
+ASKED = {HEALTH: "/healthz", SHORT: "/api/v1/now", LONG: "/api/v1/coverage"}
+
+
+@pytest.mark.parametrize("full", [SHORT, LONG])
+def test_a_full_lane_holds_up_no_other(
+    app: Flask, serve: Callable[..., Answer], full: Lane
+) -> None:
+    released = threading.Event()
+    slow = {SHORT: "/slow", LONG: "/api/v1/staff/slow"}[full]
+    started = threading.Semaphore(0)
+
+    @app.get(slow)
+    def wait() -> str:
+        started.release()
+        released.wait(60)
+        return "done"
+
+    statuses: list[int] = []
+    waiting = [
+        threading.Thread(target=lambda: statuses.append(serve("GET", slow).status))
+        for _ in range(full.threads + 8)
+    ]
+    for thread in waiting:
+        thread.start()
+    for _ in range(full.threads):
+        assert started.acquire(timeout=20)
+    try:
+        for lane, path in ASKED.items():
+            if lane is not full:
+                assert serve("GET", path).status == 200
+        batch = {"detections": [{"staff_id": 7, "mac": "C2A628384B08", "rssi": -20}]}
+        for _ in range(WRITES.threads + 1):
+            answer = serve("POST", "/api/v1/detections", json.dumps(batch).encode(), JSON)
+            assert answer.status == 200
+        assert serve("GET", DETECT).status == 200
+        assert serve("GET", EXTRACT).status == 200
+        assert not statuses
+    finally:
+        released.set()
+        for thread in waiting:
+            thread.join()
+    assert statuses == [200] * len(waiting)
+
+
+def test_the_gateway_sorts_addresses_into_the_same_lanes(app: Flask) -> None:
+    template = (ROOT / "gateway" / "nginx.conf.template").read_text()
+    [pattern] = re.findall(
+        r'location ~ \^(\S+) \{\n +include "@\{groups\}/long_read.conf"', template
+    )
+    for rule in app.url_map.iter_rules():
+        path = re.sub(r"<[^>]*>", "x", rule.rule)
+        assert (lane_of(path) is LONG) == bool(re.match(pattern, path)), path
+    assert lane_of("/api/v1/detections") is WRITES
+
+
+def test_what_fails_before_its_first_piece_is_said(
+    app: Flask, serve: Callable[..., Answer]
+) -> None:
+    """Flask has started its response by then, but nothing has left."""
+
+    def rows() -> Iterator[bytes]:
+        yield b"x" * 1000
+        raise StoreUnavailable("it has just gone")
+
+    for path in ("/rows", "/api/v1/rows"):
+        app.add_url_rule(path, path, lambda: rows())
+    answer = serve("GET", "/rows")
+    assert (answer.status, json.loads(answer.body)["error"][:12]) == (503, "the database")
+    answer = serve("GET", "/api/v1/rows")
+    assert (answer.status, answer.headers["content-type"]) == (503, "application/problem+json")
+
+
+BATCH, FILE = "/api/v1/detections", "/api/v1/beacons/import?dry_run=1"
+CSV = {"Content-Type": "text/csv"}
+HEADER = b"mac,level,location,x,y\n"
+PART = b"--x\r\nContent-Disposition: form-data; name=a\r\n\r\n\r\n"
+BAD_ITEM = b'{"staff_id":true,"mac":"x","rssi":"y","timestamp":"z","event_id":" "}'
+UNKNOWN_FIELDS = b"{%s}" % b",".join(b'"%d":1' % n for n in range(11))
+WORST: list[tuple[str, bytes, dict[str, str]]] = [
+    ("/newbeacondetect", b"a=%C3&" * 999, FORM),
+    ("/newbeacondetect", b"&".join(b"%%%02x=%%ff" % n for n in range(256)) * 3, FORM),
+    ("/newbeacondetect", b"[" * 8000, JSON),
+    ("/newbeacondetect", b'{"a":' * 1300 + b"1" + b"}" * 1300, JSON),
+    ("/newbeacondetect", PART * 160, MULTIPART_FORM),
+    (BATCH, b'{"detections":[' + b"{}," * 127_000 + b"{}]}", JSON),
+    (BATCH, b'{"detections":[' + b"1," * 190_000 + b"1]}", JSON),
+    (BATCH, b'{"detections":[' + b'"\\u0041",' * 43_000 + b"1]}", JSON),
+    (BATCH, b'{"detections":["' + b"\\\\" * 190_000 + b'"]}', JSON),
+    (BATCH, b"[" * 390_000, JSON),
+    (BATCH, b'{"detections":' + b'{"a":' * 65_000 + b"1" + b"}" * 65_001, JSON),
+    (BATCH, b'{"detections":[' + b",".join([BAD_ITEM] * 1000) + b"]}", JSON),
+    (BATCH, b'{"detections":[' + b",".join([UNKNOWN_FIELDS] * 999) + b"]}", JSON),
+    (FILE, HEADER + b"\n" * 10**6, CSV),
+    (FILE, HEADER + b"x\n" * 500_000, CSV),
+    (FILE, HEADER + b'"' * 10**6, CSV),
+    (FILE, HEADER + b"zz,\x01,\x01,x,y\n" * 1999, CSV),
+]
+# 5 to 20 ms on a core that has nothing else to do; a busy neighbour doubles that.
+WORST_CPU_SECONDS = 0.05
+
+
+@pytest.mark.parametrize("number", range(len(WORST)))
+def test_the_worst_bodies_cost_little(serve: Callable[..., Answer], number: int) -> None:
+    url, body, headers = WORST[number]
+    taken = []
+    for _ in range(3):
+        began = time.process_time()
+        answer = serve("POST", url, body, headers)
+        taken.append(time.process_time() - began)
+        assert answer.status in (200, 400, 413), answer
+    assert min(taken) < WORST_CPU_SECONDS, (answer.status, taken)

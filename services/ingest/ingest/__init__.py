@@ -9,6 +9,7 @@ from ingest.context import Context
 from ingest.errors import ParameterError, StoreUnavailable
 from ingest.legacy import monitoring
 from ingest.web import cors, error_responses, health
+from ingest.web.lanes import largest_body
 
 
 def create_app(config: Config | None = None) -> Flask:
@@ -18,8 +19,7 @@ def create_app(config: Config | None = None) -> Flask:
     """
     config = config or Config.from_environment()
     app = Flask(__name__, static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = config.max_body_bytes
-    app.config["MAX_FORM_MEMORY_SIZE"] = config.max_body_bytes
+    app.url_map.merge_slashes = False  # it would redirect to whatever Host the client names
     context = app.extensions["context"] = Context.assemble(config)
     cors.init_app(app)
     app.before_request(_refuse_large_bodies)
@@ -35,7 +35,8 @@ def create_app(config: Config | None = None) -> Flask:
 
 def _refuse_large_bodies() -> None:
     """Refuse a body over the limit also where nobody would read it."""
-    if (request.content_length or 0) > (request.max_content_length or 0):
+    request.max_content_length = largest_body(request.path)
+    if (request.content_length or 0) > request.max_content_length:
         raise RequestEntityTooLarge
 
 

@@ -1,4 +1,4 @@
-"""The service as gunicorn's ASGI worker runs it."""
+"""The service as an ASGI server runs it."""
 
 from ingest import create_app, legacy
 from ingest.config import Config
@@ -12,4 +12,4 @@ def create_service(config: Config | None = None) -> Server:
     app = create_app(config)
     context: Context = app.extensions["context"]
     context.back_fill.start()
-    return Server(legacy.endpoints(context), Bridge(app), context.max_body_bytes, context.close)
+    return Server(legacy.endpoints(context), Bridge(app), context.close)

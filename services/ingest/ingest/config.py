@@ -33,8 +33,8 @@ class Config:
     spool_file: str = "/var/lib/waymark/spool.db"
     # How many may wait there (about 300 bytes each); then phones have to keep theirs.
     spool_max_detections: int = 200_000
-    # Largest request body; the gateway refuses the same size first.
-    max_body_bytes: int = 1024 * 1024
+    # Where the service listens.
+    ingest_bind: str = "127.0.0.1:5001"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":

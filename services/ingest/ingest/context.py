@@ -35,7 +35,6 @@ class Context(NamedTuple):
     service_name: str
     level_rule: Rule
     insert_seconds: float  # how long storing a detection may take
-    max_body_bytes: int
     client: Client
     availability: Availability
     detections: Detections
@@ -76,7 +75,6 @@ class Context(NamedTuple):
                 silence_seconds=config.level_silence_seconds,
             ),
             insert_seconds=insert_seconds,
-            max_body_bytes=config.max_body_bytes,
             client=client,
             availability=availability,
             detections=detections,

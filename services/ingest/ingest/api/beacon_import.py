@@ -30,7 +30,9 @@ class Import(ResponseBody):
         list[BadLine],
         Meta(description=f"Bad lines, in a dry run only, {MAX_ERRORS} errors at most"),
     ]
-    bad_lines: Annotated[int, Meta(description="How many lines are bad, in a dry run", ge=0)]
+    bad_lines: Annotated[
+        int, Meta(description=f"How many lines are bad, in a dry run, {MAX_ERRORS} at most", ge=0)
+    ]
 
 
 @declare(
@@ -54,7 +56,8 @@ def import_beacons() -> Response:
     with responses.one_at_a_time:
         file = beacon_input.parse_file(bodies.text("text/csv"))
         if file.bad_lines and not dry_run:
-            detail = f"{file.bad_lines} lines are bad, nothing was changed"
+            more = " or more" * (file.bad_lines == MAX_ERRORS)
+            detail = f"{file.bad_lines} lines{more} are bad, nothing was changed"
             faulty = [FaultyField(one.field, one.reason, one.line) for one in file.errors]
             raise Problem("invalid_request", detail, faulty)
         context = get_context()

@@ -16,7 +16,7 @@ from ingest.rules.request_parameters import MAX_TEXT
 from ingest.storage.beacons import Beacon
 
 MAX_LINES = 2000
-# Bad lines beyond these are only counted.
+# Bad lines beyond these are not looked for.
 MAX_ERRORS = 100
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
@@ -44,7 +44,7 @@ class ParsedFile(NamedTuple):
 
     beacons: list[Beacon]
     errors: list[BadLine]  # of the first lines
-    bad_lines: int  # of all
+    bad_lines: int
 
 
 _READERS = {
@@ -66,7 +66,12 @@ def beacon(fields: Mapping[str, Any]) -> tuple[Beacon | None, list[ParameterErro
 
 
 def parse_file(text: str) -> ParsedFile:
-    """Return what a file holds. Raises Problem at the first line beyond the limit."""
+    """Return what a file holds. Raises Problem at the first line beyond the limit.
+
+    After the first MAX_ERRORS bad lines nobody needs to know of more.
+    """
+    if max(text.count("\n"), text.count("\r")) > 2 * MAX_LINES:  # empty ones do not count
+        raise _too_many()
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     found: dict[str, Beacon] = {}
     errors: list[BadLine] = []
@@ -78,14 +83,20 @@ def parse_file(text: str) -> ParsedFile:
         for row in reader:
             lines += bool(row)
             if lines > MAX_LINES:
-                raise Problem("too_large", f"more than {MAX_LINES} beacons; send them in parts")
+                raise _too_many()
             if row and (wrong := _parse_row(row, reader.line_num, found)):
                 bad_lines += 1
-                errors += wrong if len(errors) < MAX_ERRORS else []
+                errors += wrong
+            if bad_lines == MAX_ERRORS:
+                break
     except csv.Error as error:
         bad_lines += 1
         errors.append(BadLine(reader.line_num, "line", str(error)))
     return ParsedFile(list(found.values()), errors[:MAX_ERRORS], bad_lines)
+
+
+def _too_many() -> Problem:
+    return Problem("too_large", f"more than {MAX_LINES} beacons; send them in parts")
 
 
 def _parse_row(row: list[str], number: int, found: dict[str, Beacon]) -> list[BadLine]:

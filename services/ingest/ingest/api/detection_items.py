@@ -21,6 +21,8 @@ from ingest.storage.directory import UNKNOWN, Snapshot
 from ingest.storage.documents import NOWHERE, Document, document
 from ingest.web.request_identity import Identity
 
+# Of so many bad items everything is said that is wrong with them, of further ones the first thing.
+MAX_EXPLAINED = 100
 _REFUSED = [ParameterError("item", "MongoDB refuses this detection")]
 
 
@@ -54,8 +56,9 @@ def parse(items: Sequence[Any], identity: Identity, directory: Snapshot | None) 
             beacon = beacons.get(item.mac)
             if beacon is None:
                 beacon = beacons[item.mac] = _beacon(item.mac, directory)
-        except ParameterError:
-            batch.errors[index] = lenient_items.errors_of(item, readers)
+        except ParameterError as error:
+            every = len(batch.errors) < MAX_EXPLAINED
+            batch.errors[index] = lenient_items.errors_of(item, readers) if every else [error]
             continue
         mac, place, known = beacon
         timestamp, event_id = item.timestamp or None, item.event_id

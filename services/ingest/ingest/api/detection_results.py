@@ -43,7 +43,10 @@ class DetectionResult(ResponseBody, kw_only=True):
     ignored: Annotated[list[str] | UnsetType, Meta(description="Fields that mean nothing here")] = (
         UNSET
     )
-    errors: Annotated[tuple[ItemError, ...], Meta(description="What is wrong with it")]
+    errors: Annotated[
+        tuple[ItemError, ...],
+        Meta(description="What is wrong with it; the first fault where many items are bad"),
+    ]
 
 
 class UnconfirmedResult(DetectionResult, kw_only=True):

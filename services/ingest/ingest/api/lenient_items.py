@@ -52,9 +52,7 @@ def _device_time(given: Mapping[str, Any], name: str, latest: int) -> int | None
 def read(item: Any, by_field: Mapping[str, Reader]) -> LenientItem:
     """Return an item with every value as it is stored. Raises ParameterError."""
     given = _fields(item)
-    values, errors = read_all(by_field, given)
-    if errors:
-        raise errors[0]
+    values = {name: read_field(given, name) for name, read_field in by_field.items()}
     ignored = sorted(name[:MAX_IGNORED_TEXT] for name in given.keys() - _FIELDS)[:MAX_IGNORED]
     # What Python's JSON reads but no UTF-8 can hold is answered as a question mark.
     texts = [name.encode("utf-8", "replace").decode() for name in ignored]

@@ -24,7 +24,7 @@ def endpoint(context: Context) -> Endpoint[Document, Outcome]:
         identity = identify(
             request.header(b"x-request-id"), request.header(b"x-request-start"), time.time()
         )
-        given = request.parameters(context.max_body_bytes)
+        given = request.parameters()
         staff_id, mac, rssi, timestamp, event_id = request_parameters.sighting(
             given, identity.received_at
         )

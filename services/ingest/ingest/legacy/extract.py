@@ -18,7 +18,7 @@ def endpoint(context: Context) -> Endpoint[TimeRange, Window]:
     """Return the endpoint on a context."""
 
     def parse(request: Request) -> TimeRange:
-        return request_parameters.time_range(request.parameters(context.max_body_bytes))
+        return request_parameters.time_range(request.parameters())
 
     async def work(wanted: TimeRange) -> Window:
         return await context.histories.window(wanted, time.time())

@@ -97,6 +97,9 @@ def between(parameters: Parameters) -> TimeRange:
 
 def staff_id(parameters: Parameters, name: str) -> StaffId:
     """Return a canonical decimal as int, any other id as str: 7 and "7" hash to other shards."""
+    value = parameters.get(name)
+    if isinstance(value, float) and not value.is_integer():  # 7.5, or 1e400
+        raise ParameterError(name, "must be text or a whole number")
     found = _staff_id(_text(parameters, name))
     if found is None:
         raise ParameterError(name, "must be 1 to 64 letters, digits, dots, hyphens or underscores")

@@ -11,6 +11,7 @@ from typing import Any
 from ingest.web import cors, error_responses
 from ingest.web.endpoint import METHODS, Endpoint
 from ingest.web.flask_bridge import Bridge, pieces
+from ingest.web.lanes import LANES, lane_of, largest_body
 from ingest.web.request import Request
 from ingest.web.request_body import Receive, declared_length, read_body
 from ingest.web.responses import Response
@@ -30,14 +31,12 @@ class Server:
         self,
         endpoints: Iterable[Endpoint[Any, Any]],
         bridge: Bridge,
-        max_body_bytes: int,
         close: Callable[[], None],
     ) -> None:
         self._endpoints = {endpoint.path: endpoint for endpoint in endpoints}
         self._bridge = bridge
-        self._max_body_bytes = max_body_bytes
         self._close = close
-        self._large = asyncio.Semaphore(LARGE_BODIES)
+        self._large = {lane: asyncio.Semaphore(LARGE_BODIES) for lane in LANES}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the start and the end of the process."""
@@ -48,7 +47,7 @@ class Server:
         else:
             headers = dict(scope["headers"])
             if declared_length(headers) > LARGE_BODY_BYTES:
-                async with self._large:
+                async with self._large[lane_of(scope["path"])]:
                     await self._serve(scope, headers, receive, send)
             else:
                 await self._serve(scope, headers, receive, send)
@@ -70,11 +69,11 @@ class Server:
     async def _serve(
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send
     ) -> None:
-        body = await read_body(headers, receive, self._max_body_bytes)
+        method, path = scope["method"], scope["path"]
+        body = await read_body(headers, receive, largest_body(path))
         if body is None:
             await _send(cors.with_headers(error_responses.late()), send)
             return
-        method, path = scope["method"], scope["path"]
         request = Request(method, path, scope["query_string"], headers, body.data, body.length)
         endpoint = self._endpoints.get(path)
         if endpoint and method in METHODS:

@@ -9,7 +9,9 @@ from flask import Flask, abort
 from flask import Response as FlaskResponse
 from flask import request as flask_request
 
+from ingest.errors import BodyTooLarge
 from ingest.web import error_responses
+from ingest.web.lanes import largest_body
 from ingest.web.request import Request
 from ingest.web.responses import Response
 
@@ -35,6 +37,8 @@ class Endpoint(NamedTuple, Generic[Parsed, Result]):
     async def respond(self, request: Request) -> Response:
         """Answer a GET or a POST, whatever happens."""
         try:
+            if request.length > largest_body(self.path):
+                raise BodyTooLarge  # noqa: TRY301  # answered like all else
             return self.reply(request, await self.work(self.parse(request)))
         except Exception as error:
             return error_responses.response_to(error, request.header(b"x-request-id"))

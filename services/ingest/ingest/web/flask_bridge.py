@@ -9,9 +9,9 @@ from typing import Any
 
 from flask import Flask
 
+from ingest.web.lanes import LANES, lane_of
 from ingest.web.request import Request
 
-THREADS = 8
 # A shorter answer leaves in one piece, a longer one in pieces of this size.
 PIECE_BYTES = 256 * 1024
 
@@ -22,20 +22,22 @@ Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
 
 
 class Bridge:
-    """Answers with a Flask application, in threads."""
+    """Answers with a Flask application, in threads of the lane that a request belongs to."""
 
     def __init__(self, flask: Flask) -> None:
         self._flask = flask
-        self._threads = ThreadPoolExecutor(THREADS, "flask")
+        self._pools = {lane: ThreadPoolExecutor(lane.threads, lane.name) for lane in LANES}
 
     def close(self) -> None:
         """End the threads."""
-        self._threads.shutdown()
+        for pool in self._pools.values():
+            pool.shutdown()
 
     async def respond(self, scope: Scope, request: Request, send: Send) -> None:
         """Answer a request; a long answer comes in pieces."""
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._threads, self._respond, scope, request, send, loop)
+        pool = self._pools[lane_of(request.path)]
+        await loop.run_in_executor(pool, self._respond, scope, request, send, loop)
 
     def _respond(
         self, scope: Scope, request: Request, send: Send, loop: asyncio.AbstractEventLoop
@@ -52,10 +54,15 @@ class Bridge:
         def start_response(status: str, headers: list[tuple[str, str]], *_: object) -> Any:
             start["status"], start["headers"] = int(status[:3]), _encoded(headers)
 
-        chunks = self._flask(_environ(scope, request), start_response)
+        environ = _environ(scope, request)
+        chunks = self._flask(environ, start_response)
         try:
             parts = pieces(chunks)
-            first, more = next(parts)  # Flask calls start_response before its first chunk
+            try:
+                first, more = next(parts)  # Flask calls start_response before its first chunk
+            except Exception as error:  # nothing was sent yet: it can still be said
+                parts = pieces(self._error(error, environ, start_response))
+                first, more = next(parts)
             send_now(
                 {"type": "http.response.start"} | start,
                 {"type": "http.response.body", "body": first, "more_body": more},
@@ -66,6 +73,14 @@ class Bridge:
             close = getattr(chunks, "close", None)
             if close:
                 close()
+
+    def _error(
+        self, error: Exception, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Return the response to what a streamed response raised before its first piece."""
+        with self._flask.request_context(environ):
+            response = self._flask.make_response(self._flask.handle_user_exception(error))
+            return response(environ, start_response)
 
 
 def pieces(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:

@@ -11,7 +11,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.formparser import FormDataParser
 from werkzeug.http import parse_options_header
 
-from ingest.errors import BodyTooLarge, ParameterError
+from ingest.errors import ParameterError
 
 JSON = "application/json"
 URL_ENCODED = "application/x-www-form-urlencoded"
@@ -36,13 +36,11 @@ class Request(NamedTuple):
         """Return a header's value, empty when there is none."""
         return self.headers.get(name, b"").decode("latin-1")
 
-    def parameters(self, max_body_bytes: int) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         """Return query string, form or JSON as one mapping; what the query string gives wins.
 
-        ParameterError names the body when it cannot be read. BodyTooLarge.
+        ParameterError names the body when it cannot be read.
         """
-        if self.length > max_body_bytes:
-            raise BodyTooLarge
         query = _first_values(self.query.decode(errors=QUOTED))
         given = {name: value for name, value in query.items() if value}
         return _of_body(self) | given if self.body else given

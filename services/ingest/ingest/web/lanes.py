@@ -1,0 +1,48 @@
+"""Bulkheads: kinds of requests that never wait for each other, and how large their bodies may be.
+
+Each lane has threads of its own. The gateway sorts addresses in the same way (its `ingest.conf`,
+`short_read.conf` and `long_read.conf`; a test compares them).
+"""
+
+import re
+from typing import NamedTuple
+
+# What a request may make grow is refused before anything is made of it. The service has 64 MiB.
+SMALL_BODY_BYTES = 8 * 1024  # a detection has five parameters, a beacon as many
+BATCH_BODY_BYTES = 384 * 1024  # 1000 detections with an event id of 128 characters and a time
+FILE_BODY_BYTES = 1024 * 1024  # 2000 beacons with places of 64 characters of 4 bytes
+
+_BATCHES = "/api/v1/detections"
+_FILES = "/api/v1/beacons/import"
+# Seconds or megabytes: it waits for changes, reads a whole history, or corrects the past.
+_LONG = re.compile(r"/api/v1/(changes$|coverage$|beacons(/|$)|staff/|system/)")
+
+
+class Lane(NamedTuple):
+    """A kind of requests, and how many of them are worked on at once."""
+
+    name: str
+    threads: int
+
+
+HEALTH = Lane("health", 2)  # one that waits for the database must not hide that we live
+WRITES = Lane("writes", 2)  # one is stored while the next is parsed
+SHORT = Lane("short-reads", 4)
+LONG = Lane("long-reads", 6)  # two of them may wait for changes
+LANES = (HEALTH, WRITES, SHORT, LONG)
+
+
+def lane_of(path: str) -> Lane:
+    """Return the lane of an address."""
+    if path in ("/healthz", "/readyz"):
+        return HEALTH
+    if path == _BATCHES:
+        return WRITES
+    return LONG if _LONG.match(path) else SHORT
+
+
+def largest_body(path: str) -> int:
+    """Return how many bytes the body of a request to an address may have."""
+    if path == _BATCHES:
+        return BATCH_BODY_BYTES
+    return FILE_BODY_BYTES if path == _FILES else SMALL_BODY_BYTES

@@ -1,0 +1,128 @@
+"""The service as a process: how it listens, what it refuses, and when it ends."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scripts.processes import ROOT
+from scripts.processes.waiting import eventually
+from tests.service import Service, running
+
+GOOD = {"user_address": 7, "beacon_address": "C2A628384B08", "rssi": -20}
+REQUEST = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
+
+
+@pytest.fixture(scope="module")
+def service(mongod: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with running(Service(mongod, tmp_path_factory.mktemp("server"))) as [started]:
+        yield started
+
+
+def connection(service: Service) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", service.port), timeout=20)
+
+
+def received(peer: socket.socket) -> bytes:
+    """Return all that comes until the service hangs up."""
+    parts = []
+    try:
+        while part := peer.recv(65536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+def test_a_header_that_never_ends_is_refused(service: Service) -> None:
+    """Also one in a single field, which the parser collects by itself."""
+    for beginning in (b"", b"X-Long: "):
+        with connection(service) as peer:
+            peer.sendall(REQUEST + beginning)
+            filler = b"x" * 8192 if beginning else b"X-Field: x\r\n" * 800
+            sent = 0
+            try:
+                while sent < 8 * 2**20:
+                    peer.sendall(filler)
+                    sent += len(filler)
+            except OSError:
+                pass  # it hung up
+            assert sent < 8 * 2**20
+    assert service.get("/healthz").status_code == 200
+
+
+def test_a_long_header_and_a_large_body_are_not_mistaken(service: Service) -> None:
+    long = {"X-Long": "x" * 32_000}
+    assert service.session.get(f"{service.url}/healthz", headers=long).status_code == 200
+    url = f"{service.url}/api/v1/detections"
+    body = b'{"detections": [' + b" " * 380_000 + b"]}"
+    kind = {"Content-Type": "application/json"}
+    for _ in range(2):  # on one connection
+        assert service.session.post(url, data=body, headers=kind).status_code == 200
+
+
+def test_nothing_is_believed_of_who_asks_or_where(service: Service) -> None:
+    """No address that redirects, whatever Host was named; no server's name in any answer."""
+    answer = service.session.get(
+        f"{service.url}/api/v1//now", headers={"Host": "evil.example"}, allow_redirects=False
+    )
+    assert answer.status_code == 404
+    assert "evil.example" not in answer.text + str(answer.headers)
+    assert "Server" not in answer.headers
+
+
+def test_bytes_that_are_no_text_are_a_400(service: Service) -> None:
+    """As raw bytes, which HTTP does not allow but a client can send."""
+    for path in (b"/newbeacondetect?user_address=\xff", b"/api/v1/now?level=\xe4", b"/\xff"):
+        with connection(service) as peer:
+            peer.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            status = received(peer).split(b" ", 2)[1]
+        assert status in (b"200", b"400", b"404"), (path, status)
+
+
+def test_a_stop_answers_what_is_under_way(mongod: str, tmp_path: Path) -> None:
+    """An idle connection, as the gateway keeps many, does not hold it up."""
+    with running(Service(mongod, tmp_path)) as [service], connection(service) as idle:
+        idle.sendall(REQUEST + b"\r\n")
+        assert idle.recv(65536)
+        with connection(service) as busy:
+            busy.sendall(b"GET /api/v1/changes?wait=2 HTTP/1.1\r\nHost: a\r\n\r\n")
+            time.sleep(0.5)  # until it waits there
+            began = time.monotonic()
+            os.kill(service.pid, signal.SIGTERM)
+            assert b" 200 OK" in received(busy)
+        eventually(lambda: not service.running(), 20)
+        assert time.monotonic() - began < 20
+
+
+def test_an_event_loop_that_hangs_ends_the_process(mongod: str, tmp_path: Path) -> None:
+    """Nobody is there to notice but whoever starts it again."""
+    program = (
+        "import time, ingest.__main__ as main\n"
+        "main.HANG_SECONDS = 2\n"
+        "tick = main.Server.on_tick\n"
+        "async def hang(self, counter):\n"
+        "    await tick(self, counter)\n"
+        "    time.sleep(600 * (counter == 15))\n"
+        "main.Server.on_tick = hang\n"
+        "main.main()\n"
+    )
+    settings = {"INGEST_BIND": "127.0.0.1:0", "SPOOL_FILE": str(tmp_path / "spool.db")}
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | settings | {"MONGODB_URI": mongod},
+        cwd=ROOT / "services" / "ingest",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "Timeout (0:00:02)!" in ended.stderr
+    assert "in hang" in ended.stderr
