@@ -52,6 +52,9 @@ def test_staff_id_has_one_type_and_form(given_id: object, stored: object) -> Non
         {"$gt": ""},
         ["7"],
         "{$ne:1}",
+        7.5,
+        float("inf"),  # JSON's 1e400
+        float("nan"),
     ],
 )
 def test_bad_staff_id_is_named(bad: object) -> None:

@@ -39,8 +39,10 @@ class Protocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Note that it ends."""
+        """Note that it ends; what names no version, as 30 years ago, is no request."""
         self._in_header = False
+        if self.parser.get_http_version() not in ("1.0", "1.1"):
+            raise ValueError("not HTTP/1")  # uvicorn answers 400
         super().on_headers_complete()
 
     def data_received(self, data: bytes) -> None:
