@@ -9,10 +9,10 @@ import gc
 import logging
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ingest.asgi import create_service
 from ingest.config import Config
+from ingest.web.http_protocol import Protocol
 
 # Longer than the gateway keeps an idle connection (30 s): it, not we, must close first, or a
 # request can meet a closing connection and count as a failure.
@@ -20,41 +20,9 @@ KEEP_ALIVE_SECONDS = 75
 # What is under way ends in 3 s, but for a history that was never read, which the gateway then asks
 # the other service for.
 GRACEFUL_SECONDS = 4
-# The gateway lets 32 KiB of header fields through, and a line of 8 KiB.
-MAX_HEADER_BYTES = 64 * 1024
 # An event loop that stands still for so long never goes on: it is ended, with a trace of all
 # threads in the log.
 HANG_SECONDS = 30
-
-
-class Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1 with a bound on the header, which it would collect without end."""
-
-    _in_header = False
-    _header_bytes = 0  # so far, of a header that came in several parts
-
-    def on_message_begin(self) -> None:
-        """Note that a header begins."""
-        self._in_header = True
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        """Note that it ends; what names no version, as 30 years ago, is no request."""
-        self._in_header = False
-        if self.parser.get_http_version() not in ("1.0", "1.1"):
-            raise ValueError("not HTTP/1")  # uvicorn answers 400
-        super().on_headers_complete()
-
-    def data_received(self, data: bytes) -> None:
-        """Take what came, and refuse a header that is too long."""
-        in_header = self._in_header
-        super().data_received(data)
-        if not (in_header and self._in_header):
-            self._header_bytes = 0
-            return
-        self._header_bytes += len(data)
-        if self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
-            self.send_400_response("The header is too long.")
 
 
 class Server(uvicorn.Server):

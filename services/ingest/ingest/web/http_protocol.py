@@ -1,0 +1,74 @@
+"""HTTP/1.1 as uvicorn and httptools speak it, with what they lack."""
+
+import asyncio
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+# The gateway lets 32 KiB of header fields through, and a line of 8 KiB.
+MAX_HEADER_BYTES = 64 * 1024
+
+
+class _Joined:
+    """A transport that sends together what is written in one turn of the event loop.
+
+    Otherwise a header is a system call of its own, and a service that is killed just then leaves
+    half an answer.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Send soon."""
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        """Send what was written, then close."""
+        self._flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Tell whether it is being closed."""
+        return self._transport.is_closing()
+
+    def _flush(self) -> None:
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._transport.writelines(parts)
+
+    def __getattr__(self, name: str) -> Any:
+        """Be the transport in all else."""
+        return getattr(self._transport, name)
+
+
+class Protocol(HttpToolsProtocol):
+    """uvicorn's HTTP/1.1: a header has a bound, and an answer leaves in one piece."""
+
+    _header_bytes = 0  # so far, of a header that came in several parts
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin a connection."""
+        super().connection_made(cast(asyncio.Transport, _Joined(transport, self.loop)))
+
+    def on_headers_complete(self) -> None:
+        """Begin a request, if it names a version of HTTP, unlike those of 30 years ago."""
+        if self.parser.get_http_version() not in ("1.0", "1.1"):
+            raise ValueError("not HTTP/1")  # uvicorn answers 400
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, and refuse a header that is too long."""
+        before = self.scope
+        super().data_received(data)
+        # A request's scope is made with its first byte, and its cycle at the end of its header.
+        if self.scope is not before or (self.cycle and self.cycle.scope is before):
+            self._header_bytes = 0
+            return
+        self._header_bytes += len(data)
+        if self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
+            self.send_400_response("The header is too long.")
