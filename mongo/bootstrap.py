@@ -112,7 +112,7 @@ def _ensure_user(
 def _load_directory(client: clients.Client, path: Path, progress: Progress) -> None:
     beacons = client[DATABASE]["beacons"]
     if beacons.find_one() is None:
-        loaded = directory.load(directory.parse(path.read_text("utf-8").splitlines()), beacons)
+        loaded = directory.load(directory.read(path), beacons)
         progress.say(f"directory of beacons: {loaded}")
 
 
