@@ -47,6 +47,9 @@ def ensure_shards(shards: tuple[ReplicaSet, ...], client: Client, progress: Prog
 
 def ensure_collections(shards: tuple[ReplicaSet, ...], client: Client, progress: Progress) -> None:
     """Shard the collections and give each shard its equal part of the hashes."""
+    # One person's detections have one hash: more than 256 MiB of them would never be moved.
+    jumbo = {"$set": {"attemptToBalanceJumboChunks": True}}
+    client["config"]["settings"].update_one({"_id": "balancer"}, jumbo, upsert=True)
     for namespace, key in SHARD_KEYS.items():
         if client["config"]["collections"].find_one({"_id": namespace}) is None:
             _run(client, {"shardCollection": namespace, "key": {key: "hashed"}}, progress)
