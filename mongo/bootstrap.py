@@ -45,8 +45,12 @@ def bootstrap(
     *,
     deadline_seconds: float = DEADLINE_SECONDS,
     alive: Callable[[], None] = lambda: None,
+    wait: bool = False,
 ) -> None:
-    """Do what is missing, in order. Raises NotInTimeError, DirectoryError, PyMongoError."""
+    """Do what is missing, in order; `wait` also for the data that new shards have to get.
+
+    Raises NotInTimeError, DirectoryError, PyMongoError.
+    """
     progress = Progress(say, deadline_seconds, alive)
     for one in topology.sets:
         replica_set.ensure(one, secrets, progress, alone=topology.replica_set is not None)
@@ -60,6 +64,8 @@ def bootstrap(
             client[DATABASE]["staff"].create_index(keys)
         if beacons:
             _load_directory(client, beacons, progress)
+        if topology.shards and wait:
+            sharding.wait_until_moved(client, say)
 
 
 def _ensure_administrator(topology: Topology, secrets: Secrets, progress: Progress) -> None:
@@ -112,7 +118,7 @@ def _ensure_user(
 def _load_directory(client: clients.Client, path: Path, progress: Progress) -> None:
     beacons = client[DATABASE]["beacons"]
     if beacons.find_one() is None:
-        loaded = directory.load(directory.parse(path.read_text("utf-8").splitlines()), beacons)
+        loaded = directory.load(directory.read(path), beacons)
         progress.say(f"directory of beacons: {loaded}")
 
 
@@ -124,6 +130,7 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, help="beacons to load when there are none")
     parser.add_argument("--local-port", type=int, help="every server on 127.0.0.1, from here on")
     parser.add_argument("--deadline", type=float, default=DEADLINE_SECONDS, metavar="SECONDS")
+    parser.add_argument("--wait", action="store_true", help="until each shard has its data")
     options = parser.parse_args()
     try:
         topology = load(options.topology)
@@ -135,6 +142,7 @@ def main() -> None:
             options.directory,
             lambda text: print(text, flush=True),
             deadline_seconds=options.deadline,
+            wait=options.wait,
         )
     except (TopologyError, NotInTimeError, directory.DirectoryError, OSError) as error:
         sys.exit(f"bootstrap: {error}")

@@ -9,11 +9,12 @@ import csv
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pymongo import MongoClient
+from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.errors import PyMongoError
 
@@ -21,10 +22,12 @@ from mongo.secrets import APP_USER
 
 DATABASE = "ICT3102"
 COLUMNS = ["mac", "level", "location", "x", "y"]
+# The rules of `/api/v1/beacons/import`; a test feeds both the same files.
+MAX_BEACONS = 2000
+MAX_RAW = 256
 MAX_TEXT = 64
+MAX_METRES = 1e6
 _MAC = re.compile(r"[0-9A-F]{12}")
-# Quotes and backslashes would have to be escaped wherever JSON is joined from text.
-_TEXT = re.compile(r"""[^\x00-\x1f\x7f"\\]+""")
 
 Beacon = dict[str, Any]
 
@@ -47,79 +50,108 @@ class Loaded(NamedTuple):
         return f"{text}, {self.others} not in the file and left alone" if self.others else text
 
 
+def read(path: Path) -> list[Beacon]:
+    """Return the beacons of a file as documents. Raises DirectoryError, OSError."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            return parse(lines)
+    except UnicodeDecodeError:
+        raise DirectoryError("is not UTF-8") from None
+
+
 def parse(lines: Iterable[str]) -> list[Beacon]:
     """Return the beacons as documents; raise DirectoryError at the first bad line."""
-    reader = csv.reader(lines)
-    header = next(reader, [])
-    if header != COLUMNS:
-        raise DirectoryError(f"line 1: the columns must be {','.join(COLUMNS)}")
+    reader = csv.reader(lines, strict=True)
+    try:
+        return _parse_rows(reader)
+    except (csv.Error, _BadRowError) as error:
+        raise DirectoryError(f"line {reader.line_num or 1}: {error}") from None
+
+
+class _BadRowError(ValueError):
+    """What is wrong with a row."""
+
+
+def _parse_rows(rows: Iterator[list[str]]) -> list[Beacon]:
+    if next(rows, []) != COLUMNS:
+        raise _BadRowError(f"the columns must be {','.join(COLUMNS)}")
     beacons: dict[str, Beacon] = {}
-    for row in reader:
-        if not row:
-            continue
-        line = f"line {reader.line_num}"
+    for row in filter(None, rows):
+        if len(beacons) == MAX_BEACONS:
+            raise _BadRowError(f"more than {MAX_BEACONS} beacons; load them in parts")
         if len(row) != len(COLUMNS):
-            raise DirectoryError(f"{line}: {len(row)} columns instead of {len(COLUMNS)}")
-        beacon = _beacon(line, dict(zip(COLUMNS, (text.strip() for text in row), strict=True)))
+            raise _BadRowError(f"{len(row)} columns instead of {len(COLUMNS)}")
+        beacon = _beacon(dict(zip(COLUMNS, row, strict=True)))
         if beacon["mac"] in beacons:
-            raise DirectoryError(f"{line}: mac {beacon['mac']} stands in an earlier line too")
+            raise _BadRowError(f"mac {beacon['mac']} stands in an earlier line too")
         beacons[beacon["mac"]] = beacon
     return list(beacons.values())
 
 
-def _beacon(line: str, row: dict[str, str]) -> Beacon:
-    mac = row["mac"].replace(":", "").replace("-", "").upper()
+def _beacon(row: dict[str, str]) -> Beacon:
+    mac = _text(row, "mac").replace(":", "").replace("-", "").upper()
     if not _MAC.fullmatch(mac):
-        raise DirectoryError(f"{line}: mac {row['mac']!r} is not 12 hexadecimal digits")
+        raise _BadRowError(f"mac {row['mac']!r} must be a MAC address of 12 hexadecimal digits")
+    beacon: Beacon = {"_id": mac, "mac": mac}
     for column in ("level", "location"):
-        if len(row[column]) > MAX_TEXT or not _TEXT.fullmatch(row[column]):
-            reason = f"must be 1 to {MAX_TEXT} characters without quotes and backslashes"
-            raise DirectoryError(f"{line}: {column} {row[column]!r} {reason}")
-    beacon: Beacon = {"_id": mac, "mac": mac, "level": row["level"], "location": row["location"]}
-    if row["x"] or row["y"]:
-        beacon["position"] = {axis: _metres(line, axis, row[axis]) for axis in ("x", "y")}
-    return beacon
+        beacon[column] = _text(row, column)
+        if not 1 <= len(beacon[column]) <= MAX_TEXT or not beacon[column].isprintable():
+            reason = f"must be 1 to {MAX_TEXT} printable characters"
+            raise _BadRowError(f"{column} {row[column]!r} {reason}")
+    position = {axis: _metres(row, axis) for axis in ("x", "y") if row[axis]}
+    if len(position) == 1:
+        raise _BadRowError("x must be given together with y, or neither")
+    return beacon | {"position": position} if position else beacon
 
 
-def _metres(line: str, axis: str, text: str) -> float:
+def _text(row: dict[str, str], column: str) -> str:
+    if not row[column]:
+        raise _BadRowError(f"{column} is missing")
+    if len(row[column]) > MAX_RAW:
+        raise _BadRowError(f"{column} must be at most {MAX_RAW} characters")
+    return row[column].strip()
+
+
+def _metres(row: dict[str, str], axis: str) -> float:
+    text = _text(row, axis)
     try:
-        metres = float(text)
+        metres = float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
         metres = math.nan
-    if not math.isfinite(metres):
-        raise DirectoryError(f"{line}: {axis} {text!r} is not a number of metres")
+    if not abs(metres) <= MAX_METRES:
+        limits = f"must be metres from -{MAX_METRES:.0f} to {MAX_METRES:.0f}"
+        raise _BadRowError(f"{axis} {row[axis]!r} {limits}")
     return metres
 
 
 def load(beacons: list[Beacon], collection: Collection[Beacon]) -> Loaded:
-    """Make the collection hold these beacons; beacons that it holds besides stay."""
-    stored = {beacon["_id"]: beacon for beacon in collection.find()}
-    added = [beacon for beacon in beacons if beacon["_id"] not in stored]
-    known = [beacon for beacon in beacons if beacon["_id"] in stored]
-    changed = [beacon for beacon in known if beacon != stored[beacon["_id"]]]
-    if added:
-        collection.insert_many(added)
-    for beacon in changed:
-        _replace(collection, stored[beacon["_id"]], beacon)
-    if added or changed:  # the services look at this number, and read all again when it grew
-        revisions = collection.database["directory"]
-        revisions.update_one({"_id": "beacons"}, {"$inc": {"revision": 1}}, upsert=True)
-    others = len(stored) - len(known)
-    return Loaded(len(added), len(changed), len(known) - len(changed), others)
+    """Make the collection hold all of these beacons, or change nothing; others in it stay."""
+    revisions = collection.database["directory"]
+    only = {"_id": "beacons"}
 
+    def work(session: ClientSession) -> Loaded:
+        # First, since it makes other writers wait. The services read all again when it grew.
+        revisions.update_one(only, {"$inc": {"revision": 1}}, session=session)
+        stored = {beacon["_id"]: beacon for beacon in collection.find(session=session)}
+        known = [beacon["_id"] for beacon in beacons if beacon["_id"] in stored]
+        write = [beacon for beacon in beacons if beacon != stored.get(beacon["_id"])]
+        if write:
+            # `level` is the shard key: on another level it is another shard's document.
+            old = {"_id": {"$in": [beacon["_id"] for beacon in write]}}
+            collection.delete_many(old, session=session)
+            collection.insert_many(write, session=session)
+        added, unchanged = len(beacons) - len(known), len(beacons) - len(write)
+        return Loaded(added, len(write) - added, unchanged, len(stored) - len(known))
 
-def _replace(collection: Collection[Beacon], old: Beacon, new: Beacon) -> None:
-    key = {"_id": old["_id"], "level": old["level"]}
-    if old["level"] == new["level"]:
-        collection.replace_one(key, new)
-    else:  # `level` is the shard key: on another level it is another shard's document
-        collection.delete_one(key)
-        collection.insert_one(new)
+    # Not in the transaction: that may not make a collection on a sharded cluster.
+    revisions.update_one(only, {"$setOnInsert": {"revision": 0}}, upsert=True)
+    with collection.database.client.start_session() as session:
+        return session.with_transaction(work)
 
 
 def load_file(path: Path, uri: str, password_file: Path) -> Loaded:
     """Check and load a file as the services' user. Raises DirectoryError, PyMongoError, OSError."""
-    beacons = parse(path.read_text(encoding="utf-8").splitlines())
+    beacons = read(path)
     with MongoClient[Beacon](
         uri,
         username=APP_USER,
@@ -140,10 +172,10 @@ def main() -> None:
     options = parser.parse_args()
     try:
         if options.action == "check":
-            print(f"{len(parse(options.file.read_text('utf-8').splitlines()))} beacons, all good")
+            print(f"{len(read(options.file))} beacons, all good")
         else:
             print(load_file(options.file, options.uri, options.password_file))
-    except (DirectoryError, OSError, UnicodeDecodeError, PyMongoError) as error:
+    except (DirectoryError, OSError, PyMongoError) as error:
         sys.exit(f"{options.file}: {error}")
 
 

@@ -1,8 +1,12 @@
-"""Bring shards, sharded collections and their chunks to the configured topology."""
+"""Bring shards and sharded collections to the configured topology: who is to hold which hashes.
 
-from collections.abc import Iterator
+The balancer of the config servers moves what lies elsewhere: in pieces, while everything runs.
+"""
+
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from bson import Int64, MaxKey, MinKey
 
@@ -14,94 +18,126 @@ from mongo.topology import ReplicaSet
 SHARD_KEYS = {"ICT3102.staff": "staff_id", "ICT3102.latest": "_id", "ICT3102.beacons": "level"}
 # Another migration, a lock or a stale view of the chunks: ask again.
 RETRIED = frozenset({6, 46, 70, 74, 85, 91, 117, 133, 134, 189, 236, 11600, 11602, 13388})
-HASHES = 2**64
-LOWEST = -(2**63)
+POLL_SECONDS = 1.0
+LOWEST, HIGHEST = -(2**63) - 1, 2**63  # just beyond all hashes
 
 Bound = Int64 | MinKey | MaxKey
 
 
+class Zone(NamedTuple):
+    """A part of the hashes, and the shard that is to hold it; zones have the shards' names."""
+
+    shard: str
+    low: Bound
+    high: Bound
+
+
 def ensure_shards(shards: tuple[ReplicaSet, ...], client: Client, progress: Progress) -> None:
-    """Add the shards that the cluster does not have yet."""
-    there = {shard["_id"] for shard in client.admin.command("listShards")["shards"]}
+    """Add the shards that the cluster does not have yet, and name a zone after each."""
+    there = {shard["_id"]: shard for shard in client.admin.command("listShards")["shards"]}
     for shard in shards:
         if shard.name not in there:
-            command = {"addShard": shard.seed, "name": shard.name}
-            progress.wait_for(
-                f"acceptance of {shard.name}", partial(attempt, client, command, again=RETRIED)
-            )
+            _run(client, {"addShard": shard.seed, "name": shard.name}, progress)
             progress.say(f"shard {shard.name}: added")
-    for name in there - {shard.name for shard in shards}:
+        if shard.name not in there.get(shard.name, {}).get("tags", []):
+            _run(client, {"addShardToZone": shard.name, "zone": shard.name}, progress)
+    for name in there.keys() - {shard.name for shard in shards}:
         progress.say(f"shard {name}: not in the topology, left alone")
 
 
 def ensure_collections(shards: tuple[ReplicaSet, ...], client: Client, progress: Progress) -> None:
     """Shard the collections and give each shard its equal part of the hashes."""
+    # One person's detections have one hash: more than 256 MiB of them would never be moved.
+    jumbo = {"$set": {"attemptToBalanceJumboChunks": True}}
+    client["config"]["settings"].update_one({"_id": "balancer"}, jumbo, upsert=True)
     for namespace, key in SHARD_KEYS.items():
         if client["config"]["collections"].find_one({"_id": namespace}) is None:
-            command = {"shardCollection": namespace, "key": {key: "hashed"}}
-            progress.wait_for(
-                f"sharding of {namespace}", partial(attempt, client, command, again=RETRIED)
-            )
+            _run(client, {"shardCollection": namespace, "key": {key: "hashed"}}, progress)
             progress.say(f"collection {namespace}: sharded on a hash of {key}")
-        moved = _spread(namespace, key, _in_order(shards, namespace, key, client), client, progress)
-        if moved:
-            progress.say(f"collection {namespace}: {moved} ranges moved")
-
-
-def _in_order(
-    shards: tuple[ReplicaSet, ...], namespace: str, key: str, client: Client
-) -> list[str]:
-    """Return the shards by the lowest hash they hold, new ones last: so the least has to move."""
-    lowest: dict[str, int] = {}
-    for chunk in _chunks(client, namespace):
-        here = _order(chunk["min"][key])
-        lowest[chunk["shard"]] = min(here, lowest.get(chunk["shard"], here))
-    return sorted((shard.name for shard in shards), key=lambda name: lowest.get(name, HASHES))
-
-
-def _chunks(client: Client, namespace: str) -> list[dict[str, Any]]:
-    collection = client["config"]["collections"].find_one({"_id": namespace}, {"uuid": 1})
-    return list(client["config"]["chunks"].find({"uuid": (collection or {})["uuid"]}))
-
-
-def _spread(namespace: str, key: str, shards: list[str], client: Client, progress: Progress) -> int:
-    """Move each range of hashes to its shard; return how many had to move."""
-    moved = 0
-    for number, shard in enumerate(shards):
-        low, high = _bound(number, len(shards)), _bound(number + 1, len(shards))
-        for chunk in _foreign_chunks(client, namespace, key, (low, high), shard):
+        there = _zones(client, namespace, key)
+        wanted = _wanted(shards, there, list(_chunks(client, namespace, key)))
+        for zone in (*(there - wanted), *(wanted - there)):  # first those that leave: none overlap
             command = {
-                "moveRange": namespace,
-                "min": {key: chunk[0]},
-                "max": {key: chunk[1]},
-                "toShard": shard,
+                "updateZoneKeyRange": namespace,
+                "min": {key: zone.low},
+                "max": {key: zone.high},
+                "zone": zone.shard if zone in wanted else None,
             }
-            what = f"move of a range of {namespace} to {shard}"
-            progress.wait_for(what, partial(attempt, client, command, again=RETRIED))
-            moved += 1
-    return moved
+            _run(client, command, progress)
+        if left := _left(client, namespace):
+            progress.say(left)
+
+
+def wait_until_moved(client: Client, say: Callable[[str], None]) -> None:
+    """Tell how much the balancer has still to move until it is nothing; has no deadline."""
+    for namespace in SHARD_KEYS:
+        told = ""
+        while left := _left(client, namespace):
+            if left != told:
+                say(left)
+            told = left
+            time.sleep(POLL_SECONDS)
+
+
+def _left(client: Client, namespace: str) -> str:
+    share = misplaced(client, namespace)
+    return f"collection {namespace}: {share:.1%} still to move, in the background" if share else ""
+
+
+def misplaced(client: Client, namespace: str) -> float:
+    """Return the part of the hashes that lies outside of its zone, from 0 to 1."""
+    key = SHARD_KEYS[namespace]
+    zones = _zones(client, namespace, key)
+    return sum(
+        max(0, min(_order(zone.high), _order(high)) - max(_order(zone.low), _order(low)))
+        for shard, low, high in _chunks(client, namespace, key)
+        for zone in zones
+        if zone.shard != shard
+    ) / (HIGHEST - LOWEST)
+
+
+def _run(client: Client, command: dict[str, Any], progress: Progress) -> None:
+    name, target = next(iter(command.items()))
+    progress.wait_for(f"{name} of {target}", partial(attempt, client, command, again=RETRIED))
+
+
+def _zones(client: Client, namespace: str, key: str) -> set[Zone]:
+    tags = client["config"]["tags"].find({"ns": namespace})
+    return {Zone(tag["tag"], tag["min"][key], tag["max"][key]) for tag in tags}
+
+
+def _chunks(client: Client, namespace: str, key: str) -> Iterator[Zone]:
+    """Yield the chunks like zones, by the shard on which they lie."""
+    collection = client["config"]["collections"].find_one({"_id": namespace}, {"uuid": 1})
+    for chunk in client["config"]["chunks"].find({"uuid": (collection or {})["uuid"]}):
+        yield Zone(chunk["shard"], chunk["min"][key], chunk["max"][key])
+
+
+def _wanted(shards: tuple[ReplicaSet, ...], there: set[Zone], chunks: list[Zone]) -> set[Zone]:
+    """Return a zone for each shard, in the order of those that are there: the least has to move.
+
+    Shards without a zone come by the lowest hash that they hold, empty ones last.
+    """
+    lowest: dict[str, int] = {}
+    for shard, low, _ in (*there, *sorted(chunks, key=lambda chunk: _order(chunk.low))):
+        lowest.setdefault(shard, _order(low))
+    order = sorted((shard.name for shard in shards), key=lambda name: lowest.get(name, HIGHEST))
+    return {
+        Zone(name, _bound(number, len(order)), _bound(number + 1, len(order)))
+        for number, name in enumerate(order)
+    }
 
 
 def _bound(number: int, of: int) -> Bound:
+    """Return where a part begins: where shardCollection splits, so a new cluster moves nothing."""
     if number == 0:
         return MinKey()
-    return MaxKey() if number == of else Int64(LOWEST + HASHES * number // of)
-
-
-def _foreign_chunks(
-    client: Client, namespace: str, key: str, part: tuple[Bound, Bound], shard: str
-) -> Iterator[tuple[Bound, Bound]]:
-    """Yield what of a part of the hashes lies on other shards, one piece a chunk."""
-    for chunk in _chunks(client, namespace):
-        if chunk["shard"] == shard:
-            continue
-        low = max(chunk["min"][key], part[0], key=_order)
-        high = min(chunk["max"][key], part[1], key=_order)
-        if _order(low) < _order(high):
-            yield low, high
+    if number == of:
+        return MaxKey()
+    return Int64((2 * number - of) * ((2**63 - 1) // (2 * of) * 2))
 
 
 def _order(bound: Bound) -> int:
     if isinstance(bound, MinKey):
-        return LOWEST - 1
-    return HASHES if isinstance(bound, MaxKey) else bound
+        return LOWEST
+    return HIGHEST if isinstance(bound, MaxKey) else bound
