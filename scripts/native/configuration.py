@@ -10,6 +10,7 @@ from scripts.native.parts import Part, parts
 _HEADER = """\
 [supervisord]
 nodaemon=true
+silent=true
 logfile=../log/supervisord.log
 pidfile=supervisord.pid
 childlogdir=../log

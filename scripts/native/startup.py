@@ -1,11 +1,13 @@
 """Start the parts in order, and wait until each is healthy."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
+
+from pymongo.errors import PyMongoError
 
 from mongo import secrets, topology
 from mongo.bootstrap import bootstrap
+from mongo.progress import NotInTimeError
 from scripts.native.layout import Layout, StackError
 from scripts.native.parts import Part, parts
 from scripts.native.supervisor import Supervisor
@@ -13,8 +15,8 @@ from scripts.processes.cluster import DIRECTORY
 from scripts.processes.waiting import eventually
 
 HEALTHY_SECONDS = 60.0
-# supervisord tries a part again by itself; one that still fails after this long will not start.
-RESTARTING_SECONDS = 8.0
+# supervisord tries a part again by itself; one that ended so often will not start.
+MAX_DEATHS = 3
 
 
 def start_all(supervisor: Supervisor, layout: Layout, *, demo: bool) -> None:
@@ -30,24 +32,44 @@ def _start_database(supervisor: Supervisor, layout: Layout, database: list[Part]
     secrets.ensure(layout.secrets)
     for part in database:
         supervisor.start(part.name)
-    bootstrap(
-        topology.load(Path(layout.topology)).on_this_machine(layout.mongod_port),
-        secrets.Secrets.read(layout.secrets),
-        DIRECTORY,
-        lambda step: print(f"  {'database':<12}{step}", flush=True),
-        alive=_check_of(supervisor, layout, database),
-    )
+    watches = [_Watch(supervisor, layout, part) for part in database]
+
+    def alive() -> None:
+        for watch in watches:
+            watch.runs()
+
+    try:
+        bootstrap(
+            topology.load(Path(layout.topology)).on_this_machine(layout.mongod_port),
+            secrets.Secrets.read(layout.secrets),
+            DIRECTORY,
+            lambda step: print(f"  {'database':<12}{step}", flush=True),
+            alive=alive,
+        )
+    except (NotInTimeError, PyMongoError) as error:
+        ill = (part for part in database if part.probe())
+        logs = "".join(f"; {part.name}: {_last_log_line(layout, part)}" for part in ill)
+        raise StackError(f"{error}{logs}") from error
 
 
-def _check_of(supervisor: Supervisor, layout: Layout, database: list[Part]) -> Callable[[], None]:
-    """Return a check that raises StackError once a server of the database will not start."""
-    began = time.monotonic()
+class _Watch:
+    """A part that should start; supervisord tries it again by itself, after a second or more."""
 
-    def check() -> None:
-        for part in database:
-            _raise_if_broken(supervisor, layout, part, time.monotonic() - began)
+    def __init__(self, supervisor: Supervisor, layout: Layout, part: Part) -> None:
+        self._supervisor = supervisor
+        self._layout = layout
+        self._part = part
+        self._starts: set[int] = set()
 
-    return check
+    def runs(self) -> bool:
+        """Tell whether it runs now. Raises StackError once it has ended again and again."""
+        info = self._supervisor.info(self._part.name)
+        self._starts.add(info["start"])
+        runs = bool(info["pid"])
+        if len(self._starts) - runs >= MAX_DEATHS:
+            why = _last_log_line(self._layout, self._part)
+            raise StackError(f"{self._part.name} did not start: {why}")
+        return runs
 
 
 def _start(supervisor: Supervisor, layout: Layout, part: Part) -> None:
@@ -67,15 +89,12 @@ def _start(supervisor: Supervisor, layout: Layout, part: Part) -> None:
 
 
 def _wait_until_healthy(supervisor: Supervisor, layout: Layout, part: Part) -> None:
-    began = time.monotonic()
+    watch = _Watch(supervisor, layout, part)
     problem: str | None = None
 
     def healthy() -> bool:
         nonlocal problem
-        state = supervisor.info(part.name)["statename"]
-        problem = part.probe() if state in ("STARTING", "RUNNING") else state.lower()
-        if problem:
-            _raise_if_broken(supervisor, layout, part, time.monotonic() - began)
+        problem = part.probe() if watch.runs() else "not running"
         return problem is None
 
     try:
@@ -83,14 +102,6 @@ def _wait_until_healthy(supervisor: Supervisor, layout: Layout, part: Part) -> N
     except TimeoutError:
         log_end = _last_log_line(layout, part)
         raise StackError(f"{part.name} is not healthy ({problem}): {log_end}") from None
-
-
-def _raise_if_broken(
-    supervisor: Supervisor, layout: Layout, part: Part, waited_seconds: float
-) -> None:
-    state = supervisor.info(part.name)["statename"]
-    if state == "FATAL" or (state == "BACKOFF" and waited_seconds > RESTARTING_SECONDS):
-        raise StackError(f"{part.name} did not start: {_last_log_line(layout, part)}")
 
 
 def _last_log_line(layout: Layout, part: Part) -> str:
