@@ -1,5 +1,7 @@
 """Start the parts in order, and wait until each is healthy."""
 
+import contextlib
+import re
 import time
 from pathlib import Path
 
@@ -17,6 +19,8 @@ from scripts.processes.waiting import eventually
 HEALTHY_SECONDS = 60.0
 # supervisord tries a part again by itself; one that ended so often will not start.
 MAX_DEATHS = 3
+# What gunicorn says of its own end, and mongod of everything that is no error.
+_NO_REASON = re.compile(r'\[\d{4}-\d\d-\d\d |\{"t":\{.{,60}"s":"[IWD]')
 
 
 def start_all(supervisor: Supervisor, layout: Layout, *, demo: bool) -> None:
@@ -30,9 +34,9 @@ def start_all(supervisor: Supervisor, layout: Layout, *, demo: bool) -> None:
 def _start_database(supervisor: Supervisor, layout: Layout, database: list[Part]) -> None:
     """Start all of it, then bring it to its topology: a router waits for the config servers."""
     secrets.ensure(layout.secrets)
+    watches = [_Watch(supervisor, layout, part) for part in database]
     for part in database:
         supervisor.start(part.name)
-    watches = [_Watch(supervisor, layout, part) for part in database]
 
     def alive() -> None:
         for watch in watches:
@@ -47,8 +51,8 @@ def _start_database(supervisor: Supervisor, layout: Layout, database: list[Part]
             alive=alive,
         )
     except (NotInTimeError, PyMongoError) as error:
-        ill = (part for part in database if part.probe())
-        logs = "".join(f"; {part.name}: {_last_log_line(layout, part)}" for part in ill)
+        ill = (watch for watch in watches if watch.part.probe())
+        logs = "".join(f"; {watch.part.name}: {watch.last_words()}" for watch in ill)
         raise StackError(f"{error}{logs}") from error
 
 
@@ -57,19 +61,30 @@ class _Watch:
 
     def __init__(self, supervisor: Supervisor, layout: Layout, part: Part) -> None:
         self._supervisor = supervisor
-        self._layout = layout
-        self._part = part
+        self.part = part
+        self._log = layout.log / f"{part.name}.log"
+        self._old_bytes = self._log.stat().st_size if self._log.exists() else 0
         self._starts: set[int] = set()
 
     def runs(self) -> bool:
         """Tell whether it runs now. Raises StackError once it has ended again and again."""
-        info = self._supervisor.info(self._part.name)
+        info = self._supervisor.info(self.part.name)
         self._starts.add(info["start"])
         runs = bool(info["pid"])
         if len(self._starts) - runs >= MAX_DEATHS:
-            why = _last_log_line(self._layout, self._part)
-            raise StackError(f"{self._part.name} did not start: {why}")
+            raise StackError(f"{self.part.name} did not start: {self.last_words()}")
         return runs
+
+    def last_words(self) -> str:
+        """Return the last line of its log that may be a reason, and where the log is."""
+        with contextlib.suppress(FileNotFoundError), self._log.open(errors="replace") as log:
+            if self._log.stat().st_size >= self._old_bytes:  # else it was rotated
+                log.seek(self._old_bytes)
+            lines = [line.strip() for line in log if line.strip()]
+            reasons = [line for line in lines if not _NO_REASON.match(line)]
+            if lines:
+                return f"{(reasons or lines)[-1]} [{self._log}]"
+        return f"it wrote no log [{self._log}]"
 
 
 def _start(supervisor: Supervisor, layout: Layout, part: Part) -> None:
@@ -80,32 +95,26 @@ def _start(supervisor: Supervisor, layout: Layout, part: Part) -> None:
         return
     print(f"  {part.name:<12}starting ... ", end="", flush=True)
     try:
+        watch = _Watch(supervisor, layout, part)
         supervisor.start(part.name)
-        _wait_until_healthy(supervisor, layout, part)
+        _wait_until_healthy(watch)
     except BaseException:
         print("failed", flush=True)
         raise
     print(f"ready{where} ({time.monotonic() - began:.1f} s)", flush=True)
 
 
-def _wait_until_healthy(supervisor: Supervisor, layout: Layout, part: Part) -> None:
-    watch = _Watch(supervisor, layout, part)
+def _wait_until_healthy(watch: _Watch) -> None:
     problem: str | None = None
 
     def healthy() -> bool:
         nonlocal problem
-        problem = part.probe() if watch.runs() else "not running"
+        problem = watch.part.probe() if watch.runs() else "not running"
         return problem is None
 
     try:
         eventually(healthy, HEALTHY_SECONDS)
     except TimeoutError:
-        log_end = _last_log_line(layout, part)
-        raise StackError(f"{part.name} is not healthy ({problem}): {log_end}") from None
-
-
-def _last_log_line(layout: Layout, part: Part) -> str:
-    log = layout.log / f"{part.name}.log"
-    lines = log.read_text(errors="replace").split("\n") if log.exists() else []
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote no log")
-    return f"{last} [{log}]"
+        raise StackError(
+            f"{watch.part.name} is not healthy ({problem}): {watch.last_words()}"
+        ) from None
