@@ -12,6 +12,8 @@ _HEADER = """\
 nodaemon=true
 silent=true
 logfile=../log/supervisord.log
+logfile_maxbytes=5MB
+logfile_backups=1
 pidfile=supervisord.pid
 childlogdir=../log
 [unix_http_server]

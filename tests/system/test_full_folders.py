@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ BACK_SECONDS = 120
 class DiskStack(Stack):
     """A stack with disks at some of its folders."""
 
-    def __init__(self, root: Path, data: Path, **sizes: str) -> None:
-        self.disks = Disks({data / name: size for name, size in sizes.items()})
-        super().__init__(root, data, self.disks.prefix)
+    def __init__(self, root: Path, data: Path, disks: Disks) -> None:
+        super().__init__(root, data, disks.prefix)
+        self.disks = disks
 
     def log(self, part: str) -> Path:
         return self.disks.seen(self.data / "log" / f"{part}.log")
@@ -64,21 +65,25 @@ class DiskStack(Stack):
         stored = {who: len(self.history(who)) for who in phones.acknowledged}
         assert stored == phones.acknowledged
 
-    def close(self) -> None:
-        self.down()
-        self.disks.__exit__()
+
+@contextmanager
+def running_on(root: Path, data: Path, **sizes: str) -> Iterator[DiskStack]:
+    """Run a stack with disks of these sizes at folders in its own."""
+    with Disks({data / name: size for name, size in sizes.items()}) as disks:
+        stack = DiskStack(root, data, disks)
+        try:
+            stack.up()
+            yield stack
+        finally:
+            stack.down()
 
 
 @pytest.fixture(scope="module")
 def stack(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DiskStack]:
     """Return a stack with a disk for each kind of folder."""
     data = tmp_path_factory.mktemp("folders") / "data"
-    stack = DiskStack(root, data, log="16m", run="48m", spool="16m", mongod="600m")
-    try:
-        stack.up()
+    with running_on(root, data, log="16m", run="48m", spool="16m", mongod="600m") as stack:
         yield stack
-    finally:
-        stack.close()
 
 
 def test_without_room_for_logs_nothing_stops(stack: DiskStack) -> None:
@@ -145,9 +150,7 @@ def test_without_room_for_the_database_detections_wait_in_the_spool(stack: DiskS
 def test_a_full_data_disk_ends_only_the_database_and_all_comes_back_alone(
     root: Path, tmp_path: Path
 ) -> None:
-    stack = DiskStack(root, tmp_path / "data", **{".": "700m"})
-    try:
-        stack.up()
+    with running_on(root, tmp_path / "data", **{".": "700m"}) as stack:
         supervisor, pids = stack.supervisor(), stack.pids()
         with stack.phones() as phones:
             phones.wait_for(200, more=20)
@@ -163,5 +166,3 @@ def test_a_full_data_disk_ends_only_the_database_and_all_comes_back_alone(
         stack.check(phones)
         assert supervisor.is_running()
         assert stack.pids()["gateway"] == pids["gateway"]
-    finally:
-        stack.close()
