@@ -19,8 +19,8 @@ from scripts.processes.waiting import eventually
 HEALTHY_SECONDS = 60.0
 # supervisord tries a part again by itself; one that ended so often will not start.
 MAX_DEATHS = 3
-# What gunicorn says of its own end, and mongod of everything that is no error.
-_NO_REASON = re.compile(r'\[\d{4}-\d\d-\d\d |\{"t":\{.{,60}"s":"[IWD]')
+# What gunicorn says of its own end; of mongod all but errors (its `F` come after the reason, an `E`).
+_NO_REASON = re.compile(r'\[\d{4}-\d\d-\d\d |\{"t":\{.{,60}"s":"[DIWF]')
 
 
 def start_all(supervisor: Supervisor, layout: Layout, *, demo: bool) -> None:

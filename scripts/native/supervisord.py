@@ -31,6 +31,8 @@ class DroppingLog(loggers.RotatingFileHandler):  # type: ignore[misc]  # without
 class PatientProcess(process.Subprocess):  # type: ignore[misc]  # without types
     """A process that is tried again for ever; supervisord waits a second longer each time."""
 
+    backoff: int  # the last pause, in seconds
+
     def change_state(self, new_state: int, **more: bool) -> object:
         """Take another state; the one after a failed start makes the pause longer."""
         self.backoff = min(self.backoff, MAX_PAUSE_SECONDS - 1)

@@ -91,7 +91,7 @@ def test_without_room_for_logs_nothing_stops(stack: DiskStack) -> None:
     log = stack.log("gateway")
     with log.open("ab") as file:  # it is to be rotated where there is no room
         file.write(b"\n" * (NEARLY - log.stat().st_size))
-    eventually(lambda: stack.get("/nothing") and log.stat().st_size > NEARLY)
+    eventually(lambda: stack.get("/monitoring") and log.stat().st_size > NEARLY)
     with stack.disks.full(stack.data / "log"), stack.phones() as phones:
         phones.wait_for(200, more=600, seconds=60)  # more than the pipe to supervisord takes
         kill_tree(pid)
@@ -100,7 +100,7 @@ def test_without_room_for_logs_nothing_stops(stack: DiskStack) -> None:
     assert set(phones.answers) == {200}
     stack.check(phones)
     # Rotated as soon as there was room, and written to again.
-    eventually(lambda: stack.get("/nothing") and 0 < log.stat().st_size < NEARLY)
+    eventually(lambda: stack.get("/monitoring") and 0 < log.stat().st_size < NEARLY)
 
 
 def test_without_room_for_the_gateways_files_only_large_bodies_wait(stack: DiskStack) -> None:
