@@ -19,7 +19,7 @@ from scripts.processes.waiting import eventually
 HEALTHY_SECONDS = 60.0
 # supervisord tries a part again by itself; one that ended so often will not start.
 MAX_DEATHS = 3
-# What gunicorn says of its own end; of mongod all but errors (its `F` come after the reason, an `E`).
+# What gunicorn says of its own end, and mongod but for errors: its "F" only end what an "E" tells.
 _NO_REASON = re.compile(r'\[\d{4}-\d\d-\d\d |\{"t":\{.{,60}"s":"[DIWF]')
 
 
