@@ -73,6 +73,7 @@ def _values(config: Config) -> dict[str, list[str]]:
     values["groups"] = [re.sub(r"([*?[\\])", r"\\\1", config.run) if pattern else config.run]
     for name in ("run", "groups", "tls_certificate", "tls_key"):  # they stand in quotes
         values[name] = [re.sub(r'(["\\])', r"\\\1", value) for value in values[name]]
+    values["checked_run"] = [values["run"][0].replace("$", "${dollar}")]
     lists = ("listen", "tls_listen", "internal_listen", "ingest", "monitoring")
     values |= {name: values[name][0].split() if values[name] else [] for name in lists}
     values["redirect_port"] = list({_port(listen) for listen in values["listen"]})

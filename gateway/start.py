@@ -21,6 +21,8 @@ from gateway.render import Config, ConfigError, render_all
 
 # A service that moved is used again within 10 s: this, a look-up and a reload.
 LOOK_SECONDS = 3.0
+# With less free than this on its disk, nginx caches nothing: twice what the cache may take.
+ROOM_BYTES = 32 * 2**20
 PASSED_ON = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
 
 
@@ -98,6 +100,7 @@ class Gateway:
         signals = PASSED_ON | {signal.SIGCHLD}
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         self._write(self._followed.look())
+        self._mark_room()
         nginx = os.posix_spawnp(self._command[0], self._command, os.environ, setsigmask=[])
         self._repeat(lambda: self._look_again(nginx))
         while True:
@@ -108,7 +111,16 @@ class Gateway:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
 
+    def _mark_room(self) -> None:
+        """Keep the file `room`, by which nginx knows that the disk has some."""
+        disk, mark = os.statvfs(self._run), self._run / "room"
+        if disk.f_bavail * disk.f_frsize < ROOM_BYTES:
+            mark.unlink(missing_ok=True)
+        else:
+            mark.touch()
+
     def _look_again(self, nginx: int) -> None:
+        self._mark_room()
         files = self._followed.look()
         if files != self._written:
             print("gateway: the addresses or the certificate changed: reloading", file=sys.stderr)

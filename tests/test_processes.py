@@ -11,8 +11,10 @@ import psutil
 import pytest
 
 from scripts.processes import ports
+from scripts.processes.health import set_aside
 from scripts.processes.process import NotHealthyError, Process
 from scripts.processes.waiting import eventually
+from tests.upstream import Upstream
 
 FAMILY = """
 import signal, subprocess
@@ -114,3 +116,21 @@ def test_what_imports_what(root: Path, package: str, forbidden: set[str]) -> Non
             if isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
             assert not {name.split(".")[0] for name in names} & forbidden, file
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        (200, b'{"status": "ok", "queued": 0, "set_aside": 3}', 3),
+        (503, b'{"status": "unavailable", "set_aside": 2}', 2),
+        (200, b'{"status": "ok"}', 0),
+        (502, b"<html>", 0),
+    ],
+)
+def test_what_a_service_set_aside_is_told(
+    upstream: Upstream, status: int, body: bytes, told: int
+) -> None:
+    upstream.answer(status, body)
+    assert set_aside(upstream.port) == told
+    upstream.close()
+    assert set_aside(upstream.port) == 0

@@ -10,7 +10,10 @@ from scripts.native.parts import Part, parts
 _HEADER = """\
 [supervisord]
 nodaemon=true
+silent=true
 logfile=../log/supervisord.log
+logfile_maxbytes=5MB
+logfile_backups=1
 pidfile=supervisord.pid
 childlogdir=../log
 [unix_http_server]

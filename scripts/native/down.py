@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from scripts.native import leftovers
-from scripts.native.layout import DEFAULT_DATA, Layout, StackError
+from scripts.native.layout import DEFAULT_DATA, DamagedError, Layout, StackError
 from scripts.native.supervisor import Supervisor
 
 
@@ -23,9 +23,21 @@ def main() -> None:
 
 def down(data: Path) -> str:
     """Stop the stack in `data`; return what was done."""
-    layout = Layout.saved(data)
-    if layout is None:
-        return f"nothing was ever started on {data}"
+    was_running = False
+    try:
+        layout = Layout.saved(data)
+        if layout is None:
+            return f"nothing was ever started on {data}"
+        was_running = _shut_down(layout)
+    except DamagedError:
+        print("  nobody knows its ports any more: ending every part by pid", flush=True)
+    left = leftovers.find(data, data / "run")
+    leftovers.end(left, signal.SIGTERM, timeout_seconds=20)
+    return "stopped" if was_running or left else "nothing was running"
+
+
+def _shut_down(layout: Layout) -> bool:
+    """Stop supervisord and its parts; tell whether it ran."""
     supervisor = Supervisor(layout)
     was_running = supervisor.running()
     try:
@@ -34,11 +46,9 @@ def down(data: Path) -> str:
     except StackError as error:
         print(f"{error}\n  ending it and every part by pid", flush=True)
         pid = supervisor.pid()
-        hung = [one for one in leftovers.find(data, layout.run) if one.pid == pid]
+        hung = [one for one in leftovers.find(layout.data, layout.run) if one.pid == pid]
         leftovers.end(hung, signal.SIGKILL, timeout_seconds=5)
-    left = leftovers.find(layout.data, layout.run)
-    leftovers.end(left, signal.SIGTERM, timeout_seconds=20)
-    return "stopped" if was_running or left else "nothing was running"
+    return was_running
 
 
 if __name__ == "__main__":

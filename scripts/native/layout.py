@@ -17,6 +17,10 @@ class StackError(Exception):
     """A part cannot start or stop; the text is the one line that the user sees."""
 
 
+class DamagedError(StackError):
+    """The file that remembers a layout cannot be understood."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """Folders and ports of one stack; everything listens on 127.0.0.1."""
@@ -89,13 +93,18 @@ class Layout:
 
     @classmethod
     def saved(cls, data: Path) -> "Layout | None":
-        """Return the layout that the stack in `data` was last started with."""
+        """Return the layout that the stack in `data` was last started with.
+
+        Raises DamagedError when its file does not say so, after a power cut for instance.
+        """
+        file = data / "run" / "layout.json"
         try:
-            values = json.loads((data / "run" / "layout.json").read_text())
+            values = json.loads(file.read_text())
+            return cls(data=data, **values | {"ingest_ports": tuple(values["ingest_ports"])})
         except FileNotFoundError:
             return None
-        values["ingest_ports"] = tuple(values["ingest_ports"])
-        return cls(data=data, **values)
+        except (ValueError, TypeError, KeyError):
+            raise DamagedError(f"{file} is damaged: ./scripts/down, then ./scripts/up") from None
 
     def save(self) -> None:
         """Make the folders, and remember the ports for `down` and `status`."""

@@ -1,11 +1,15 @@
 """Start the parts in order, and wait until each is healthy."""
 
+import contextlib
+import re
 import time
-from collections.abc import Callable
 from pathlib import Path
+
+from pymongo.errors import PyMongoError
 
 from mongo import secrets, topology
 from mongo.bootstrap import bootstrap
+from mongo.progress import NotInTimeError
 from scripts.native.layout import Layout, StackError
 from scripts.native.parts import Part, parts
 from scripts.native.supervisor import Supervisor
@@ -13,8 +17,10 @@ from scripts.processes.cluster import DIRECTORY
 from scripts.processes.waiting import eventually
 
 HEALTHY_SECONDS = 60.0
-# supervisord tries a part again by itself; one that still fails after this long will not start.
-RESTARTING_SECONDS = 8.0
+# supervisord tries a part again by itself; one that ended so often will not start.
+MAX_DEATHS = 3
+# What gunicorn says of its own end, and mongod but for errors: its "F" only end what an "E" tells.
+_NO_REASON = re.compile(r'\[\d{4}-\d\d-\d\d |\{"t":\{.{,60}"s":"[DIWF]')
 
 
 def start_all(supervisor: Supervisor, layout: Layout, *, demo: bool) -> None:
@@ -28,26 +34,57 @@ def start_all(supervisor: Supervisor, layout: Layout, *, demo: bool) -> None:
 def _start_database(supervisor: Supervisor, layout: Layout, database: list[Part]) -> None:
     """Start all of it, then bring it to its topology: a router waits for the config servers."""
     secrets.ensure(layout.secrets)
+    watches = [_Watch(supervisor, layout, part) for part in database]
     for part in database:
         supervisor.start(part.name)
-    bootstrap(
-        topology.load(Path(layout.topology)).on_this_machine(layout.mongod_port),
-        secrets.Secrets.read(layout.secrets),
-        DIRECTORY,
-        lambda step: print(f"  {'database':<12}{step}", flush=True),
-        alive=_check_of(supervisor, layout, database),
-    )
+
+    def alive() -> None:
+        for watch in watches:
+            watch.runs()
+
+    try:
+        bootstrap(
+            topology.load(Path(layout.topology)).on_this_machine(layout.mongod_port),
+            secrets.Secrets.read(layout.secrets),
+            DIRECTORY,
+            lambda step: print(f"  {'database':<12}{step}", flush=True),
+            alive=alive,
+        )
+    except (NotInTimeError, PyMongoError) as error:
+        ill = (watch for watch in watches if watch.part.probe())
+        logs = "".join(f"; {watch.part.name}: {watch.last_words()}" for watch in ill)
+        raise StackError(f"{error}{logs}") from error
 
 
-def _check_of(supervisor: Supervisor, layout: Layout, database: list[Part]) -> Callable[[], None]:
-    """Return a check that raises StackError once a server of the database will not start."""
-    began = time.monotonic()
+class _Watch:
+    """A part that should start; supervisord tries it again by itself, after a second or more."""
 
-    def check() -> None:
-        for part in database:
-            _raise_if_broken(supervisor, layout, part, time.monotonic() - began)
+    def __init__(self, supervisor: Supervisor, layout: Layout, part: Part) -> None:
+        self._supervisor = supervisor
+        self.part = part
+        self._log = layout.log / f"{part.name}.log"
+        self._old_bytes = self._log.stat().st_size if self._log.exists() else 0
+        self._starts: set[int] = set()
 
-    return check
+    def runs(self) -> bool:
+        """Tell whether it runs now. Raises StackError once it has ended again and again."""
+        info = self._supervisor.info(self.part.name)
+        self._starts.add(info["start"])
+        runs = bool(info["pid"])
+        if len(self._starts) - runs >= MAX_DEATHS:
+            raise StackError(f"{self.part.name} did not start: {self.last_words()}")
+        return runs
+
+    def last_words(self) -> str:
+        """Return the last line of its log that may be a reason, and where the log is."""
+        with contextlib.suppress(FileNotFoundError), self._log.open(errors="replace") as log:
+            if self._log.stat().st_size >= self._old_bytes:  # else it was rotated
+                log.seek(self._old_bytes)
+            lines = [line.strip() for line in log if line.strip()]
+            reasons = [line for line in lines if not _NO_REASON.match(line)]
+            if lines:
+                return f"{(reasons or lines)[-1]} [{self._log}]"
+        return f"it wrote no log [{self._log}]"
 
 
 def _start(supervisor: Supervisor, layout: Layout, part: Part) -> None:
@@ -58,43 +95,26 @@ def _start(supervisor: Supervisor, layout: Layout, part: Part) -> None:
         return
     print(f"  {part.name:<12}starting ... ", end="", flush=True)
     try:
+        watch = _Watch(supervisor, layout, part)
         supervisor.start(part.name)
-        _wait_until_healthy(supervisor, layout, part)
+        _wait_until_healthy(watch)
     except BaseException:
         print("failed", flush=True)
         raise
     print(f"ready{where} ({time.monotonic() - began:.1f} s)", flush=True)
 
 
-def _wait_until_healthy(supervisor: Supervisor, layout: Layout, part: Part) -> None:
-    began = time.monotonic()
+def _wait_until_healthy(watch: _Watch) -> None:
     problem: str | None = None
 
     def healthy() -> bool:
         nonlocal problem
-        state = supervisor.info(part.name)["statename"]
-        problem = part.probe() if state in ("STARTING", "RUNNING") else state.lower()
-        if problem:
-            _raise_if_broken(supervisor, layout, part, time.monotonic() - began)
+        problem = watch.part.probe() if watch.runs() else "not running"
         return problem is None
 
     try:
         eventually(healthy, HEALTHY_SECONDS)
     except TimeoutError:
-        log_end = _last_log_line(layout, part)
-        raise StackError(f"{part.name} is not healthy ({problem}): {log_end}") from None
-
-
-def _raise_if_broken(
-    supervisor: Supervisor, layout: Layout, part: Part, waited_seconds: float
-) -> None:
-    state = supervisor.info(part.name)["statename"]
-    if state == "FATAL" or (state == "BACKOFF" and waited_seconds > RESTARTING_SECONDS):
-        raise StackError(f"{part.name} did not start: {_last_log_line(layout, part)}")
-
-
-def _last_log_line(layout: Layout, part: Part) -> str:
-    log = layout.log / f"{part.name}.log"
-    lines = log.read_text(errors="replace").split("\n") if log.exists() else []
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote no log")
-    return f"{last} [{log}]"
+        raise StackError(
+            f"{watch.part.name} is not healthy ({problem}): {watch.last_words()}"
+        ) from None

@@ -11,6 +11,7 @@ import psutil
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
 from scripts.native.parts import Part, parts
 from scripts.native.supervisor import Supervisor
+from scripts.processes.health import set_aside
 
 ROW = "{:<12}{:<10}{:>8}{:>7}{:>12}{:>10}  {}"
 NOT_WANTED = "STOPPED"
@@ -51,6 +52,8 @@ def _show(supervisor: Supervisor, part: Part) -> bool:
         memory = f"{_memory_bytes(info['pid']) / 2**20:.1f} MiB"
         age = f"{max(0, info['now'] - info['start'])} s"
     health = f"ok, {took_ms:.0f} ms" if problem is None else problem
+    if part.port and part.name.startswith("ingest-") and (damaged := set_aside(part.port)):
+        health += f"; damaged in its spool and set aside: {damaged}"
     state = info["statename"].lower()
     print(ROW.format(part.name, state, info["pid"] or "-", part.port or "-", memory, age, health))
     return problem is None

@@ -88,7 +88,7 @@ class Supervisor:
         """Start supervisord without any part; `tied_to_us`: it ends when this process does."""
         file = self._write_configuration()
         tie = ["setpriv", "--pdeathsig", "TERM"] if tied_to_us else []
-        command = [*tie, sys.executable, "-m", "supervisor.supervisord", "-c", str(file)]
+        command = [*tie, sys.executable, "-m", "scripts.native.supervisord", "-c", str(file)]
         with (self._layout.log / "supervisord.out").open("w") as output:
             child = subprocess.Popen(
                 command,

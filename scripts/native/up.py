@@ -10,12 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pymongo.errors import PyMongoError
-
 from mongo import topology
 from mongo.binaries import NoMongod
 from mongo.directory import DirectoryError
-from mongo.progress import NotInTimeError
 from scripts.native import leftovers
 from scripts.native.down import down
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
@@ -27,10 +24,8 @@ from scripts.processes import ports
 FAILURES = (
     StackError,
     NoMongod,
-    NotInTimeError,
     topology.TopologyError,
     DirectoryError,
-    PyMongoError,
     OSError,
 )
 STOPPING = (signal.SIGINT, signal.SIGTERM)

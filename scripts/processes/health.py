@@ -1,6 +1,8 @@
 """Ask a server for its health; each function returns None when it is well, else what is wrong."""
 
+import contextlib
 import http.client
+import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -22,6 +24,17 @@ def http_problem(url: str) -> str | None:
     except (OSError, http.client.HTTPException) as error:
         return f"{url} does not answer: {getattr(error, 'reason', error)}"
     return None
+
+
+def set_aside(port: int) -> int:
+    """Ask an ingest service on this machine how much of its spool was damaged and set aside."""
+    service = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
+    with contextlib.closing(service):
+        try:
+            service.request("GET", "/readyz")
+            return int(json.load(service.getresponse()).get("set_aside", 0))
+        except (OSError, http.client.HTTPException, ValueError):
+            return 0  # its health says that it does not answer
 
 
 def mongodb_problem(port: int) -> str | None:

@@ -21,6 +21,15 @@ def certificate(folder: Path) -> None:
     subprocess.run([ROOT / "scripts" / "certificate", folder, "10.1.2.3"], check=True)
 
 
+def test_the_printed_variables_survive_a_shell(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    folder = 'it\'s a $HOME & "more"'
+    script = 'eval "$("$0" "$1")"; cd /; cat "$GATEWAY_TLS_CERTIFICATE" "$GATEWAY_TLS_KEY"'
+    command = ["bash", "-c", script, str(ROOT / "scripts" / "certificate"), folder]
+    printed = subprocess.run(command, cwd=tmp_path / "here", check=True, capture_output=True)
+    assert printed.stdout.count(b"-----BEGIN") == 2
+
+
 @pytest.fixture
 def secure(make_gateway: Callable[..., Gateway], tmp_path: Path) -> Gateway:
     certificate(tmp_path / "tls")

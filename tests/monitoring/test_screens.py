@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from monitoring import create_app
+from monitoring.config import Config
 from monitoring.screens import SCREENS
 from monitoring.static_files import FOLDER
 
@@ -40,6 +42,17 @@ def test_on_its_own_port_the_page_says_so_and_leads_to_the_gateway(client: Flask
     behind = client.get("/monitoring/replay?person=3", headers=BEHIND).text
     assert "own port" not in behind
     assert 'data-api="/api/v1"' in behind
+
+
+@pytest.mark.parametrize("published", ["0.0.0.0", "[::]"])
+@pytest.mark.parametrize("host", ["campus.example", "[2001:db8::7]", "10.1.2.3"])
+def test_published_on_every_address_it_names_the_one_that_was_used(
+    published: str, host: str
+) -> None:
+    client = create_app(Config(public_url=f"http://{published}:8080")).test_client()
+    own = client.get("/monitoring", headers={"Host": f"{host}:4000"}).text
+    assert f'href="http://{host}:8080/monitoring' in own
+    assert published not in own
 
 
 @pytest.mark.parametrize("screen", SCREENS)

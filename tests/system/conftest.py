@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,12 @@ from tests.service import Service, running
 
 
 class Stack(Client):
-    """One native stack on its own ports with its own data."""
+    """One native stack on its own ports with its own data; `prefix` is what its commands run in."""
 
-    def __init__(self, root: Path, data: Path) -> None:
+    def __init__(self, root: Path, data: Path, prefix: Sequence[str] = ()) -> None:
         self.root = root
         self.data = data
+        self.prefix = prefix
         self.port = free_port()
         super().__init__(f"http://127.0.0.1:{self.port}")
         self.environment = os.environ | {
@@ -37,9 +38,9 @@ class Stack(Client):
         }
 
     def script(self, name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [f"{self.root}/scripts/{name}", "--data", str(self.data), *map(str, arguments)]
+        command = [*self.prefix, f"{self.root}/scripts/{name}", "--data", str(self.data)]
         return subprocess.run(
-            command,
+            [*command, *map(str, arguments)],
             env=self.environment,
             capture_output=True,
             text=True,

@@ -1,8 +1,6 @@
 """Two services whose spools lie on real disks that are too small, while the database is away."""
 
 import contextlib
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -17,8 +15,8 @@ from scripts.processes.waiting import eventually
 from tests.phones import BEACON, CONFIRMED, Phones, Post, through
 from tests.service import Service, running
 from tests.system import acknowledged
+from tests.system.disks import Disks
 
-AS_ROOT = [] if os.geteuid() == 0 else ["--map-root-user"]
 # The first is full before SQLite ever moves its log into the file, the second after.
 DISKS = ["256k", "6m"]
 BATCH = 200
@@ -26,35 +24,16 @@ SINGLES = [f"walker-{number}" for number in range(8)]
 BATCHES = [f"backlog-{number}" for number in range(4)]
 
 
-class Disk:
-    """A tmpfs that only the processes see that are started with its prefix; it ends with them."""
-
-    def __init__(self, folder: Path, size: str) -> None:
-        folder.mkdir()
-        self.spool = folder / "spool.db"
-        mount = f'mount -t tmpfs -o size={size} spool "{folder}" && echo mounted && exec cat'
-        command = ["unshare", *AS_ROOT, "--mount", "sh", "-c", mount]
-        self._holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self._holder.stdout
-        assert self._holder.stdout.readline() == b"mounted\n"
-        enter = ["nsenter", f"--target={self._holder.pid}", "--mount"]
-        enter += ["--user", "--preserve-credentials"] if AS_ROOT else []
-        self.prefix = [*enter, "env", f"--chdir={ROOT / 'services' / 'ingest'}"]
-
-    def close(self) -> None:
-        self._holder.communicate()
-
-
 @pytest.fixture
 def services(cluster: Cluster, tmp_path: Path) -> Iterator[list[Service]]:
     with contextlib.ExitStack() as held:
-        disks = [
-            held.enter_context(contextlib.closing(Disk(tmp_path / f"disk{number}", size)))
-            for number, size in enumerate(DISKS)
-        ]
-        services = [
-            Service(cluster.uri(), tmp_path, disk.prefix, SPOOL_FILE=disk.spool) for disk in disks
-        ]
+        services = []
+        for number, size in enumerate(DISKS):
+            folder = tmp_path / f"disk{number}"
+            disk = held.enter_context(Disks({folder: size}))
+            prefix = [*disk.prefix, "env", f"--chdir={ROOT / 'services' / 'ingest'}"]
+            spool = folder / "spool.db"
+            services.append(Service(cluster.uri(), tmp_path, prefix, SPOOL_FILE=spool))
         yield held.enter_context(running(*services))
 
 

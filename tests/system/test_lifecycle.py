@@ -170,16 +170,62 @@ def test_impossible_ports_are_named(fresh: Stack, variable: str, value: str, mes
     assert left_of(fresh) == []
 
 
-def test_a_part_that_cannot_start_is_named_and_nothing_stays(fresh: Stack, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [0, 2])  # supervisord calls what lives for one "running"
+def test_a_part_that_cannot_start_is_named_and_nothing_stays(
+    fresh: Stack, tmp_path: Path, seconds: int
+) -> None:
     broken = tmp_path / "mongod"
-    broken.write_text("#!/bin/sh\necho 'the disk is on fire'\nexit 1\n")
+    broken.write_text(f"#!/bin/sh\nsleep {seconds}\necho 'the disk is on fire'\nexit 1\n")
     broken.chmod(0o755)
     fresh.environment["MONGODB_BIN"] = str(tmp_path)
     failed = fresh.script("up", "--detach", "--port", fresh.port)
     assert failed.returncode == 1
-    assert failed.stderr.startswith("up: mongod did not start: the disk is on fire")
+    log = fresh.data / "log" / "mongod.log"
+    assert failed.stderr == f"up: mongod did not start: the disk is on fire [{log}]\n"
     assert failed.stderr.count("\n") == 1
     assert left_of(fresh) == []
+
+
+def test_damaged_files_of_the_database_are_named_at_once(fresh: Stack) -> None:
+    fresh.up()
+    fresh.down()
+    (fresh.data / "mongod" / "WiredTiger.turtle").write_bytes(b"\0" * 1000)
+    began = time.monotonic()
+    failed = fresh.script("up", "--detach", "--port", fresh.port)
+    assert time.monotonic() - began < 90  # three tries; the database alone may take 180 s
+    assert (failed.returncode, failed.stderr.count("\n")) == (1, 1)
+    assert failed.stderr.startswith("up: mongod did not start: ")
+    assert "WiredTiger" in failed.stderr
+    assert failed.stderr.endswith(f" [{fresh.data}/log/mongod.log]\n")
+    assert left_of(fresh) == []
+
+
+def test_a_service_that_cannot_start_is_named_with_its_reason(fresh: Stack) -> None:
+    fresh.environment["SPOOL_MAX_DETECTIONS"] = "many"
+    failed = fresh.script("up", "--detach", "--port", fresh.port)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("up: ingest-1 did not start: SPOOL_MAX_DETECTIONS must be")
+    assert failed.stderr.endswith(f" [{fresh.data}/log/ingest-1.log]\n")
+    assert left_of(fresh) == []
+
+
+def test_a_stack_whose_layout_was_lost_can_be_stopped(fresh: Stack) -> None:
+    fresh.up("--demo")
+    assert fresh.detect(98).status_code == 200
+    layout = fresh.data / "run" / "layout.json"
+    layout.write_text("")
+    for command in ("status", "up"):
+        failed = fresh.script(command)
+        assert (failed.returncode, failed.stderr.count("\n")) == (1, 1)
+        assert failed.stderr.startswith(f"{command}: {layout} is damaged: ./scripts/down, then")
+    assert fresh.down().endswith("stopped")
+    assert left_of(fresh) == []
+    for text in ("[]", "{", '{"ingest_ports": 5001}', "{}"):
+        layout.write_text(text)
+        assert fresh.script("status").stderr.count("\n") == 1
+        assert fresh.down().endswith("nothing was running")
+    fresh.up()
+    assert len(fresh.history(98)) == 1
 
 
 def test_data_that_cannot_be_written_is_named(fresh: Stack) -> None:

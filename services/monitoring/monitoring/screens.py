@@ -1,5 +1,7 @@
 """The five screens of the page: HTML without data, which their scripts fetch."""
 
+import re
+
 from flask import (
     Blueprint,
     Response,
@@ -14,6 +16,8 @@ from werkzeug.wrappers import Response as BaseResponse
 bp = Blueprint("screens", __name__)
 
 CONTENT_SECURITY_POLICY = "default-src 'self'; frame-ancestors 'self'; base-uri 'none'"
+# Published on all addresses of the machine: the visitor knows one of them.
+EVERY_ADDRESS = ("0.0.0.0", "[::]")  # noqa: S104  # nothing listens here
 # Each screen, and the question that it answers.
 SCREENS = {
     "live": "Where is everyone?",
@@ -53,7 +57,11 @@ def _public_gateway() -> str:
     scheme = request.headers.get("X-Forwarded-Proto")
     if scheme in ("http", "https"):  # set by the gateway, absent on this service's own port
         return f"{scheme}://{request.host}"
-    return str(current_app.config["PUBLIC_URL"])
+    url = str(current_app.config["PUBLIC_URL"])
+    host = re.sub(r":\d+$", "", request.host)
+    for every_address in EVERY_ADDRESS:
+        url = url.replace(f"//{every_address}", f"//{host}", 1)
+    return url
 
 
 @bp.get("/")
