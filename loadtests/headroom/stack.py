@@ -1,0 +1,88 @@
+"""The stack inside the limits of docker-compose.yml; mongod and the load are outside of them."""
+
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from loadtests.architectures import New
+from mongo import secrets, topology
+from mongo.directory import DATABASE
+from scripts.native.parts import parts
+from scripts.processes.cluster import connection_string
+from scripts.processes.control_groups import SERVICE, UNLIMITED, Limits
+from scripts.processes.limited_group import LimitedGroup
+from scripts.processes.process import Process
+from scripts.processes.waiting import eventually
+
+MIB = 2**20
+LIMITS = {
+    "gateway": Limits(None, 32 * MIB),
+    "ingest-1": SERVICE,
+    "ingest-2": SERVICE,
+    "monitoring": Limits(None, 48 * MIB),
+}
+AS_IN_THE_IMAGE = {"MALLOC_ARENA_MAX": "1"}  # the ingest service's
+RELOAD_SECONDS = 30.0  # nginx gives an old worker 20
+
+
+class LimitedStack(New):
+    """This architecture with a limit on each part but the database."""
+
+    def __init__(self, limits: Mapping[str, Limits] = LIMITS) -> None:
+        super().__init__()
+        self.limits = limits
+
+    @property
+    def mongodb_uri(self) -> str:
+        """How to reach the database beside the services."""
+        local = topology.load(topology.EMBEDDED).on_this_machine(self.mongod_port)
+        password = secrets.Secrets.read(self._layout.secrets).app_password
+        login = f"{secrets.APP_USER}:{quote(password, safe='')}@"
+        return connection_string(local, login=login, authSource=DATABASE)
+
+    @property
+    def monitoring_port(self) -> int:
+        """Where the monitoring service itself listens."""
+        return self._layout.monitoring_port
+
+    def groups(self) -> dict[str, LimitedGroup]:
+        """Return the group of each part that has a limit."""
+        found = {name: self._processes[name].group for name in self.limits}
+        return {name: group for name, group in found.items() if group}
+
+    def mend(self) -> list[str]:
+        """Start what has ended, as a supervisor would, and wait until all answer; return names.
+
+        Nothing that runs is started anew.
+        """
+        probes = {part.name: part.probe for part in parts(self._layout) if part.name in self.limits}
+        ended = [name for name in probes if not self._processes[name].running()]
+        for name in ended:
+            self._processes[name].start()
+        for name, probe in probes.items():
+            self._processes[name].wait_until_healthy(probe)
+        return ended
+
+    def close_circuits(self) -> None:
+        """Have nginx forget the failures that it counted, which a reload does."""
+        process = self._processes["gateway"]
+        if process.group:
+            before = process.group.pids()
+            process.send_signal(signal.SIGHUP)
+            eventually(lambda: _reloaded(process, before), RELOAD_SECONDS)
+
+    def _limits(self, name: str) -> Limits:
+        return self.limits.get(name, UNLIMITED)
+
+    def _launch(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path
+    ) -> Process:
+        more = AS_IN_THE_IMAGE if name.startswith("ingest-") else {}
+        return super()._launch(name, command, {**environment, **more}, folder)
+
+
+def _reloaded(gateway: Process, before: Sequence[int]) -> bool:
+    """Tell whether nginx has another worker, and no longer the old one."""
+    now = gateway.group.pids() if gateway.group else []
+    return bool(set(now) - set(before)) and len(now) <= len(before)
