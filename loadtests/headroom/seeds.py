@@ -4,14 +4,14 @@ Each function is a context: at its end what it stored is gone.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
 
 from bson import ObjectId
 from pymongo import MongoClient
 
+from loadtests.headroom.ledger import Document, delete
 from loadtests.headroom.site import Site
 from mongo.directory import DATABASE
 
@@ -19,12 +19,11 @@ FIRST_STAFF = 100_000
 EXPORTED = 90_000_000  # who has the long history
 HISTORY = 10_000  # detections of it: 0.9 MB as CSV
 WINDOW_SECONDS = 780  # of the 900 in the window: none leaves it during a case
-WINDOW_STAFF = 1_000
+WINDOW_STAFF = 300  # each heard every 4 s makes 57,000 rows
+STAY_SECONDS = 120  # of somebody at one spot
 RECENT = 8  # detections that `latest` shows of somebody
 AT_ONCE = 5_000  # documents
 LEVELS, SPOTS = 7, 57
-
-Document = dict[str, Any]
 
 
 @contextmanager
@@ -36,9 +35,9 @@ def people(site: Site, count: int, rows: int = 0) -> Iterator[None]:
     times = (newest - n * WINDOW_SECONDS // max(1, rows) for n in range(rows))
     with _stored(
         site,
-        ((_row(detection, staff[n % count], at, n) for n, at in enumerate(times))),
+        (_row(detection, staff[n % count], at) for n, at in enumerate(times)),
         (_entry(entry, who, newest) for who in staff),
-        {"$gte": staff.start, "$lt": staff.stop},
+        staff,
     ):
         yield
 
@@ -55,8 +54,8 @@ def history(site: Site) -> Iterator[None]:
     """Have somebody with a long history, older than the window."""
     detection, entry = _samples(site)
     newest = int(time.time()) - 86_400
-    rows = (_row(detection, EXPORTED, newest - 4 * n, n) for n in range(HISTORY))
-    with _stored(site, rows, [_entry(entry, EXPORTED, newest)], EXPORTED):
+    rows = (_row(detection, EXPORTED, newest - 4 * n) for n in range(HISTORY))
+    with _stored(site, rows, [_entry(entry, EXPORTED, newest)], [EXPORTED]):
         yield
 
 
@@ -74,25 +73,29 @@ def _samples(site: Site) -> tuple[Document, Document]:
     return detection, entry
 
 
-def _row(sample: Document, who: int, timestamp: int, number: int) -> Document:
-    return sample | {"_id": ObjectId(), "staff_id": who, "timestamp": timestamp} | _place(number)
+def _row(sample: Document, who: int, timestamp: int) -> Document:
+    heard = {"_id": ObjectId(), "staff_id": who, "timestamp": timestamp}
+    return sample | heard | _place(who, timestamp)
 
 
 def _entry(sample: Document, who: int, newest: int) -> Document:
     recent = [
-        one | {"id": ObjectId(), "timestamp": newest - 4 * n} | _place(who)
+        one | {"id": ObjectId(), "timestamp": newest - 4 * n} | _place(who, newest)
         for n, one in enumerate(sample["recent"])
     ]
     return sample | {"_id": who, "recent": recent}
 
 
-def _place(number: int) -> Document:
-    return {"level": str(1 + number % LEVELS), "location": f"Lobby {number % SPOTS}"}
+def _place(who: int, timestamp: int) -> Document:
+    """Return where somebody is at a time, and what is heard there."""
+    spot = (who + timestamp // STAY_SECONDS) % SPOTS
+    where = {"level": str(1 + spot % LEVELS), "location": f"Lobby {spot}"}
+    return where | {"mac": f"C2A6{spot:08X}"}
 
 
 @contextmanager
 def _stored(
-    site: Site, rows: Iterable[Document], entries: Iterable[Document], whose: object
+    site: Site, rows: Iterable[Document], entries: Iterable[Document], whose: Sequence[int]
 ) -> Iterator[None]:
     with MongoClient[Document](site.mongodb_uri) as client:
         database = client[DATABASE]
@@ -103,5 +106,4 @@ def _stored(
                     database[collection].insert_many(some, ordered=False)
             yield
         finally:
-            database["staff"].delete_many({"staff_id": whose})
-            database["latest"].delete_many({"_id": whose})
+            delete(database, whose)

@@ -3,7 +3,10 @@
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
+
+from pymongo import MongoClient
 
 from loadtests.architectures import New
 from mongo import secrets, topology
@@ -36,10 +39,8 @@ class LimitedStack(New):
     @property
     def mongodb_uri(self) -> str:
         """How to reach the database beside the services."""
-        local = topology.load(topology.EMBEDDED).on_this_machine(self.mongod_port)
         password = secrets.Secrets.read(self._layout.secrets).app_password
-        login = f"{secrets.APP_USER}:{quote(password, safe='')}@"
-        return connection_string(local, login=login, authSource=DATABASE)
+        return self._uri(secrets.APP_USER, password, DATABASE)
 
     @property
     def monitoring_port(self) -> int:
@@ -71,6 +72,19 @@ class LimitedStack(New):
             before = process.group.pids()
             process.send_signal(signal.SIGHUP)
             eventually(lambda: _reloaded(process, before), RELOAD_SECONDS)
+
+    def _start(self) -> None:
+        super()._start()
+        password = secrets.Secrets.read(self._layout.secrets).admin_password
+        with MongoClient[Any](self._uri(secrets.ADMIN_USER, password, "admin")) as client:
+            # What one case deleted must not slow down the next: it is kept for 5 min otherwise, for
+            # reads of the past, which nobody makes.
+            client.admin.command("setParameter", 1, minSnapshotHistoryWindowInSeconds=0)
+
+    def _uri(self, user: str, password: str, source: str) -> str:
+        local = topology.load(topology.EMBEDDED).on_this_machine(self.mongod_port)
+        login = f"{user}:{quote(password, safe='')}@"
+        return connection_string(local, login=login, authSource=source)
 
     def _limits(self, name: str) -> Limits:
         return self.limits.get(name, UNLIMITED)
