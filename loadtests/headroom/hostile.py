@@ -80,8 +80,7 @@ def slow_readers(count: int) -> Load:
         encoding = ("identity", "gzip")[number % 2]
         with suppress(OSError), _connected(site.stack.gateway_port, RECEIVE_BYTES) as one:
             one.sendall(_request(EXPORT, f"Accept-Encoding: {encoding}\r\n\r\n"))
-            text = one.recv(SLOW_BYTES)
-            site.answers.note("slow reader", text[9:12].decode() or NONE)
+            text = _answered(site, "slow reader", one)
             while text:
                 gevent.sleep(PAUSE_SECONDS)
                 text = one.recv(SLOW_BYTES)
@@ -142,9 +141,7 @@ def churn(site: Site, seconds: float) -> None:
         one = site.ledger.now()
         with suppress(OSError), _connected(port) as connection:
             connection.sendall(_request(endpoints.insert(one), "Connection: close\r\n\r\n"))
-            status = connection.recv(SLOW_BYTES)[9:12].decode() or NONE
-            site.answers.note("insert on a new connection", status)
-            if status in ("200", "202"):
+            if _answered(site, "insert on a new connection", connection)[9:12] in (b"200", b"202"):
                 site.ledger.acknowledge([one])
 
     def broken_off(port: int, end: str) -> None:
@@ -173,6 +170,15 @@ def _connected(port: int, receive_bytes: int = 0) -> Iterator[plain_socket.socke
         one.settimeout(60)
         one.connect(("127.0.0.1", port))
         yield one
+
+
+def _answered(site: Site, kind: str, connection: plain_socket.socket) -> bytes:
+    """Return the beginning of an answer, when it is counted."""
+    began, text = time.monotonic(), b""
+    with suppress(OSError):
+        text = connection.recv(SLOW_BYTES)
+    site.answers.note(kind, text[9:12].decode() or NONE, time.monotonic() - began)
+    return text
 
 
 def _request(path: str, rest: str) -> bytes:

@@ -11,6 +11,7 @@ from itertools import islice
 from bson import ObjectId
 from pymongo import MongoClient
 
+from loadtests.engine import endpoints
 from loadtests.headroom.ledger import Document, delete
 from loadtests.headroom.site import Site
 from mongo.directory import DATABASE
@@ -63,7 +64,8 @@ def _samples(site: Site) -> tuple[Document, Document]:
     """Store detections of one person through a service; return how it stored them."""
     items = site.ledger.backlog(RECENT)
     for one in items:
-        site.store("seed", [one])
+        if site.gateway.send(endpoints.insert(one)).status in endpoints.STORED:
+            site.ledger.acknowledge([one])
     who = items[0]["staff_id"]
     with MongoClient[Document](site.mongodb_uri) as client:
         detection = client[DATABASE]["staff"].find_one({"staff_id": who})

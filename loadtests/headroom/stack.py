@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -67,11 +68,9 @@ class LimitedStack(New):
 
     def close_circuits(self) -> None:
         """Have nginx forget the failures that it counted, which a reload does."""
-        process = self._processes["gateway"]
-        if process.group:
-            before = process.group.pids()
-            process.send_signal(signal.SIGHUP)
-            eventually(lambda: _reloaded(process, before), RELOAD_SECONDS)
+        group, before = self.groups()["gateway"], _workers(self.groups()["gateway"])
+        self._processes["gateway"].send_signal(signal.SIGHUP)
+        eventually(lambda: (now := _workers(group)) and not now & before, RELOAD_SECONDS)
 
     def _start(self) -> None:
         super()._start()
@@ -96,7 +95,11 @@ class LimitedStack(New):
         return super()._launch(name, command, {**environment, **more}, folder)
 
 
-def _reloaded(gateway: Process, before: Sequence[int]) -> bool:
-    """Tell whether nginx has another worker, and no longer the old one."""
-    now = gateway.group.pids() if gateway.group else []
-    return bool(set(now) - set(before)) and len(now) <= len(before)
+def _workers(group: LimitedGroup) -> set[int]:
+    """Return nginx's workers, those that are still shutting down too."""
+    found = set()
+    for pid in group.pids():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if b"worker process" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.add(pid)
+    return found
