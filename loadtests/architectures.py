@@ -26,7 +26,7 @@ from scripts.native.layout import Layout
 from scripts.native.parts import Part, environment, parts
 from scripts.processes import ROOT
 from scripts.processes.cluster import DIRECTORY
-from scripts.processes.control_groups import SERVICE, UNLIMITED, Usage
+from scripts.processes.control_groups import SERVICE, UNLIMITED, Limits, Usage
 from scripts.processes.health import http_problem, mongodb_problem
 from scripts.processes.ports import free_port
 from scripts.processes.process import Process
@@ -113,18 +113,21 @@ class Stack:
     def _start(self) -> None:
         raise NotImplementedError
 
+    def _limits(self, name: str) -> Limits:
+        """Return what a part may use."""
+        return SERVICE if name.startswith("ingest-") else UNLIMITED
+
     def _launch(
         self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path
     ) -> Process:
         """Start a part, which is healthy later."""
-        limits = SERVICE if name.startswith("ingest-") else UNLIMITED
         self._processes[name] = Process(
             name,
             command,
             self.folder / f"{name}.log",
             folder=folder,
             environment=environment,
-            limits=limits if self._limited else None,
+            limits=self._limits(name) if self._limited else None,
         )
         self._processes[name].start()
         return self._processes[name]

@@ -12,6 +12,7 @@ from loadtests.architectures import ARCHITECTURES, NEW, OLD, Stack
 from loadtests.comparison import compare
 from loadtests.engine import generator
 from loadtests.engine.generator import generate
+from loadtests.headroom import command as headroom
 from loadtests.plans import PLANS
 from loadtests.report import report
 from mongo.binaries import NoMongod
@@ -43,6 +44,9 @@ def parser() -> argparse.ArgumentParser:
     compare.add_options(commands.add_parser("compare", help="old against new: a report"))
     check.add_options(commands.add_parser("check", help="the figures beside a second tool's"))
     capacity.add_options(commands.add_parser("capacity", help="the highest rates it keeps up with"))
+    headroom.add_options(
+        commands.add_parser("headroom", help="whether anything brings a part down")
+    )
     _add_workload(commands.add_parser("workload", help="retail, sync, archive or fleet"))
     again = commands.add_parser("report", help="write the report again from its CSV files")
     again.add_argument("folder", type=Path)

@@ -74,7 +74,7 @@ def _facts(book: Playbook, folder: Path, *, resume: bool) -> dict[str, Any]:
         (folder / kind).mkdir(parents=True, exist_ok=True)
         for old in (folder / kind).iterdir():
             old.unlink()
-    return _machine() | {
+    return machine() | {
         "playbook": playbook,
         "began": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "minutes": 0.0,
@@ -125,7 +125,7 @@ def _one(book: Playbook, one: Run, folder: Path) -> bool:
     return True
 
 
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     """Return what was measured on."""
     cpus = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
     memory = Path("/proc/meminfo").read_text().split()[1]

@@ -29,6 +29,7 @@ class Response(NamedTuple):
     status: int
     body: bytes
     ms: float  # from sending to the last byte
+    headers: Mapping[str, str] = {}  # by name in small letters
 
 
 Verify = Callable[[Response], object]
@@ -51,6 +52,10 @@ class Api:
         self.began = time.monotonic()
         self.rows: list[Row] = []
 
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._pool.close()
+
     def begin(self, plan: str, step: str) -> float:
         """Record what follows under this step; return when it begins (monotonic seconds)."""
         self.plan, self.step, self.began = plan, step, time.monotonic()
@@ -72,9 +77,9 @@ class Api:
     def send(
         self, path: str, body: bytes | None = None, headers: Mapping[str, str] = CLOSE
     ) -> Response:
-        """Send without recording: GET, or POST of a JSON body."""
+        """Send without recording: GET, or POST of a body, JSON unless the headers say otherwise."""
         if body is not None:
-            headers = {**headers, "Content-Type": "application/json"}
+            headers = {"Content-Type": "application/json", **headers}
         sent = time.monotonic()
         try:
             response = self._pool.request(_method(body), path, body, dict(headers))
@@ -85,7 +90,8 @@ class Api:
         ms = (time.monotonic() - sent) * 1000
         if response.get("content-encoding") == "gzip":
             text = zlib.decompress(text, 31)
-        return Response(response.status_code, text, ms)
+        named = {name.lower(): value for name, value in response.items()}
+        return Response(response.status_code, text, ms, named)
 
     def measure(
         self,

@@ -78,6 +78,13 @@ class ControlGroup:
         """Read the kernel's counters."""
         return self._usage_v2() if self._v2 else self._usage_v1()
 
+    def held_bytes(self) -> int:
+        """Return what cannot be given back now: all but the cached pages of files."""
+        used = self._number("memory", "memory.current" if self._v2 else "memory.usage_in_bytes")
+        total = "" if self._v2 else "total_"
+        files = [f"{total}active_file", f"{total}inactive_file"]
+        return used - sum(self._number("memory", "memory.stat", name) for name in files)
+
     def _usage_v1(self) -> Usage:
         return Usage(
             cpu_seconds=self._number("cpuacct", "cpuacct.usage") / 1e9,

@@ -66,6 +66,11 @@ class LimitedGroup(ControlGroup):
             file = "memory.max" if self._v2 else "memory.limit_in_bytes"
             self._write("memory", file, str(limits.memory_bytes))
 
+    def forget_peak(self) -> None:
+        """Begin the kernel's peak anew; v2 keeps it for the life of the group."""
+        if not self._v2:
+            self._write("memory", "memory.max_usage_in_bytes", "0")
+
     def close(self) -> None:
         """Ask what runs in the group to end, kill what does not, remove the group."""
         self._end(signal.SIGTERM, STOP_SECONDS)

@@ -1,0 +1,152 @@
+"""Many who do nothing wrong: phones, pages and HACS, and the people whom they ask for."""
+
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+
+import gevent
+
+from loadtests.engine import endpoints
+from loadtests.engine.client import GZIP, Response, WrongResponse
+from loadtests.engine.pace import closed_loop, open_loop
+from loadtests.headroom import seeds
+from loadtests.headroom.ledger import STAFF
+from loadtests.headroom.site import Site, again_and_again, together, wait_as_told
+
+STAFF_NOW = ("/api/v1/staff", "/api/v1/now")
+EXPORT = f"/api/v1/staff/{seeds.EXPORTED}/detections?format=csv"
+WINDOW = "/retrieveformonitoring"
+PAGE = ("/monitoring", "/monitoring/api/staff", "/monitoring/api/coverage", "/monitoring/latest")
+PAGES, HACS_SECONDS, PAGE_SECONDS = 10, 2.0, 4.0
+POLLERS, READERS, READ_SECONDS = 4, 4, 1.0
+BATCH, ATTEMPTS = 50, 10
+
+Load = Callable[[Site, float], None]
+
+
+def inserts(connections: int) -> Load:
+    """Return phones that send one detection after the other, and wait when they are told to."""
+
+    def load(site: Site, seconds: float) -> None:
+        closed_loop(connections, seconds, lambda _: wait_as_told(site.insert()))
+
+    return load
+
+
+def at_once(clients: int, size: int = 1) -> Load:
+    """Return clients that all send in the same moment, and again as told until it is stored."""
+
+    def client(site: Site) -> None:
+        began = time.monotonic()
+        items = site.ledger.backlog(size)
+        for _ in range(ATTEMPTS):
+            response = site.store("batch" if size > 1 else "insert", items)
+            if response.status in endpoints.STORED:
+                site.answers.note("until stored", "200", time.monotonic() - began)
+                return
+            wait_as_told(response)
+        site.answers.note("until stored", "never")
+
+    def load(site: Site, seconds: float) -> None:
+        wave = partial(together, *[partial(client, site)] * clients)
+        again_and_again(seconds, 2, wave)
+
+    return load
+
+
+def people(count: int) -> Load:
+    """Return readers of all people, half of whom hold an answer already, at the gateway."""
+
+    def load(site: Site, seconds: float) -> None:
+        def reader(number: int) -> None:
+            path, etag = STAFF_NOW[number % 2], ""
+
+            def read() -> None:
+                nonlocal etag
+                held = {"If-None-Match": etag} if etag and number >= READERS // 2 else {}
+                verify = partial(_everybody, count=count)
+                response = site.ask(path, path, verify=verify, headers=GZIP | held)
+                etag = response.headers.get("etag", etag)
+                wait_as_told(response)
+
+            again_and_again(seconds, 0, read)
+
+        together(*(partial(reader, number) for number in range(READERS)))
+
+    return load
+
+
+def _everybody(response: Response, count: int) -> None:
+    """Check that everybody is in an answer, besides the case's own."""
+    found = response.body.count(b'"staff_id"')
+    if not count <= found <= count + STAFF:
+        raise WrongResponse(f"{found} people instead of {count}")
+
+
+def pollers(rows: int) -> Load:
+    """Return those who poll the last minutes of everybody."""
+
+    def load(site: Site, seconds: float) -> None:
+        poll = partial(_poll, site, rows)
+        together(*[partial(again_and_again, seconds, READ_SECONDS, poll)] * POLLERS)
+
+    return load
+
+
+def _poll(site: Site, rows: int | None = None) -> None:
+    def verify(response: Response) -> None:
+        found = response.body.count(b'"rssi"')
+        if rows is not None and found != rows:
+            raise WrongResponse(f"{found} rows instead of {rows}")
+
+    site.ask(WINDOW, WINDOW, verify=verify, headers=GZIP)
+
+
+def campus(rate: float, batches: float = 0.0, histories: float = 0.0) -> Load:
+    """Return a campus: phones at a rate, ten open pages, HACS; batches and histories a second."""
+
+    def load(site: Site, seconds: float) -> None:
+        def many(each: float, do: Callable[[], object]) -> Callable[[], None]:
+            return partial(open_loop, int(each * seconds), seconds, lambda *_: do())
+
+        together(
+            many(rate, site.insert),
+            many(batches, partial(site.batch, BATCH)),
+            many(histories, partial(_history, site)),
+            partial(again_and_again, seconds, HACS_SECONDS, partial(_poll, site)),
+            partial(again_and_again, seconds, READ_SECONDS, partial(_now, site)),
+            *(partial(_page, site, seconds, number) for number in range(PAGES)),
+        )
+
+    return load
+
+
+def _page(site: Site, seconds: float, number: int) -> None:
+    gevent.sleep(number * PAGE_SECONDS / PAGES)
+    turn = iter(range(1_000_000))
+    ask = partial(again_and_again, seconds, PAGE_SECONDS)
+    ask(lambda: site.ask("page", PAGE[next(turn) % len(PAGE)], headers=GZIP))
+
+
+def _now(site: Site) -> None:
+    site.ask("/api/v1/now", "/api/v1/now", headers=GZIP)
+
+
+def _history(site: Site) -> None:
+    staff = site.ledger.staff
+    site.ask("history", endpoints.extract(staff[os.urandom(1)[0] % len(staff)]), headers=GZIP)
+
+
+def exports(site: Site, seconds: float, clients: int) -> None:
+    """Download one long history again and again."""
+
+    def export() -> None:
+        wait_as_told(site.ask("export", EXPORT, verify=_whole))
+
+    together(*[partial(again_and_again, seconds, 0, export)] * clients)
+
+
+def _whole(response: Response) -> None:
+    if (found := response.body.count(b"\r\n") - 1) != seeds.HISTORY:
+        raise WrongResponse(f"{found} lines instead of {seeds.HISTORY}")

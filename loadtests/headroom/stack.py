@@ -1,0 +1,105 @@
+"""The stack inside the limits of docker-compose.yml; mongod and the load are outside of them."""
+
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pymongo import MongoClient
+
+from loadtests.architectures import New
+from mongo import secrets, topology
+from mongo.directory import DATABASE
+from scripts.native.parts import parts
+from scripts.processes.cluster import connection_string
+from scripts.processes.control_groups import SERVICE, UNLIMITED, Limits
+from scripts.processes.limited_group import LimitedGroup
+from scripts.processes.process import Process
+from scripts.processes.waiting import eventually
+
+MIB = 2**20
+LIMITS = {
+    "gateway": Limits(None, 32 * MIB),
+    "ingest-1": SERVICE,
+    "ingest-2": SERVICE,
+    "monitoring": Limits(None, 48 * MIB),
+}
+AS_IN_THE_IMAGE = {"MALLOC_ARENA_MAX": "1"}  # the ingest service's
+RELOAD_SECONDS = 30.0  # nginx gives an old worker 20
+
+
+class LimitedStack(New):
+    """This architecture with a limit on each part but the database."""
+
+    def __init__(self, limits: Mapping[str, Limits] = LIMITS) -> None:
+        super().__init__()
+        self.limits = limits
+
+    @property
+    def mongodb_uri(self) -> str:
+        """How to reach the database beside the services."""
+        password = secrets.Secrets.read(self._layout.secrets).app_password
+        return self._uri(secrets.APP_USER, password, DATABASE)
+
+    @property
+    def monitoring_port(self) -> int:
+        """Where the monitoring service itself listens."""
+        return self._layout.monitoring_port
+
+    def groups(self) -> dict[str, LimitedGroup]:
+        """Return the group of each part that has a limit."""
+        found = {name: self._processes[name].group for name in self.limits}
+        return {name: group for name, group in found.items() if group}
+
+    def mend(self) -> list[str]:
+        """Start what has ended, as a supervisor would, and wait until all answer; return names.
+
+        Nothing that runs is started anew.
+        """
+        probes = {part.name: part.probe for part in parts(self._layout) if part.name in self.limits}
+        ended = [name for name in probes if not self._processes[name].running()]
+        for name in ended:
+            self._processes[name].start()
+        for name, probe in probes.items():
+            self._processes[name].wait_until_healthy(probe)
+        return ended
+
+    def close_circuits(self) -> None:
+        """Have nginx forget the failures that it counted, which a reload does."""
+        group, before = self.groups()["gateway"], _workers(self.groups()["gateway"])
+        self._processes["gateway"].send_signal(signal.SIGHUP)
+        eventually(lambda: (now := _workers(group)) and not now & before, RELOAD_SECONDS)
+
+    def _start(self) -> None:
+        super()._start()
+        password = secrets.Secrets.read(self._layout.secrets).admin_password
+        with MongoClient[Any](self._uri(secrets.ADMIN_USER, password, "admin")) as client:
+            # What one case deleted must not slow down the next: it is kept for 5 min otherwise, for
+            # reads of the past, which nobody makes.
+            client.admin.command("setParameter", 1, minSnapshotHistoryWindowInSeconds=0)
+
+    def _uri(self, user: str, password: str, source: str) -> str:
+        local = topology.load(topology.EMBEDDED).on_this_machine(self.mongod_port)
+        login = f"{user}:{quote(password, safe='')}@"
+        return connection_string(local, login=login, authSource=source)
+
+    def _limits(self, name: str) -> Limits:
+        return self.limits.get(name, UNLIMITED)
+
+    def _launch(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path
+    ) -> Process:
+        more = AS_IN_THE_IMAGE if name.startswith("ingest-") else {}
+        return super()._launch(name, command, {**environment, **more}, folder)
+
+
+def _workers(group: LimitedGroup) -> set[int]:
+    """Return nginx's workers, those that are still shutting down too."""
+    found = set()
+    for pid in group.pids():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if b"worker process" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.add(pid)
+    return found

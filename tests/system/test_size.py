@@ -1,0 +1,42 @@
+"""What is large or many, on the whole stack inside its limits, which is not restarted between."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from loadtests.headroom.cases import CASES
+from loadtests.headroom.command import run
+from loadtests.headroom.stack import LimitedStack
+from scripts.processes.control_groups import LimitsUnavailableError
+
+SECONDS = 10.0
+CHOSEN = (
+    "the largest bodies",
+    "/staff and /now of 5,000 people",
+    "/retrieveformonitoring of 90,000 rows",
+    "imports of 524,000 bad lines",
+    "batches of 1 MiB of {}",
+    "10 forms of 1 MB",
+    "200 slow readers of an export",
+    "200 half-sent requests to the page",
+    "400 inserts at once",
+    "connection churn",
+)
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[LimitedStack]:
+    try:
+        with LimitedStack() as stack:
+            yield stack
+    except LimitsUnavailableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CHOSEN)
+def test_no_part_comes_near_its_limit_and_honest_requests_are_answered(
+    stack: LimitedStack, name: str
+) -> None:
+    (case,) = (case for case in CASES if case.name == name)
+    assert run(stack, case, SECONDS, {}).problems == ()
