@@ -31,7 +31,7 @@ environment={environment}
 priority={priority}
 autostart=false
 autorestart=true
-startsecs=1
+startsecs={pause_before_seconds}
 startretries=1000
 stopsignal={stop_signal}
 stopwaitsecs={stop_seconds}
@@ -42,6 +42,8 @@ stdout_logfile_maxbytes=5MB
 stdout_logfile_backups=1
 """
 
+# What ends sooner is started again after a pause: mongod on a full disk would take a whole CPU.
+PAUSE_BEFORE_SECONDS = 5
 STOP_SECONDS = 30  # a part that has not ended by then is killed
 
 
@@ -59,6 +61,7 @@ def _program(part: Part, priority: int) -> str:
         environment=_escaped(",".join(pairs)),
         priority=priority,
         stop_signal="QUIT" if part.name == "gateway" else "TERM",  # nginx finishes its answers
+        pause_before_seconds=PAUSE_BEFORE_SECONDS,
         stop_seconds=STOP_SECONDS,
     )
 

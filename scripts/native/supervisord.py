@@ -1,8 +1,8 @@
 """supervisord that lives through a full disk: what its logs cannot take is dropped.
 
 As it ships, a line of log that meets a full disk ends it and every part: it prints the error to a
-file on the same disk, and nobody handles that error. A log that cannot be rotated there is closed;
-nobody reads its part's output any more, and the part hangs as soon as the pipe is full.
+file on the same disk, and nobody handles that error. And a log that could not be rotated there is
+never written again.
 """
 
 import contextlib

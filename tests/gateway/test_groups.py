@@ -61,7 +61,10 @@ def locations(http: Block) -> dict[str, Block]:
     for server in http.named("server"):
         prefix = "".join(f"{name}: " for name in server.values("server_name"))
         found |= {f"{prefix}{block.name}": block for block in server.named("location")}
-        assert not any(block.blocks for block in server.blocks)  # none is nested
+        # None is nested: all that stands in a location is an `if` that sets a variable.
+        inner = [one for block in server.blocks for one in block.blocks]
+        assert all(one.directives == one.directives[:1] and not one.blocks for one in inner)
+        assert all(one.directives[0].startswith("set ") for one in inner)
     return found
 
 

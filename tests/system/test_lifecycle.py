@@ -170,7 +170,7 @@ def test_impossible_ports_are_named(fresh: Stack, variable: str, value: str, mes
     assert left_of(fresh) == []
 
 
-@pytest.mark.parametrize("seconds", [0, 2])  # supervisord calls what lives for one "running"
+@pytest.mark.parametrize("seconds", [0, 2])
 def test_a_part_that_cannot_start_is_named_and_nothing_stays(
     fresh: Stack, tmp_path: Path, seconds: int
 ) -> None:
