@@ -5,7 +5,7 @@ from functools import partial
 
 from loadtests.engine import endpoints
 from loadtests.headroom import seeds
-from loadtests.headroom.crowds import EXPORT, Load, exports
+from loadtests.headroom.crowds import Load, exports
 from loadtests.headroom.site import Site, again_and_again, together, wait_as_told
 
 IMPORT = "/api/v1/beacons/import"
