@@ -97,10 +97,14 @@ def test_a_new_group_of_v2_is_limited_and_read(
     (folders["cpu"] / "cpu.max").write_text("max 100000\n")
     (folders["cpu"] / "memory.max").write_text("max\n")
     (folders["cpu"] / "cpu.stat").write_text("usage_usec 1500000\nthrottled_usec 500000\n")
-    (folders["cpu"] / "memory.stat").write_text("anon 7\nfile 9\n")
+    (folders["cpu"] / "memory.current").write_text("20\n")
+    stat = "anon 7\nfile 9\ninactive_file 4\nactive_file 2\n"
+    (folders["cpu"] / "memory.stat").write_text(stat)
     assert group.limits() == UNLIMITED
     assert group.usage()[:2] == (1.5, 0.5)
     assert group.usage().anonymous_bytes == 7
+    assert group.held_bytes() == 20 - 4 - 2
+    group.forget_peak()  # there is no file to write to
 
 
 def test_without_permission_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import NamedTuple
 
-from loadtests.headroom import crowds, hostile, seeds
+from loadtests.headroom import connections, crowds, hostile, seeds
 from loadtests.headroom.answers import Rule
 from loadtests.headroom.crowds import Load
 from loadtests.headroom.site import HONEST, Site
@@ -47,7 +47,7 @@ def _hostile(name: str, kind: str, load: Load) -> Case:
 
 def _half_requests(count: int) -> Case:
     name = f"{count} half-sent requests to the page"
-    return Case(name, hostile.half_requests(count), PAGE_RULES)
+    return Case(name, connections.half_requests(count), PAGE_RULES)
 
 
 def _campus(name: str, load: Load, *kinds: str, people: int) -> Case:
@@ -78,7 +78,7 @@ CASES = (
     _hostile("40 forms of 240 kB", "form", hostile.forms(40_000, 40)),
     Case(
         "200 slow readers of an export",
-        hostile.slow_readers(200),
+        connections.slow_readers(200),
         (HONEST_RULE, Rule("slow reader", REFUSED)),
         seeds.history,
     ),
@@ -99,6 +99,6 @@ CASES = (
         ),
         seeds.history,
     ),
-    Case("connection churn", hostile.churn, (HONEST_RULE, Rule("insert on a new connection"))),
+    Case("connection churn", connections.churn, (HONEST_RULE, Rule("insert on a new connection"))),
     _campus("soak", crowds.campus(40, 1, 2), "batch", "history", people=200),
 )

@@ -22,6 +22,7 @@ HISTORY = 10_000  # detections of it: 0.9 MB as CSV
 WINDOW_SECONDS = 780  # of the 900 in the window: none leaves it during a case
 WINDOW_STAFF = 300  # each heard every 4 s makes 57,000 rows
 STAY_SECONDS = 120  # of somebody at one spot
+CACHED_SECONDS = 6.0  # after it the gateway no longer answers with the window before
 RECENT = 8  # detections that `latest` shows of somebody
 AT_ONCE = 5_000  # documents
 LEVELS, SPOTS = 7, 57
@@ -47,6 +48,7 @@ def people(site: Site, count: int, rows: int = 0) -> Iterator[None]:
 def window(site: Site, rows: int) -> Iterator[None]:
     """Have so many detections in the window of `/retrieveformonitoring`."""
     with people(site, WINDOW_STAFF, rows):
+        time.sleep(CACHED_SECONDS)
         yield
 
 
