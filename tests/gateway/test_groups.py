@@ -65,7 +65,7 @@ def locations(http: Block) -> dict[str, Block]:
     for server in http.named("server"):
         prefix = "".join(f"{name}: " for name in server.values("server_name"))
         found |= {f"{prefix}{block.name}": block for block in server.named("location")}
-        assert not any(block.blocks for block in server.blocks)  # none is nested
+        assert not any(block.named("location") for block in server.blocks)  # none is nested
     return found
 
 
