@@ -17,10 +17,10 @@ from tests.gateway.test_limits import Client, answer, statuses
 # By path: the places of all clients, and those of one.
 PLACES = {
     "/newbeacondetect": (512, 448),
-    "/api/v1/detections": (64, 48),
+    "/api/v1/detections": (112, 100),
     "/api/v1/now": (64, 56),
-    "/extractbeacon": (66, 50),
-    "/api/v1/staff/7/detections?format=csv": (66, 50),
+    "/extractbeacon": (72, 56),
+    "/api/v1/staff/7/detections?format=csv": (72, 56),
 }
 
 

@@ -116,8 +116,8 @@ def test_slow_readers_of_histories_leave_detections_alone(gateway: Gateway) -> N
         upstream.answer(200, b"x" * 2_000_000)
     with Client(gateway) as reader:
         request = b"GET /extractbeacon HTTP/1.1\r\nHost: x\r\n\r\n"
-        held = [reader.send(request, receive_bytes=4096) for _ in range(50)]
-        eventually(lambda: sum(len(upstream.requests) for upstream in gateway.ingest) == 50)
+        held = [reader.send(request, receive_bytes=4096) for _ in range(56)]
+        eventually(lambda: sum(len(upstream.requests) for upstream in gateway.ingest) == 56)
         refused, _ = answer(reader.send(request))
         assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
         for upstream in gateway.ingest:
@@ -131,8 +131,8 @@ def test_slow_readers_of_histories_leave_detections_alone(gateway: Gateway) -> N
 @pytest.mark.parametrize(
     ("address", "own", "places"),
     [
-        ("/extractbeacon", 50, 66),
-        ("/api/v1/staff/{}/detections?format=csv", 50, 66),
+        ("/extractbeacon", 56, 72),
+        ("/api/v1/staff/{}/detections?format=csv", 56, 72),
         ("/api/v1/now", 56, 64),
         ("/retrieveformonitoring", 56, 64),
         ("/monitoring/latest", 96, 128),
