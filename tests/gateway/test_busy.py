@@ -18,8 +18,8 @@ PLACES = {
     "/newbeacondetect": (512, 448),
     "/api/v1/detections": (112, 100),
     "/api/v1/now": (64, 56),
-    "/extractbeacon": (72, 56),
-    "/api/v1/staff/7/detections?format=csv": (72, 56),
+    "/extractbeacon": (68, 54),
+    "/api/v1/staff/7/detections?format=csv": (68, 54),
 }
 
 
