@@ -16,7 +16,7 @@ from mongo import topology
 from mongo.binaries import NoMongod
 from mongo.directory import DirectoryError
 from mongo.progress import NotInTimeError
-from scripts.native import leftovers
+from scripts.native import leftovers, spools
 from scripts.native.down import down
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
 from scripts.native.parts import parts
@@ -72,6 +72,7 @@ def up(layout: Layout, *, demo: bool, detach: bool) -> None:
             _check_same(layout)
         else:
             _clear(layout)
+            spools.release(layout)
             layout.save()
         try:
             if already:
