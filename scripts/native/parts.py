@@ -35,6 +35,11 @@ def parts(layout: Layout) -> list[Part]:
     return [*_database(layout), *_services(layout), _gateway(layout), _demo(layout)]
 
 
+def ingest_names(layout: Layout) -> list[str]:
+    """Return what the ingest services are called, and their spools."""
+    return [f"ingest-{number + 1}" for number in range(len(layout.ingest_ports))]
+
+
 def environment(layout: Layout) -> dict[str, str]:
     """Return what all parts see; settings that the user exported pass through."""
     folders = [ROOT, ROOT / "services" / "ingest", ROOT / "services" / "monitoring"]
@@ -76,8 +81,9 @@ def _database(layout: Layout) -> Iterator[Part]:
 
 def _services(layout: Layout) -> Iterator[Part]:
     local = topology.load(Path(layout.topology)).on_this_machine(layout.mongod_port)
-    for number, port in enumerate(layout.ingest_ports):
-        name = f"ingest-{number + 1}"
+    for number, (name, port) in enumerate(
+        zip(ingest_names(layout), layout.ingest_ports, strict=True)
+    ):
         uri = connection_string(local, number)  # each service has a router of its own
         # Relative to the folder that all parts run in: supervisord cannot carry every path.
         more = {"MONGODB_URI": uri, "SPOOL_FILE": f"../spool/{name}.db"}

@@ -13,7 +13,7 @@ from pathlib import Path
 from mongo import topology
 from mongo.binaries import NoMongod
 from mongo.directory import DirectoryError
-from scripts.native import leftovers
+from scripts.native import leftovers, spools
 from scripts.native.down import down
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
 from scripts.native.parts import parts
@@ -67,6 +67,7 @@ def up(layout: Layout, *, demo: bool, detach: bool) -> None:
             _check_same(layout)
         else:
             _clear(layout)
+            spools.release(layout)
             layout.save()
         try:
             if already:

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The container's start: take the first spool that no other container holds, and serve. Names of
-# containers change when they are made anew; a spool that was left must find somebody to store it.
+# containers change when they are made anew; a spool that was left must find somebody to store it: the
+# next container that starts, or one that runs and looks for locks that are free (recording/spools.py).
 for number in $(seq 100); do
     exec 9>"/spool/$number.lock" # kept open by the service: the lock ends with the container
     if flock --nonblock 9; then

@@ -17,9 +17,6 @@ from pymongo.database import Database
 from ingest import legacy
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
-from ingest.recording.drain import Drain
-from ingest.recording.recorder import Recorder
-from ingest.recording.spool import Spool
 from ingest.storage.detections import Detections
 from ingest.web import request_body
 from ingest.web.asgi_server import Server
@@ -296,11 +293,9 @@ def test_requests_of_one_moment_are_stored_together(
 def test_a_full_spool_is_a_503(
     serve: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, app: Flask
 ) -> None:
-    recorder: Recorder = app.extensions["context"].recorder
-    monkeypatch.setattr(app.extensions["context"].availability, "_away", True)
-    monkeypatch.setattr(Spool, "__len__", lambda _: 0)
-    monkeypatch.setattr(recorder._spool, "_max_detections", 0)
-    monkeypatch.setattr(Drain, "store_group", lambda _: None)
+    context: Context = app.extensions["context"]
+    monkeypatch.setattr(context.availability, "_away", True)
+    monkeypatch.setattr(context.spool, "_max_detections", 0)
     answer = serve("GET", DETECT)
     assert (answer.status, answer.headers["retry-after"]) == (503, "2")
     assert "send it again" in json.loads(answer.body)["error"]

@@ -5,13 +5,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from ingest.batcher import Batcher, SharedResult
 from ingest.errors import StoreUnavailable
+from scripts.processes.waiting import eventually
 from tests.loops import run
 
 
@@ -194,3 +195,47 @@ def test_no_run_is_empty_and_no_two_are_at_once() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert (sum(runs), min(runs)) == (6000, 1)
+
+
+@pytest.mark.parametrize("error", [ValueError(), StopIteration(), KeyboardInterrupt()])
+def test_whatever_ends_the_work_its_callers_and_those_after_them_are_answered(
+    pool: ThreadPoolExecutor, error: BaseException
+) -> None:
+    def work(items: list[int]) -> list[int | Exception]:
+        if 0 in items:
+            raise error
+        return list(items)
+
+    async def submit() -> list[Any]:
+        batcher = Batcher(work, pool, limit=2)
+        with started_late(pool):
+            calls = [asyncio.ensure_future(batcher.submit(item)) for item in (0, 1, 2)]
+            await asyncio.sleep(0.01)
+        every = asyncio.gather(*calls, return_exceptions=True)
+        return await asyncio.wait_for(every, 10)
+
+    *lost, third = run(submit())
+    assert all(isinstance(one, Exception) for one in lost)
+    assert third == 2
+
+
+def test_an_item_without_a_size_is_an_error_of_its_caller_alone(pool: ThreadPoolExecutor) -> None:
+    batcher: Batcher[Any, Any] = Batcher(lambda items: list(items), pool, size=len)
+    with ThreadPoolExecutor(1) as callers:
+        assert isinstance(callers.submit(batcher.call, 7).exception(10), TypeError)
+        assert callers.submit(batcher.call, "seven").result(10) == "seven"
+
+
+def test_results_that_cannot_be_delivered_hold_up_nobody_else(
+    pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_once(*_: Any) -> None:
+        monkeypatch.undo()
+        raise MemoryError
+
+    monkeypatch.setattr("ingest.batcher._deliver", fail_once)
+    batcher: Batcher[int, int] = Batcher(lambda items: list(items), pool)
+    batcher._join(1, Future())
+    eventually(lambda: not batcher.busy, 10)
+    with ThreadPoolExecutor(1) as callers:
+        assert callers.submit(batcher.call, 2).result(10) == 2

@@ -47,7 +47,7 @@ def stored(cluster: Cluster) -> list[dict[str, Any]]:
 
 def drained(app: Flask, seconds: float = 60) -> None:
     context: Context = app.extensions["context"]
-    eventually(lambda: not (context.recorder.queued or context.availability.away), seconds)
+    eventually(lambda: not (context.recorder.queued or context.availability.degraded), seconds)
 
 
 def test_each_sender_learns_what_became_of_its_own(client: FlaskClient) -> None:

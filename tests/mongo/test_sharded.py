@@ -2,14 +2,16 @@
 
 import dataclasses
 import json
+import statistics
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from bson import MinKey
@@ -215,7 +217,7 @@ def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[Fl
 
 def drained(app: Flask) -> bool:
     context: Context = app.extensions["context"]
-    return not (context.recorder.queued or context.availability.away)
+    return not (context.recorder.queued or context.availability.degraded)
 
 
 def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) -> None:
@@ -241,6 +243,60 @@ def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) 
             history = app.test_client().get("/extractbeacon", query_string=query).get_json()
             assert len(history["location"]) == confirmed[staff_id]
         app.extensions["context"].close()
+
+
+def shard1(cluster: Cluster, ids: list[int]) -> list[int]:
+    """Return of whom of these anything is stored on the first shard, asked alone."""
+    with clients.as_system(cluster.local.shards[0].members[0], cluster.secrets) as shard:
+        return sorted(shard["ICT3102"]["staff"].distinct("staff_id", {"staff_id": {"$in": ids}}))
+
+
+@pytest.mark.parametrize("fault", ["frozen", "killed"])
+def test_a_dead_shard_takes_only_its_own_people_away(
+    cluster: Cluster, staff: Any, fault: Literal["frozen", "killed"]
+) -> None:
+    everybody, newcomers = [*range(14)], [*range(100, 114)]
+    staff.insert_many({"staff_id": n} for n in newcomers)
+    new = shard1(cluster, newcomers)[0]
+    staff.delete_many({})
+    app = create_app(settings(cluster, timeout_ms=5000))  # what a group would wait
+    context: Context = app.extensions["context"]
+    waits: list[float] = []
+    sent: Counter[int] = Counter()
+
+    def detect(staff_id: int) -> int:
+        began = time.monotonic()
+        body = {"user_address": staff_id, "beacon_address": MAC, "rssi": -20}
+        status = app.test_client().post("/newbeacondetect", json=body).status_code
+        waits.append(time.monotonic() - began)
+        assert status in (200, 202)
+        sent[staff_id] += 1
+        return status
+
+    eventually(lambda: {detect(n) for n in everybody} == {200}, RECOVERY_SECONDS)
+    here = shard1(cluster, everybody)
+    there = sorted({*everybody} - {*here})
+    with cluster.away("shard2", fault):
+        eventually(lambda: detect(there[0]) == 202, RECOVERY_SECONDS)
+        items = [{"staff_id": there[n % len(there)], "mac": MAC, "rssi": -20} for n in range(600)]
+        answer = app.test_client().post("/api/v1/detections", json={"detections": items})
+        assert answer.status_code == 202
+        sent.update(item["staff_id"] for item in items)
+        eventually(lambda: {detect(n) for n in here} == {200}, RECOVERY_SECONDS)
+        waits.clear()
+        for _ in range(5):
+            for n in there:
+                assert detect(n) == 202
+            eventually(lambda: {detect(n) for n in here} == {200}, RECOVERY_SECONDS)
+        assert statistics.median(waits) < 1
+        eventually(lambda: not context.availability.away, RECOVERY_SECONDS)
+        # Somebody whom no shard shows yet, behind more than a group of those who have to wait.
+        eventually(lambda: detect(new) == 200, RECOVERY_SECONDS)
+        assert shard1(cluster, [new]) == [new]
+        assert context.recorder.queued > 600
+    eventually(partial(drained, app), RECOVERY_SECONDS)
+    assert Counter(found["staff_id"] for found in staff.find()) == sent
+    app.extensions["context"].close()
 
 
 @pytest.fixture
@@ -275,7 +331,7 @@ def test_half_a_batch_is_answered_item_by_item(cluster: Cluster, staff: Any, ful
     contract.check("POST", "/api/v1/detections", 503, answer.mimetype or "", answer.data)
     statuses = [one["status"] for one in body["results"]]
     assert statuses == ["unavailable" if n in there else "stored" for n in range(14)]
-    eventually(lambda: not full.extensions["context"].availability.away, RECOVERY_SECONDS)
+    eventually(lambda: not full.extensions["context"].availability.degraded, RECOVERY_SECONDS)
     again = [item for item, how in zip(items, statuses, strict=True) if how == "unavailable"]
     assert client.post("/api/v1/detections", json={"detections": again}).status_code == 200
     assert Counter(one["staff_id"] for one in staff.find()) == Counter(range(14))
@@ -299,7 +355,7 @@ def test_neighbours_in_a_group_learn_each_of_their_own(
     assert type(lost) is StoreUnavailable
     assert isinstance(half, PartlyStored)
     assert half.outcomes == [Outcome.STORED, Outcome.UNAVAILABLE]
-    eventually(lambda: not context.availability.away, RECOVERY_SECONDS)
+    eventually(lambda: not context.availability.degraded, RECOVERY_SECONDS)
     assert context.latest.versions([here])[here].changes == [1]
     assert context.recorder.store(group) == [
         [Outcome.DUPLICATE],

@@ -17,7 +17,7 @@ MANY, GATHER_SECONDS = 8, 0.002
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_Waiting = tuple[Item, "asyncio.Future[Any] | Future[Any]"]
+_Waiting = tuple[Item, int, "asyncio.Future[Any] | Future[Any]"]  # the number is the item's size
 
 
 class Batcher(Generic[Item, Result]):
@@ -66,8 +66,9 @@ class Batcher(Generic[Item, Result]):
         return result.result()
 
     def _join(self, item: Item, result: "asyncio.Future[Result] | Future[Result]") -> None:
+        size = self._size(item)
         with self._lock:
-            self._waiting.append((item, result))
+            self._waiting.append((item, size, result))
             starts, self._busy = not self._busy, True
         if starts:
             self._start()
@@ -76,46 +77,53 @@ class Batcher(Generic[Item, Result]):
         """Begin a run in the pool; when the pool has ended, so have those who wait."""
         try:
             self._pool.submit(self._run)
-        except RuntimeError:
+        except Exception as error:
             with self._lock:
                 group, self._waiting = self._waiting, []
                 self._busy = False
-            stopped = StoreUnavailable("the service is stopping")
+            stopped = StoreUnavailable(f"no run can begin: {error}")
             _deliver(group, [stopped] * len(group))
 
     def _run(self) -> None:
         if self._gather and self._last + len(self._waiting) >= MANY:
             time.sleep(GATHER_SECONDS)  # who has just got a result is about to call again
-        group = self._next_group()
-        self._last = len(group)
-        results: list[Result | Exception]
         try:
-            given = self._work([item for item, _ in group])
-            results = [result for _, result in zip(group, given, strict=True)]
-        except Exception as error:
-            results = [error] * len(group)
-        _deliver(group, results)
-        with self._lock:
-            again = self._busy = bool(self._waiting)
-        if again:
-            self._start()
+            group = self._next_group()
+            self._last = len(group)
+            _deliver(group, self._results(group))
+        finally:
+            with self._lock:
+                again = self._busy = bool(self._waiting)
+            if again:
+                self._start()
 
     def _next_group(self) -> list[_Waiting[Item]]:
         with self._lock:
             total = count = 0
-            for item, _ in self._waiting:
-                total += self._size(item)
+            for _, size, _ in self._waiting:
+                total += size
                 if count and total > self._limit:
                     break
                 count += 1
             group, self._waiting = self._waiting[:count], self._waiting[count:]
         return group
 
+    def _results(self, group: list[_Waiting[Item]]) -> list[Result | Exception]:
+        try:
+            given = self._work([item for item, _, _ in group])
+            return [result for _, result in zip(group, given, strict=True)]
+        except Exception as error:
+            return [error] * len(group)
+        except BaseException as error:  # in the futures of a loop it would end the loop
+            ended = RuntimeError("the work ended")
+            ended.__cause__ = error
+            return [ended] * len(group)
+
 
 def _deliver(group: list[_Waiting[Item]], results: list[Result | Exception]) -> None:
     """Hand over the results: to threads at once, to an event loop all of its own in one step."""
     in_loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
-    for (_, future), result in zip(group, results, strict=True):
+    for (_, _, future), result in zip(group, results, strict=True):
         if isinstance(future, Future):
             _settle([(future, result)])
         else:
@@ -129,7 +137,9 @@ def _settle(pairs: list[tuple[Any, Any]]) -> None:
     for future, result in pairs:
         if future.done():  # the client left
             continue
-        if isinstance(result, Exception):
+        if isinstance(result, StopIteration):  # which no future of a loop takes
+            future.set_exception(RuntimeError(repr(result)))
+        elif isinstance(result, Exception):
             future.set_exception(result)
         else:
             future.set_result(result)

@@ -15,6 +15,7 @@ from ingest.recording.corrections import Corrections
 from ingest.recording.drain import Drain
 from ingest.recording.recorder import Recorder
 from ingest.recording.spool import Spool
+from ingest.recording.spools import Spools
 from ingest.rules.levels import Rule
 from ingest.storage.availability import Availability
 from ingest.storage.beacons import Beacons
@@ -45,6 +46,7 @@ class Context(NamedTuple):
     beacons: Beacons
     directory: Directory
     spool: Spool
+    spools: Spools
     recorder: Recorder
     drain: Drain
     histories: Histories
@@ -58,14 +60,16 @@ class Context(NamedTuple):
         It needs no MongoDB: the connection is made when it is first used.
         """
         client = Client(config)
-        availability = Availability(client)
         staff = client.database["staff"]
         insert_seconds = config.mongodb_timeout_ms / 1000
         detections, latest = Detections(staff), Latest(client.database["latest"])
+        availability = Availability(client, latest)
         beacons = Beacons(client.database)
         directory = Directory(beacons, config.directory_refresh_seconds)
-        spool = Spool(Path(config.spool_file), config.spool_max_detections)
-        recorder = Recorder(availability, detections, latest, directory, spool)
+        spool_file = Path(config.spool_file)
+        spool = Spool(spool_file, config.spool_max_detections)
+        spools = Spools(spool, spool_file)
+        recorder = Recorder(availability, detections, latest, directory, spools)
         context = cls(
             service_name=service_name(config.spool_file),
             level_rule=Rule(
@@ -85,8 +89,9 @@ class Context(NamedTuple):
             beacons=beacons,
             directory=directory,
             spool=spool,
+            spools=spools,
             recorder=recorder,
-            drain=Drain(availability, recorder, spool),
+            drain=Drain(availability, recorder, spools),
             histories=Histories(detections, latest, availability.check_reachable),
             back_fill=BackFill(detections, latest),
             corrections=Corrections(detections, latest, insert_seconds),
@@ -98,26 +103,25 @@ class Context(NamedTuple):
         return context
 
     def close(self) -> None:
-        """Stop the threads, then close the spool and the connection."""
+        """Stop the threads, then close the spools and the connection."""
         self.back_fill.close()
         self.drain.close()
         self.recorder.close()
         self.histories.close()
         self.directory.close()
-        self.spool.close()
+        self.spools.close()
         self.client.close()
 
     def directory_snapshot(self) -> Snapshot:
-        """Return the directory, from memory alone while the database is away.
+        """Return the directory, if possible from memory while a shard is away.
 
         StoreUnavailable: it was never read.
         """
-        if not self.availability.away:
-            return self.directory.current()
         snapshot = self.directory.cached()
-        if snapshot is None:
-            raise StoreUnavailable("the directory was never read")
-        return snapshot
+        if snapshot and self.availability.degraded:
+            return snapshot
+        self.availability.check_reachable()
+        return self.directory.current()
 
 
 def get_context() -> Context:

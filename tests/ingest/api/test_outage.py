@@ -13,6 +13,7 @@ from flask.testing import FlaskClient
 from ingest import create_app
 from ingest.api import last_detections
 from ingest.config import Config
+from ingest.errors import StoreUnavailable
 from scripts.processes.ports import free_port
 from tests.ingest.api.conftest import MAC, Api
 
@@ -71,7 +72,9 @@ def test_detections_are_queued(away: Api) -> None:
 
 def test_the_directory_is_still_told_from_memory(api: Api) -> None:
     before = api.get("/beacons")
-    with patch.object(type(api.context.availability), "away", property(lambda _: True)):
+    cannot_be_read = patch.object(api.context.directory, "current", side_effect=StoreUnavailable)
+    degraded = patch.object(type(api.context.availability), "degraded", property(lambda _: True))
+    with cannot_be_read, degraded:
         assert api.get("/beacons") == before
         assert api.get(f"/beacons/{MAC}")["location"] == "Lobby B"
 

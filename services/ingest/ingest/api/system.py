@@ -42,6 +42,9 @@ class System(ResponseBody):
     as_of: Seconds
     started_at: Seconds
     queued: Annotated[int, Meta(description="Detections that wait for the database", ge=0)]
+    set_aside: Annotated[
+        int, Meta(description="Damaged detections, and spools whole, that were set aside", ge=0)
+    ]
     mongodb: MongoDB
     memory: Memory
 
@@ -88,6 +91,7 @@ def system() -> Response:
             as_of=int(time.time()),
             started_at=_STARTED_AT,
             queued=context.recorder.queued,
+            set_aside=context.recorder.set_aside,
             mongodb=MongoDB(latency_ms is not None, latency_ms),
             memory=Memory(*process.memory()),
         )

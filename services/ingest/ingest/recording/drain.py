@@ -1,85 +1,107 @@
-"""The thread that stores what waits in the spool, once the database is back."""
+"""The thread that stores what waits in the spools, as soon as it can be stored."""
 
 import logging
 import threading
+import time
 
 from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome
 from ingest.recording.recorder import GROUP, Recorder
 from ingest.recording.spool import Spool
+from ingest.recording.spools import LOOK_SECONDS, Spools
 from ingest.storage.availability import Availability
-from ingest.storage.documents import Document
 
 log = logging.getLogger(__name__)
 
-# How often the database is tried while it is away.
+# How soon a database is tried again that does not answer, or not with all shards.
 RETRY_SECONDS = 0.5
 # Rest between two groups of the spool, so that the backlog leaves room for what comes in.
 REST_SECONDS = 0.05
-# And after the spool's own file failed.
+# And after a spool's own file failed.
 FAULT_REST_SECONDS = 2.0
 
 
 class Drain:
-    """Stores the oldest detections of the spool first, a group at a time."""
+    """Stores the oldest detections of the spools first, a group at a time.
 
-    def __init__(self, availability: Availability, recorder: Recorder, spool: Spool) -> None:
+    While a shard is away it passes over those of its people: nothing behind them waits for them.
+    Which of somebody's detections is stored first does not matter: their names and times decide.
+    """
+
+    def __init__(self, availability: Availability, recorder: Recorder, spools: Spools) -> None:
         self._availability = availability
         self._recorder = recorder
-        self._spool = spool
+        self._spools = spools
+        self._retry_at = 0.0
         self._closed = threading.Event()
-        if not spool.empty:
-            availability.drain_wanted.set()
         self._thread = threading.Thread(target=self._run, name="drain", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread; what waits in the spool waits for the next start."""
+        """End the thread; what waits in the spools waits for the next start."""
         self._closed.set()
         self._availability.drain_wanted.set()
         self._thread.join()
 
     def _run(self) -> None:
-        availability, spool = self._availability, self._spool
         while not self._closed.is_set():
-            availability.drain_wanted.wait()
-            availability.drain_wanted.clear()
-            while (availability.away or not spool.empty) and not self._closed.is_set():
-                rest = REST_SECONDS
-                try:
-                    self.store_group()
-                except Exception:
-                    log.exception("%d detections stay in the spool", len(spool))
-                    rest = FAULT_REST_SECONDS
-                self._closed.wait(RETRY_SECONDS if availability.away else rest)
-
-    def store_group(self) -> None:
-        """Store the oldest detections of the spool; those that stay there do so for a reason."""
-        rows, fault = self._oldest()
-        outcomes: list[Outcome] = []
-        try:
-            if rows:
-                outcomes = self._recorder.commit([document for _, document in rows])
+            try:
+                self._spools.look()
+            except OSError:
+                log.exception("no spools are adopted")
+            if self._availability.degraded or not self._spools.empty:
+                self._closed.wait(self._round())
             else:
-                self._availability.probe()
-        except StoreUnavailable as error:
-            self._availability.lost(error)
-            log.warning("%d detections wait for the database: %s", len(self._spool), error)
-            return
-        if Outcome.UNAVAILABLE not in outcomes:
-            if self._availability.away:
-                log.warning("the database is back, %d detections to store", len(self._spool))
-            # Before the spool: a full disk takes not even deletions, but the database is there.
-            self._availability.found()
-        if fault:
-            raise fault
-        results = dict(zip((number for number, _ in rows), outcomes, strict=True))
-        self._spool.set_aside([n for n, how in results.items() if how is Outcome.REJECTED])
-        self._spool.remove([n for n, how in results.items() if how is not Outcome.UNAVAILABLE])
+                self._availability.drain_wanted.wait(LOOK_SECONDS)
+                self._availability.drain_wanted.clear()
 
-    def _oldest(self) -> tuple[list[tuple[int, Document]], Exception | None]:
-        """Return what waits longest, or why that cannot be read; the database may be there."""
-        try:
-            return self._spool.oldest(GROUP), None
-        except Exception as error:
-            return [], error
+    def _round(self) -> float:
+        """Store a group of each spool, of those people that are reachable; return how to rest."""
+        availability = self._availability
+        everybody = not availability.degraded
+        if not everybody and (began := time.monotonic()) >= self._retry_at:
+            everybody = availability.everything_answers()
+            if everybody or availability.somebody_is_back():
+                self._spools.rewind()
+            took = time.monotonic() - began  # what can be stored gets as much time
+            self._retry_at = time.monotonic() + max(RETRY_SECONDS, took)
+        if availability.away:
+            return RETRY_SECONDS
+        rest = REST_SECONDS if everybody else RETRY_SECONDS
+        for spool in self._spools:
+            try:
+                if self.store_group(spool, everybody=everybody):
+                    rest = min(rest, REST_SECONDS)
+            except StoreUnavailable as error:
+                availability.lost(error)
+                return RETRY_SECONDS
+            except Exception:
+                log.exception("%d detections stay in a spool", len(spool))
+                rest = FAULT_REST_SECONDS
+        if everybody:
+            availability.found()
+        return rest
+
+    def store_group(self, spool: Spool, *, everybody: bool) -> bool:
+        """Store the oldest detections, of `everybody` or who is reachable; tell if more may wait.
+
+        Those that stay do so for a reason. StoreUnavailable: any of them may be stored or not.
+        """
+        rows = spool.oldest(GROUP)
+        documents = [document for _, document in rows if document is not None]
+        outcomes: list[Outcome] = []
+        if documents and everybody:
+            outcomes = self._recorder.commit(documents)
+        elif documents:
+            self._availability.ask_for({document["staff_id"] for document in documents})
+            outcomes = self._recorder.commit_reachable(documents)
+        if rows and not everybody:
+            spool.skip(rows[-1][0])
+        each = iter(outcomes)
+        results = {
+            number: Outcome.REJECTED if document is None else next(each)
+            for number, document in rows
+        }
+        spool.put_aside([n for n, how in results.items() if how is Outcome.REJECTED])
+        spool.remove([n for n, how in results.items() if how is not Outcome.UNAVAILABLE])
+        return len(rows) == GROUP

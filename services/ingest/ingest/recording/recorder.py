@@ -8,7 +8,7 @@ from itertools import islice
 from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome, PartlyStored
-from ingest.recording.spool import Spool
+from ingest.recording.spools import Spools
 from ingest.storage.availability import Availability
 from ingest.storage.detections import Detections
 from ingest.storage.directory import UNKNOWN, Directory, Place
@@ -34,21 +34,26 @@ class Recorder:
         detections: Detections,
         latest: Latest,
         directory: Directory,
-        spool: Spool,
+        spools: Spools,
     ) -> None:
         self._availability = availability
         self._detections = detections
         self._latest = latest
         self._directory = directory
-        self._spool = spool
+        self._spools = spools
         self._pool = ThreadPoolExecutor(1, "recorder")
         self._batcher: Batcher[Request, list[Outcome]]
         self._batcher = Batcher(self.store, self._pool, limit=GROUP, size=len, gather=True)
 
     @property
     def queued(self) -> int:
-        """Return how many detections wait in the spool."""
-        return len(self._spool)
+        """Return how many detections wait in the spool, and in those that were adopted."""
+        return self._spools.queued
+
+    @property
+    def set_aside(self) -> int:
+        """Return how many detections, and spools whole, were damaged or refused and set aside."""
+        return self._spools.set_aside
 
     def close(self) -> None:
         """End the thread, when what is under way is stored; whoever still waits gets an error."""
@@ -72,7 +77,8 @@ class Recorder:
         except StoreUnavailable:
             return self._queue(requests)
         try:
-            outcomes = self.commit([document for request in requests for document in request])
+            documents = [document for request in requests for document in request]
+            outcomes = self.commit_reachable(documents)
             each = iter(outcomes)
             results = [list(islice(each, len(request))) for request in requests]
             if Outcome.UNAVAILABLE in outcomes:
@@ -86,6 +92,23 @@ class Recorder:
                 raise
             log.exception("%d requests are stored one by one", len(requests))
             return [result for request in requests for result in self._store_alone(request)]
+
+    def commit_reachable(self, documents: list[Document]) -> list[Outcome]:
+        """Do the same as `commit`; those of people whose shard may not answer are UNAVAILABLE.
+
+        So nobody waits for a shard that is known to be dead, nor for the directory: all shards have
+        a part of it.
+        """
+        if not self._availability.degraded:
+            return self.commit(documents)
+        places = self._directory.cached()
+        reachable = [
+            places is not None and self._availability.reachable(one["staff_id"])
+            for one in documents
+        ]
+        here = [one for one, is_here in zip(documents, reachable, strict=True) if is_here]
+        outcomes = iter(self.commit(here) if here else ())
+        return [next(outcomes) if is_here else Outcome.UNAVAILABLE for is_here in reachable]
 
     def commit(self, documents: list[Document]) -> list[Outcome]:
         """Store documents and raise the versions; what one shard did not take is UNAVAILABLE.
@@ -114,7 +137,9 @@ class Recorder:
     def _fill_in_places(self, documents: list[Document]) -> None:
         """Give those a place that came without one. StoreUnavailable: the directory is unknown."""
         if any(document["level"] is None for document in documents):
-            _fill_in(self._directory.current().places, documents)
+            # That which tells whether the directory has changed may be the dead shard.
+            cached = self._directory.cached() if self._availability.degraded else None
+            _fill_in((cached or self._directory.current()).places, documents)
 
     def _unrecorded(self, repeated: list[Document]) -> list[Document]:
         """Return the stored copies whose version may not have been raised.
@@ -153,7 +178,7 @@ class Recorder:
         if cached:  # else each gets its place when it is stored
             _fill_in(cached.places, [document for request in requests for document in request])
         try:
-            self._spool.append([document for request in requests for document in request])
+            self._spools.own.append([document for request in requests for document in request])
             results = [[Outcome.QUEUED] * len(request) for request in requests]
         except StoreUnavailable as error:
             if len(requests) > 1:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ingest.errors import StoreUnavailable
-from ingest.storage.documents import Document, decoded, encoded, key_bytes
+from ingest.recording import rescue
+from ingest.storage.documents import DamagedDocument, Document, decoded, encoded, key_bytes
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +25,9 @@ _INSERT = "INSERT OR IGNORE INTO spool (id, document) VALUES (?, ?)"
 _OLDEST = "SELECT number, document FROM spool WHERE number > ? ORDER BY number LIMIT ?"
 _ONE = "SELECT document FROM spool WHERE number = ?"
 _BETWEEN = "SELECT count(*) FROM spool WHERE number > ? AND number <= ?"
-_SET_ASIDE = "INSERT OR IGNORE INTO refused SELECT id, document FROM spool WHERE number = ?"
+# Rows, not entries of the index: those may be damaged.
+_COUNTS = "SELECT (SELECT count(*) FROM spool NOT INDEXED), (SELECT count(*) FROM refused)"
+_PUT_ASIDE = "INSERT OR IGNORE INTO refused SELECT id, document FROM spool WHERE number = ?"
 _DELETE = "DELETE FROM spool WHERE number = ?"
 _DELETE_PASSED = "DELETE FROM spool WHERE number <= ?"
 # What opening a file on a full disk may end in; anything else is a mistake in the settings.
@@ -35,7 +38,8 @@ class Spool:
     """A bounded queue that survives the process; on disk before `append` returns.
 
     It drains on a full disk as well, where not even a deletion can be written: what was passed on
-    is remembered, and when that is everything, the file is made anew.
+    is remembered, and when that is everything, the file is made anew. Damage loses only what is
+    damaged: a row has a checksum, and a file that SQLite cannot read is replaced (`rescue.py`).
     """
 
     def __init__(self, path: Path, max_detections: int) -> None:
@@ -44,13 +48,16 @@ class Spool:
         self._max_detections = max_detections
         self._lock = threading.Lock()
         self._waiting = 0
+        self._refused = 0
         self._passed = 0  # up to this number all need not wait any more
+        self._skipped = 0  # up to this number all that wait do so for somebody who does not answer
+        self._replaced = False  # numbers that were read before are those of another file
         self._open_file: sqlite3.Connection | None = None
         try:
             self._file()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in _NO_ROOM:
-                raise
+        except sqlite3.Error as error:
+            if rescue.primary_code(error) not in _NO_ROOM:
+                raise OSError(f"the spool {path} cannot be opened: {error}") from error
             log.warning("no room for the spool yet: %s", error)
 
     def __len__(self) -> int:
@@ -62,55 +69,78 @@ class Spool:
         """Tell whether it is certain that nothing waits."""
         return self._open_file is not None and not self._waiting
 
+    @property
+    def set_aside(self) -> int:
+        """Return how many detections, and files whole, were damaged or refused and kept aside."""
+        return self._refused + len(rescue.files_set_aside(self._path))
+
     def append(self, documents: list[Document]) -> None:
         """Keep all of them or none; a repeat is kept once. Raises StoreUnavailable."""
         rows = [(key_bytes(document), encoded(document)) for document in documents]
-        with self._lock:
-            if self._waiting + len(rows) > self._max_detections:
-                raise StoreUnavailable(f"the spool is full: {self._waiting} detections wait")
-            try:
-                with self._transaction() as file:
+        try:
+            with self._access() as file:
+                if self._waiting + len(rows) > self._max_detections:
+                    raise StoreUnavailable(f"the spool is full: {self._waiting} detections wait")
+                with _transaction(file):
                     added = file.executemany(_INSERT, rows).rowcount
-            except sqlite3.Error as error:  # the disk is full, or worse
-                raise StoreUnavailable(f"the spool takes nothing: {error}") from error
-            self._waiting += added
+                self._waiting += added
+        except (sqlite3.Error, OSError) as error:  # the disk is full, or worse
+            raise StoreUnavailable(f"the spool takes nothing: {error}") from error
 
-    def oldest(self, limit: int) -> list[tuple[int, Document]]:
-        """Return the detections that wait longest, each with its number."""
-        with self._lock:
-            rows = self._file().execute(_OLDEST, (self._passed, limit)).fetchall()
-        return [(number, decoded(document)) for number, document in rows]
+    def oldest(self, limit: int) -> list[tuple[int, Document | None]]:
+        """Return what waits longest and is not skipped, by number; None: it is damaged."""
+        with self._access() as file:
+            self._replaced = False
+            after = max(self._passed, self._skipped)
+            rows = file.execute(_OLDEST, (after, limit)).fetchall()
+        return [(number, _document(number, stored)) for number, stored in rows]
+
+    def skip(self, number: int) -> None:
+        """Pass over what waits up to a number, until `rewind`."""
+        self._skipped = 0 if self._replaced else number
+
+    def rewind(self) -> None:
+        """Begin with what waits longest again."""
+        self._skipped = 0
 
     def remove(self, numbers: list[int]) -> None:
         """Forget detections that need not wait any more."""
         if not numbers:
             return
-        with self._lock:
+        with self._access() as file:
+            if self._replaced:  # what was saved of them is stored once more, which does no harm
+                return
             try:
-                with self._transaction() as file:
+                with _transaction(file):
                     file.execute(_DELETE_PASSED, (self._passed,))
                     gone = file.executemany(_DELETE, [(number,) for number in numbers]).rowcount
                 self._passed = 0
             except sqlite3.Error:
-                if not self._are_next(numbers):
+                if not self._are_next(file, numbers):
                     raise
                 self._passed, gone = max(numbers), len(numbers)
             self._waiting -= gone
             if self._passed and not self._waiting:
-                self._start_over()
+                self._start_over(file)
 
-    def set_aside(self, numbers: list[int]) -> None:
-        """Keep what MongoDB refuses where a person finds it: the table `refused`, or the log."""
+    def put_aside(self, numbers: list[int]) -> None:
+        """Keep what is damaged or refused where a person finds it: the table `refused`, or the log.
+
+        It is to be removed afterwards.
+        """
         if not numbers:
             return
-        with self._lock:
+        with self._access() as file:
+            if self._replaced:
+                return
             try:
-                with self._transaction() as file:
-                    file.executemany(_SET_ASIDE, [(number,) for number in numbers])
+                with _transaction(file):
+                    file.executemany(_PUT_ASIDE, [(number,) for number in numbers])
             except sqlite3.Error:  # they must not hold up what waits behind them
                 for number in numbers:
-                    found = self._file().execute(_ONE, (number,)).fetchone()
-                    log.exception("no room to set aside %s", decoded(found[0]))
+                    (stored,) = file.execute(_ONE, (number,)).fetchone()
+                    log.exception("no room to put aside: %r", stored)
+            self._refused += len(numbers)
 
     def close(self) -> None:
         """Close the file."""
@@ -119,49 +149,97 @@ class Spool:
                 self._open_file.close()
                 self._open_file = None
 
+    def delete(self) -> None:
+        """Close and delete the file, in which nothing is left."""
+        self.close()
+        self._unlink()
+
+    @contextmanager
+    def _access(self) -> Iterator[sqlite3.Connection]:
+        """Hold the file; one that proves to be damaged is replaced before the next access."""
+        with self._lock:
+            file = self._file()
+            try:
+                yield file
+            except sqlite3.Error as error:
+                if rescue.is_damage(error, self._path):
+                    file.close()
+                    self._open_file = None
+                    rescue.move_away(self._path, str(error))
+                raise
+
     def _file(self) -> sqlite3.Connection:
-        """Return the file, opened now if the disk had no room for it so far."""
+        """Return the file, opened now if it is not open: the first time, or it was replaced."""
         if self._open_file:
             return self._open_file
-        file = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None)
+        rescue.finish_move(self._path)
         try:
-            # The log is forced to disk with every transaction (FULL), the file itself seldom.
-            file.execute("PRAGMA journal_mode = WAL")
-            file.execute("PRAGMA synchronous = FULL")
-            file.executescript(_SCHEMA)
-            self._waiting = int(file.execute("SELECT count(*) FROM spool").fetchone()[0])
+            file = self._opened()
+        except sqlite3.Error as error:
+            if not rescue.is_damage(error, self._path):
+                raise
+            rescue.move_away(self._path, str(error))
+            file = self._opened()
+        try:
+            rescue.save_rows(self._path, file)
+            self._waiting, self._refused = file.execute(_COUNTS).fetchone()
         except BaseException:
             file.close()
             raise
-        self._passed = 0
+        self._passed = self._skipped = 0
+        self._replaced = True
         self._open_file = file
         return file
 
-    def _are_next(self, numbers: list[int]) -> bool:
+    def _opened(self) -> sqlite3.Connection:
+        file = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None)
+        try:
+            file.text_factory = bytes  # what a flipped bit makes of a document
+            # The log is forced to disk with every transaction (FULL), the file itself seldom.
+            file.execute("PRAGMA journal_mode = WAL")
+            file.execute("PRAGMA synchronous = FULL")
+            rescue.check(file)
+            file.executescript(_SCHEMA)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def _are_next(self, file: sqlite3.Connection, numbers: list[int]) -> bool:
         """Tell whether nothing before the last of these waits but they themselves."""
-        between = self._file().execute(_BETWEEN, (self._passed, max(numbers))).fetchone()[0]
+        between = file.execute(_BETWEEN, (self._passed, max(numbers))).fetchone()[0]
         return bool(between == len(numbers))
 
-    def _start_over(self) -> None:
+    def _start_over(self, file: sqlite3.Connection) -> None:
         """Give a full disk its room back: the file has only what was passed on."""
-        file = self._file()
         if file.execute("SELECT count(*) FROM refused").fetchone()[0]:
             return
         file.close()
         self._open_file = None
-        # SQLite does not take a log without its file for one of the next file.
-        for suffix in ("", "-wal", "-shm"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        self._unlink()
         self._passed = 0
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        file = self._file()
-        file.execute("BEGIN IMMEDIATE")
-        try:
-            yield file
-            file.execute("COMMIT")
-        except BaseException:
-            if file.in_transaction:
-                file.execute("ROLLBACK")
-            raise
+    def _unlink(self) -> None:
+        # SQLite does not take a log without its file for one of the next file.
+        for suffix in rescue.SUFFIXES:
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+
+@contextmanager
+def _transaction(file: sqlite3.Connection) -> Iterator[None]:
+    file.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        file.execute("COMMIT")
+    except BaseException:
+        if file.in_transaction:
+            file.execute("ROLLBACK")
+        raise
+
+
+def _document(number: int, stored: bytes) -> Document | None:
+    try:
+        return decoded(stored)
+    except DamagedDocument:
+        log.exception("detection %d of the spool is damaged and set aside", number)
+        return None

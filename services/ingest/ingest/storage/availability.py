@@ -1,10 +1,13 @@
-"""Whether the database answers: while it does not, detections go to the spool and reads fail."""
+"""Who of the database answers: for whom it does not, detections go to the spool."""
 
 import logging
 import threading
+from collections import OrderedDict
 
 from ingest.errors import StoreUnavailable
+from ingest.rules.request_parameters import StaffId
 from ingest.storage.client import Client
+from ingest.storage.latest import Latest
 
 log = logging.getLogger(__name__)
 
@@ -12,32 +15,57 @@ log = logging.getLogger(__name__)
 PROBE_SECONDS = 0.4
 # The same before a long read, of a database that the driver has not lost: slow is not away.
 READ_PROBE_SECONDS = 0.8
+# While nothing answers, the drain asks with twice the patience each time: slow is not away.
+MAX_PROBE_SECONDS = 2.0
+# Of how many people is remembered whether they are reachable; those beyond wait in the spool.
+MAX_PEOPLE = 10_000
 
 
 class Availability:
-    """What is known of the database without asking it, and how it is asked."""
+    """What is known of the database without asking it, and how it is asked.
 
-    def __init__(self, client: Client) -> None:
+    When a write fails, the database is *degraded*, and nobody's shard is known to answer. The drain
+    asks for those who wait in the spool: some are reachable, or, when nothing answers, the database
+    is *away*. It ends when all shards answer and take what waits.
+    """
+
+    def __init__(self, client: Client, latest: Latest) -> None:
         self._client = client
+        self._latest = latest
+        self._degraded = False
         self._away = False
+        self._patience_seconds = PROBE_SECONDS
+        self._on_trial = False  # all shards answered, and no write has failed since
+        # While it is degraded: whose shard answers, and whose does not, the latest last.
+        self._reachable: set[StaffId] = set()
+        self._silent: OrderedDict[StaffId, None] = OrderedDict()
         # Set when the thread that drains the spool has something to do.
         self.drain_wanted = threading.Event()
 
     @property
     def away(self) -> bool:
-        """Tell whether the database did not answer when it was last tried."""
+        """Tell whether nothing of the database answered when it was last tried."""
         return self._away
+
+    @property
+    def degraded(self) -> bool:
+        """Tell whether some shard, or nothing at all, did not answer when it was last tried."""
+        return self._degraded
+
+    def reachable(self, staff_id: StaffId) -> bool:
+        """Tell whether somebody's detections can be stored, as far as that is known."""
+        return not self._degraded or staff_id in self._reachable
 
     def check_reachable(self) -> None:
         """Raise StoreUnavailable, in under half a second, when the database is away."""
         if self._away:
             raise StoreUnavailable("the database is away")
-        if not self._client.server_known():
-            try:  # it may be back, or a starved heartbeat was late: ask, but not for long
-                self.probe()
-            except StoreUnavailable as error:
-                self.lost(error)
-                raise
+        # It may be back, or a starved heartbeat was late: ask, but not for long.
+        if not self._client.server_known() and not self._client.any_answers(PROBE_SECONDS):
+            error = StoreUnavailable("the database does not answer")
+            self.lost(error)
+            self._away = True
+            raise error
 
     def check_answers(self) -> None:
         """Raise StoreUnavailable, in under a second, also when a shard has just frozen.
@@ -47,17 +75,65 @@ class Availability:
         self.check_reachable()
         self._client.ping(READ_PROBE_SECONDS)
 
-    def probe(self) -> None:
-        """Raise StoreUnavailable unless all shards answer within PROBE_SECONDS."""
-        self._client.ping(PROBE_SECONDS)
+    def probe(self, seconds: float = PROBE_SECONDS) -> None:
+        """Raise StoreUnavailable unless all shards answer in time."""
+        self._client.ping(seconds)
 
     def lost(self, error: StoreUnavailable) -> None:
-        """Note that the database does not answer: from now on detections go to the spool."""
-        if not self._away:
-            log.warning("the database is away, detections go to the spool: %s", error)
-        self._away = True
+        """Note that a write failed: until it is known for whom, detections go to the spool."""
+        if not self._degraded:
+            log.warning("the database does not take everything, the spool does: %s", error)
+        self._patience_seconds = PROBE_SECONDS
+        self._degraded, self._on_trial = True, False
+        self._reachable = set()
+        self._silent = OrderedDict()
         self.drain_wanted.set()
 
     def found(self) -> None:
-        """Note that the database answers."""
-        self._away = False
+        """Note that writes were tried since `everything_answers`, and none has failed."""
+        if self._on_trial:
+            log.warning("the database is back")
+            self._degraded = self._away = self._on_trial = False
+
+    def everything_answers(self) -> bool:
+        """Tell whether all shards answer, and note whether any does."""
+        patience = self._patience_seconds
+        self._away = not self._client.any_answers(patience)
+        if self._away:
+            self._patience_seconds = min(2 * patience, MAX_PROBE_SECONDS)
+            return False
+        try:
+            self.probe(max(patience, READ_PROBE_SECONDS))
+        except StoreUnavailable:
+            return False
+        self._on_trial = True
+        return True
+
+    def ask_for(self, staff_ids: set[StaffId]) -> None:
+        """Find out who of these is reachable, as far as that is not known. StoreUnavailable."""
+        unknown = staff_ids - self._reachable - self._silent.keys()
+        if not unknown:
+            return
+        answering = self._latest.answering(list(unknown), READ_PROBE_SECONDS)
+        if len(self._reachable) < MAX_PEOPLE:
+            self._reachable.update(answering)
+        if len(self._silent) < MAX_PEOPLE:
+            self._silent.update(dict.fromkeys(unknown - answering))
+
+    def somebody_is_back(self) -> bool:
+        """Ask the next of those who were silent: when he answers, the others may as well.
+
+        So somebody new, whom no shard can show, is found too. Also true when nobody is known to be
+        silent, as after another write that failed: all are to be asked for again.
+        """
+        silent = self._silent  # another thread may replace it
+        if not silent:
+            return True
+        staff_id, _ = silent.popitem()
+        if self._latest.answers(staff_id, PROBE_SECONDS):
+            silent.clear()
+            self._reachable.add(staff_id)
+            return True
+        silent[staff_id] = None
+        silent.move_to_end(staff_id, last=False)
+        return False

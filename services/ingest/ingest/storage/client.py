@@ -7,6 +7,7 @@ from typing import Any
 import pymongo
 from pymongo import MongoClient
 from pymongo.database import Database
+from pymongo.errors import PyMongoError
 
 from ingest.config import Config
 from ingest.storage.driver import domain_errors
@@ -54,6 +55,16 @@ class Client:
         """
         with domain_errors(), pymongo.timeout(timeout_seconds):
             self.database["staff"].find_one({}, {"_id": 1}, sort=[("_id", 1)])
+
+    def any_answers(self, timeout_seconds: float) -> bool:
+        """Tell whether any shard answers in time; at once, when one does."""
+        find = {"find": "staff", "projection": {"_id": 1}, "limit": 1, "allowPartialResults": True}
+        try:
+            with pymongo.timeout(timeout_seconds):
+                cursor = self.database.command(find)["cursor"]
+        except PyMongoError:
+            return False
+        return bool(cursor["firstBatch"]) or not cursor.get("partialResultsReturned")
 
     def prepare(self, timeout_seconds: float) -> None:
         """Make the indexes that are missing; StoreUnavailable: not all of MongoDB answers.

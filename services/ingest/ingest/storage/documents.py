@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import zlib
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -122,14 +123,51 @@ def whole_number(value: Any, default: int) -> int:
     return int(value) if isinstance(value, float) and math.isfinite(value) else default
 
 
+class DamagedDocument(Exception):
+    """Bytes are not those that were stored."""
+
+
 def encoded(found: Document) -> bytes:
-    """Return a document as bytes, for the spool."""
-    return bson.encode(found)
+    """Return a document as bytes, for the spool; a checksum ends them."""
+    whole = bson.encode(found)
+    return whole + _checksum(whole)
 
 
 def decoded(stored: bytes) -> Document:
-    """Return the document of `encoded`."""
-    return bson.decode(stored)
+    """Return the document of `encoded`, also of a version without checksums. DamagedDocument."""
+    try:
+        size = int.from_bytes(stored[:4], "little")  # with which BSON begins
+        whole, checksum = stored[:size], stored[size:]
+        found = bson.decode(whole)
+    except Exception as error:
+        raise DamagedDocument(str(error)) from error
+    if checksum and checksum != _checksum(whole):
+        raise DamagedDocument("its checksum is another")
+    if not checksum and not _is_detection(found):
+        raise DamagedDocument("it is no detection")
+    return found
+
+
+def _checksum(whole: bytes) -> bytes:
+    return zlib.crc32(whole).to_bytes(4, "little")
+
+
+_TYPES: dict[str, Any] = {
+    "_id": ObjectId,
+    "staff_id": int | str,
+    "level": str | None,
+    "location": str | None,
+    "timestamp": int,
+    "rssi": int,
+    "mac": str,
+    "received_at": datetime.datetime,
+}
+
+
+def _is_detection(found: Document) -> bool:
+    return found.keys() == _TYPES.keys() and all(
+        isinstance(found[name], kind) for name, kind in _TYPES.items()
+    )
 
 
 def key_bytes(found: Document) -> bytes:

@@ -17,6 +17,7 @@ from pymongo.read_concern import ReadConcern
 
 from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
+from ingest.storage.client import time_limit
 from ingest.storage.documents import Detection, Document, detection
 from ingest.storage.driver import DUPLICATE_KEY, domain_errors, write
 
@@ -98,6 +99,22 @@ class Latest:
         """Return which detections are shown of each staff member."""
         found = self._read({"_id": {"$in": staff_ids}}, {"recent.id": 1})
         return {one["_id"]: {shown["id"] for shown in one["recent"]} for one in found}
+
+    def answering(self, staff_ids: list[StaffId], seconds: float) -> set[StaffId]:
+        """Return those whom a shard shows in time; those of a dead one are left out."""
+        query = {"_id": {"$in": staff_ids}}
+        with domain_errors(), time_limit(seconds):
+            found = self._latest.find(query, {"_id": 1}, allow_partial_results=True)
+            return {one["_id"] for one in found.batch_size(len(staff_ids) + 1)}
+
+    def answers(self, staff_id: StaffId, seconds: float) -> bool:
+        """Tell whether the shard of a staff member answers in time."""
+        try:
+            with domain_errors(), time_limit(seconds):
+                self._latest.find_one({"_id": staff_id}, {"_id": 1})
+        except StoreUnavailable:
+            return False
+        return True
 
     def everyone(self) -> Iterator[Entry]:
         """Yield every staff member of whom anything is shown."""

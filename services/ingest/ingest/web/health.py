@@ -22,11 +22,11 @@ def healthz() -> Response:
 def readyz() -> tuple[Response, int]:
     """Answer 200 only when all of MongoDB answers; in about a second when it does not."""
     context = get_context()
-    queued = context.recorder.queued
+    spool = {"queued": context.recorder.queued, "set_aside": context.recorder.set_aside}
     try:
         context.availability.check_reachable()
         context.client.prepare(READ_PROBE_SECONDS)
     except StoreUnavailable as error:
         log.warning("MongoDB is not ready: %s", error)
-        return jsonify(status="unavailable", mongodb="does not answer", queued=queued), 503
-    return jsonify(status="ok", mongodb="ok", queued=queued), 200
+        return jsonify(status="unavailable", mongodb="does not answer", **spool), 503
+    return jsonify(status="ok", mongodb="ok", **spool), 200
