@@ -1,6 +1,5 @@
 """All that lives as long as the process, assembled once."""
 
-import logging
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -23,10 +22,10 @@ from ingest.storage.client import Client
 from ingest.storage.cluster_usage import Cluster
 from ingest.storage.detections import Detections
 from ingest.storage.directory import Directory, Snapshot
+from ingest.storage.indexes import Indexes
 from ingest.storage.latest import Latest
+from ingest.storage.past_places import PastPlaces
 from ingest.storage.visits import Visits
-
-log = logging.getLogger(__name__)
 
 
 class Context(NamedTuple):
@@ -49,6 +48,7 @@ class Context(NamedTuple):
     recorder: Recorder
     drain: Drain
     histories: Histories
+    indexes: Indexes
     back_fill: BackFill
     corrections: Corrections
 
@@ -90,18 +90,17 @@ class Context(NamedTuple):
             recorder=recorder,
             drain=Drain(availability, recorder, spool),
             histories=Histories(detections, latest, availability.check_reachable),
+            indexes=Indexes(staff),
             back_fill=BackFill(detections, latest),
-            corrections=Corrections(detections, latest, insert_seconds),
+            corrections=Corrections(PastPlaces(staff), latest, beacons, insert_seconds),
         )
-        try:
-            client.prepare(insert_seconds)
-        except StoreUnavailable as error:  # the next /readyz tries again
-            log.warning("started without MongoDB: %s", error)
+        context.indexes.start(insert_seconds)
         return context
 
     def close(self) -> None:
         """Stop the threads, then close the spool and the connection."""
         self.back_fill.close()
+        self.indexes.close()
         self.drain.close()
         self.recorder.close()
         self.histories.close()

@@ -10,8 +10,8 @@ import pytest
 from pymongo.database import Database
 
 from ingest.storage.beacons import Beacon, Beacons
-from ingest.storage.detections import Detections
 from ingest.storage.directory import Directory
+from ingest.storage.past_places import PastPlaces
 from ingest.storage.visits import Visits
 from tests.ingest.api.conftest import MAC, Api
 
@@ -190,9 +190,7 @@ def test_questions_by_beacon_never_leave_their_index(api: Api, database: Databas
     noting = cast(Any, Noting())
     assert len(Visits(noting).unknown_beacons([MAC], 0)) == 1
     assert list(Visits(noting).last_visits([Beacon(MAC, "4", "Lobby B")])) == [MAC]
-    durable = staff.with_options
-    noting.with_options = durable
-    assert Detections(noting).heard_by(OTHER) == [2]
+    assert PastPlaces(noting).heard_by(OTHER) == [2]
     for command in commands:
         plan = database.command("explain", command, verbosity="executionStats")
         text = str(plan)

@@ -71,6 +71,12 @@ class Beacons:
             found = self._beacons.find().sort("_id", pymongo.ASCENDING)
             return [Beacon.from_document(one) for one in found]
 
+    def find(self, mac: str) -> Beacon | None:
+        """Return one beacon as the directory has it now."""
+        with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
+            found = self._beacons.find_one({"_id": mac})
+        return Beacon.from_document(found) if found else None
+
     def put(self, beacons: Iterable[Beacon], *, dry_run: bool = False) -> Changed:
         """Add or replace all of them or none; a dry run only tells what that would do."""
         wanted = {beacon.mac: beacon for beacon in beacons}

@@ -10,7 +10,6 @@ from pymongo.database import Database
 
 from ingest.config import Config
 from ingest.storage.driver import domain_errors
-from ingest.storage.indexes import INDEXES
 
 NAME = "ICT3102"
 HEARTBEAT_MS = 500
@@ -54,21 +53,6 @@ class Client:
         """
         with domain_errors(), pymongo.timeout(timeout_seconds):
             self.database["staff"].find_one({}, {"_id": 1}, sort=[("_id", 1)])
-
-    def prepare(self, timeout_seconds: float) -> None:
-        """Make the indexes that are missing; StoreUnavailable: not all of MongoDB answers.
-
-        The time-out is for the questions. Making an index may take longer.
-        """
-        staff = self.database["staff"]
-        with pymongo.timeout(timeout_seconds):
-            self.ping(timeout_seconds)
-            with domain_errors():
-                present = staff.index_information()
-        missing = [index for index in INDEXES if index.document["name"] not in present]
-        if missing:
-            with domain_errors():
-                staff.create_indexes(missing)
 
 
 def time_limit(seconds: float) -> AbstractContextManager[Any]:

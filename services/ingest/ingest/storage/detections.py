@@ -1,6 +1,6 @@
 """The collection `staff`: one document per detection, sharded on a hash of `staff_id`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -19,13 +19,13 @@ from ingest.storage.documents import (
     Document,
     detection,
     staff_id,
+    valid_staff_ids,
     text,
     unix_seconds,
     whole,
     whole_number,
 )
 from ingest.storage.driver import DUPLICATE_KEY, domain_errors, write
-from ingest.storage.indexes import BY_BEACON
 
 # Documents that the driver decodes at once: some 600 bytes each.
 BATCH = 2000
@@ -115,7 +115,7 @@ class Detections:
     def staff_ids(self) -> list[StaffId]:
         """Return everybody of whom anything is stored."""
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
-            return _staff_ids(self._staff.distinct("staff_id"))
+            return valid_staff_ids(self._staff.distinct("staff_id"))
 
     def has(self, staff_id: StaffId) -> bool:
         """Tell whether anything was ever stored of a staff member."""
@@ -209,29 +209,9 @@ class Detections:
             found = self._staff.find(_between(wanted), {"_id": 0, "timestamp": 1})
             return any(found.sort("timestamp", DESCENDING).skip(count).limit(1))
 
-    def heard_by(self, mac: str) -> list[StaffId]:
-        """Return who ever heard a beacon."""
-        pipeline: list[Document] = [{"$match": {"mac": mac}}, {"$group": {"_id": "$staff_id"}}]
-        with domain_errors():
-            return _staff_ids(one["_id"] for one in self._staff.aggregate(pipeline, hint=BY_BEACON))
-
-    def move(self, staff_id: StaffId, mac: str, level: str, location: str) -> int:
-        """Give one staff member's detections of a beacon a place; return how many had another."""
-        place = {"level": level, "location": location}
-        elsewhere = [{name: {"$ne": value}} for name, value in place.items()]
-        query = {"staff_id": staff_id, "mac": mac, "$or": elsewhere}
-        with domain_errors():
-            return self._staff.update_many(query, {"$set": place}).modified_count
-
 
 def _position(found: Document) -> tuple[int, ObjectId]:
     return int(found["timestamp"]), found["_id"]
-
-
-def _staff_ids(stored: Iterable[Any]) -> list[StaffId]:
-    """Return staff ids as they are here, without rows that are nobody's."""
-    found = dict.fromkeys(staff_id(one) for one in stored if one is not None)
-    return [one for one in found if one != UNKNOWN]
 
 
 def _between(wanted: TimeRange) -> dict[str, Any]:

@@ -25,8 +25,9 @@ def readyz() -> tuple[Response, int]:
     queued = context.recorder.queued
     try:
         context.availability.check_reachable()
-        context.client.prepare(READ_PROBE_SECONDS)
+        context.client.ping(READ_PROBE_SECONDS)
     except StoreUnavailable as error:
         log.warning("MongoDB is not ready: %s", error)
         return jsonify(status="unavailable", mongodb="does not answer", queued=queued), 503
-    return jsonify(status="ok", mongodb="ok", queued=queued), 200
+    indexes = "ok" if context.indexes.present else "being made"  # till then reads are slow
+    return jsonify(status="ok", mongodb="ok", indexes=indexes, queued=queued), 200
