@@ -126,10 +126,8 @@ def test_writers_at_the_same_time_leave_one_beacon(api: Api, database: Database[
         level = str(random.randrange(7))
         services[number % 4].put([Beacon(OTHER, level, "Lobby"), Beacon(MAC, level, "Roof")])
 
-    before = services[0].revision()
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(write, range(20)))
-    assert services[0].revision() == before + 20
     found = services[0].read()
     assert sorted(one.mac for one in found) == sorted([MAC, OTHER])
     assert len({one.level for one in found}) == 1  # both from one write

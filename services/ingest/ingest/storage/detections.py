@@ -19,9 +19,9 @@ from ingest.storage.documents import (
     Document,
     detection,
     staff_id,
-    valid_staff_ids,
     text,
     unix_seconds,
+    valid_staff_ids,
     whole,
     whole_number,
 )
