@@ -9,8 +9,8 @@ from ingest.storage.directory import CHECK_SECONDS, UNKNOWN, Place
 from ingest.storage.latest import Latest
 from ingest.storage.past_places import PastPlaces
 
-# Below the time that the gateway gives a write to the directory.
-TIMEOUT_SECONDS = 25
+# What the database may take besides the wait; together below the 30 s that the gateway gives it.
+TIMEOUT_SECONDS = 15
 # How long one call rewrites before it answers with its progress, and what came meanwhile.
 MOVE_SECONDS, LATER_SECONDS = 5.0, 1.0
 # How many detections are rewritten with one command, and the rest that others get before the next.
@@ -44,33 +44,28 @@ class Corrections:
     def correct(self, beacon: Beacon) -> Correction:
         """Rewrite detections of a beacon for some seconds; call it again while some remain.
 
-        A later edit of the beacon wins: what was stored with its place stays so. What waits in a
-        spool keeps the place that it came with. StoreUnavailable: some may be rewritten, and
-        readers may not know; call it again, which does the rest.
+        Call it after the beacon was put into the directory. A later edit of it wins: what was
+        stored with its place stays so. What waits in a spool keeps the place that it came with.
+        StoreUnavailable: some may be rewritten, and readers may not know; call it again, which does
+        the rest.
         """
         mac, places = beacon.mac, [Place(beacon.level, beacon.location)]
-        with time_limit(TIMEOUT_SECONDS):
+        # Until then a service may store the old place: it learns of the new one after the check and
+        # its two reads; what it took in just before is stored, and then noted in `latest`, later.
+        wait = CHECK_SECONDS + 2 * READ_TIMEOUT_SECONDS + 2 * self._write_seconds
+        settled = time.monotonic() + wait
+        with time_limit(wait + TIMEOUT_SECONDS):
             corrected, done = self._move(mac, places, MOVE_SECONDS)
             if done:
-                self._let_stragglers_in(mac, places)
+                while time.monotonic() < settled:
+                    time.sleep(LOOK_SECONDS)
+                    self._note_edit(mac, places)
                 later, done = self._move(mac, places, LATER_SECONDS)
                 corrected += later
             # All who heard it: an earlier call may have ended before this.
             self._latest.correct(self._past_places.heard_by(mac), mac, places)
             remaining = None if done else self._past_places.count_elsewhere(mac, places)
         return Correction(corrected, remaining)
-
-    def _let_stragglers_in(self, mac: str, places: list[Place]) -> None:
-        """Wait until no service can store the old place any more.
-
-        One learns of the new place after the check and its two reads; what it took in just before
-        is stored, and then noted in `latest`, later.
-        """
-        wait = CHECK_SECONDS + 2 * READ_TIMEOUT_SECONDS + 2 * self._write_seconds
-        until = time.monotonic() + wait
-        while time.monotonic() < until:
-            time.sleep(LOOK_SECONDS)
-            self._note_edit(mac, places)
 
     def _move(self, mac: str, places: list[Place], seconds: float) -> tuple[int, bool]:
         """Move detections to the first of the places; return how many, and whether that is all."""
