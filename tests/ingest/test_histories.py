@@ -122,9 +122,9 @@ def test_only_what_changed_is_read_again(
     reads: list[tuple[int, int]] = []
     list_between = context.detections.list_between
 
-    def counted(wanted: TimeRange) -> Iterator[tuple[int, str, str]]:
+    def counted(wanted: TimeRange, as_of: Any) -> Iterator[tuple[int, str, str]]:
         reads.append((wanted.start, wanted.end))
-        return list_between(wanted)
+        return list_between(wanted, as_of)
 
     monkeypatch.setattr(context.detections, "list_between", counted)
     wanted = TimeRange(1, 50, LATER)

@@ -1,5 +1,6 @@
 """The indexes of `staff`, and what the commands to the database say."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +11,12 @@ from pymongo.database import Database
 from pymongo.monitoring import CommandListener, CommandStartedEvent
 
 from ingest.context import Context
+from ingest.histories.read_through_cache import Histories
+from ingest.rules.request_parameters import TimeRange
 from ingest.storage.detections import Detections
 from ingest.storage.indexes import INDEXES, Indexes
+from ingest.storage.latest import Latest
+from tests.loops import run
 
 NAMES = {"_id_", *(index.document["name"] for index in INDEXES)}
 
@@ -73,3 +78,20 @@ def test_what_the_back_fill_records_is_never_rolled_back(
 ) -> None:
     Detections(impatient["staff"]).newest(7, 8)
     assert {one["readConcern"]["level"] for one in heard.of("find")} == {"majority"}
+
+
+def test_rows_are_read_as_of_their_version_or_later(
+    client: FlaskClient, impatient: Database[Any], heard: Heard
+) -> None:
+    client.post(
+        "/newbeacondetect",
+        json={"user_address": 7, "beacon_address": "C2A628384B08", "rssi": -20},
+    )
+    latest, detections = Latest(impatient["latest"]), Detections(impatient["staff"])
+    histories = Histories(detections, latest, lambda: None)
+    assert run(histories.window(TimeRange(7, 0, 4_102_444_800), time.time())).rows == 1
+    histories.close()
+    of_version, of_rows = (one["readConcern"] for one in heard.of("find"))
+    assert of_version == {"level": "majority"}
+    assert of_rows["level"] == "majority"
+    assert of_rows["afterClusterTime"]

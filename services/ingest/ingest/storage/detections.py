@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pymongo
-from bson import ObjectId
+from bson import ObjectId, Timestamp
 from pymongo import DESCENDING
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
@@ -133,11 +133,19 @@ class Detections:
                 found += [whole(one) for one in rows]
         return sorted(found, key=itemgetter("timestamp"), reverse=True)[:limit]
 
-    def list_between(self, wanted: TimeRange) -> Iterator[HistoryRow]:
-        """Yield timestamp, level and location of one staff member's detections, newest first."""
+    def list_between(
+        self, wanted: TimeRange, as_of: Timestamp | None = None
+    ) -> Iterator[HistoryRow]:
+        """Yield timestamp, level and location of one staff member's detections, newest first.
+
+        `as_of`: with all that the database had then. Of several routers one may still believe in a
+        primary that was deposed, which has less; it is then a StoreUnavailable.
+        """
         projection = {"_id": 0, "timestamp": 1, "level": 1, "location": 1}
-        with domain_errors():
-            found = self._durable.find(_between(wanted), projection)
+        with domain_errors(), self._staff.database.client.start_session() as session:
+            if as_of:
+                session.advance_operation_time(as_of)
+            found = self._durable.find(_between(wanted), projection, session=session)
             for one in found.sort("timestamp", DESCENDING).batch_size(BATCH):
                 level, location = one.get("level"), one.get("location")
                 timestamp = int(one["timestamp"])

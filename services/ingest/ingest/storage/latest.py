@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import bson
-from bson import ObjectId
+from bson import ObjectId, Timestamp
 from bson.raw_bson import RawBSONDocument
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
@@ -49,6 +49,7 @@ class Version(NamedTuple):
 
     number: int
     changes: list[int]  # of each commit, packed: from which timestamp on, and the step
+    read_at: Timestamp | None = None  # the database's time: rows have to be read as of later
 
     def changed_since(self, number: int) -> int | None:
         """Return the lowest timestamp that changed after version `number`, None if not known."""
@@ -109,8 +110,11 @@ class Latest:
 
         What was acknowledged before the call is included.
         """
-        found = self._read({"_id": {"$in": staff_ids}}, {"version": 1, "changes": 1})
-        return {one["_id"]: Version(one["version"], one["changes"]) for one in found}
+        query = {"_id": {"$in": staff_ids}}
+        with domain_errors(), self._latest.database.client.start_session() as session:
+            found = list(self._latest.find(query, {"version": 1, "changes": 1}, session=session))
+            at = session.operation_time
+        return {one["_id"]: Version(one["version"], one["changes"], at) for one in found}
 
     def not_shown(self, documents: list[Document]) -> list[Document]:
         """Return those of the documents that `recent` does not show."""
