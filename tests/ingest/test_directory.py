@@ -72,3 +72,18 @@ def test_threads_that_waited_for_a_failed_read_do_not_each_try_again() -> None:
         asked = [threads.submit(directory.current) for _ in range(8)]
     assert {type(one.exception()) for one in asked} == {StoreUnavailable}
     assert beacons.revision.call_count <= 2  # a thread may come when the first has just failed
+
+
+def test_after_a_write_whose_read_failed_the_next_reader_reads_again() -> None:
+    clock = Clock()
+    beacons = Mock()
+    beacons.revision.return_value = 1
+    beacons.read.return_value = [Beacon("A" * 12, "1", "Lobby A")]
+    directory = Directory(beacons, 3600, clock)
+    assert place(directory, "A" * 12) == Place("1", "Lobby A")
+    beacons.revision.side_effect = StoreUnavailable("gone")
+    directory.reload()
+    assert place(directory, "A" * 12) == Place("1", "Lobby A")
+    beacons.revision.side_effect = None
+    beacons.read.return_value = [Beacon("A" * 12, "1", "Lobby B")]
+    assert place(directory, "A" * 12) == Place("1", "Lobby B")  # the clock stands still

@@ -91,15 +91,7 @@ def test_without_database_detections_wait_and_reads_fail_at_once(tmp_path: Path)
     app.extensions["context"].close()
 
 
-def test_ready_makes_the_indexes(client: FlaskClient, database: Database[Any]) -> None:
-    database["staff"].drop_indexes()
-    assert client.get("/readyz").status_code == 200
-    names = set(database["staff"].index_information())
-    assert {"staff_id_1_timestamp_-1_level_1_location_1", "timestamp_-1"} <= names
-
-
 def test_a_history_never_leaves_its_index(client: FlaskClient, database: Database[Any]) -> None:
-    client.get("/readyz")
     query = {"staff_id": 0, "timestamp": {"$gte": 0, "$lte": 10}}
     fields = {"_id": 0, "level": 1, "location": 1, "timestamp": 1}
     plan = database["staff"].find(query, fields).sort("timestamp", -1).explain()

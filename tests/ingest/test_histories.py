@@ -20,6 +20,7 @@ from ingest.histories import time_window as window
 from ingest.histories.read_through_cache import Histories
 from ingest.histories.time_window import Window
 from ingest.rules.request_parameters import TimeRange
+from ingest.storage.directory import Place
 from tests.loops import run
 
 NOW = 1_700_000_000
@@ -104,7 +105,7 @@ def test_every_answer_is_what_the_database_holds(
         elif step[0] == "edit":
             edit = {"$set": {"location": f"edited {step[1]}"}}
             database["staff"].update_many({"staff_id": 1, "timestamp": step[1]}, edit)
-            context.latest.rewrite({1: context.detections.newest(1, 8)})
+            context.latest.correct([1], "A" * 12, [Place("1", f"edited {step[1]}")])
         else:
             wanted = TimeRange(1, min(step[1:3]), max(step[1:3]))
             # The clock stands at the events, so that some windows are old and some are live.
@@ -121,9 +122,9 @@ def test_only_what_changed_is_read_again(
     reads: list[tuple[int, int]] = []
     list_between = context.detections.list_between
 
-    def counted(wanted: TimeRange) -> Iterator[tuple[int, str, str]]:
+    def counted(wanted: TimeRange, as_of: Any) -> Iterator[tuple[int, str, str]]:
         reads.append((wanted.start, wanted.end))
-        return list_between(wanted)
+        return list_between(wanted, as_of)
 
     monkeypatch.setattr(context.detections, "list_between", counted)
     wanted = TimeRange(1, 50, LATER)

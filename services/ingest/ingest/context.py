@@ -1,13 +1,11 @@
 """All that lives as long as the process, assembled once."""
 
-import logging
 from pathlib import Path
 from typing import NamedTuple, cast
 
 from flask import current_app
 
 from ingest.config import Config
-from ingest.errors import StoreUnavailable
 from ingest.histories.read_through_cache import Histories
 from ingest.process import service_name
 from ingest.recording.back_fill import BackFill
@@ -24,10 +22,10 @@ from ingest.storage.client import Client
 from ingest.storage.cluster_usage import Cluster
 from ingest.storage.detections import Detections
 from ingest.storage.directory import Directory, Snapshot
+from ingest.storage.indexes import Indexes
 from ingest.storage.latest import Latest
+from ingest.storage.past_places import PastPlaces
 from ingest.storage.visits import Visits
-
-log = logging.getLogger(__name__)
 
 
 class Context(NamedTuple):
@@ -50,6 +48,7 @@ class Context(NamedTuple):
     recorder: Recorder
     drain: Drain
     histories: Histories
+    indexes: Indexes
     back_fill: BackFill
     corrections: Corrections
 
@@ -93,18 +92,17 @@ class Context(NamedTuple):
             recorder=recorder,
             drain=Drain(availability, recorder, spools),
             histories=Histories(detections, latest, availability.check_reachable),
+            indexes=Indexes(staff),
             back_fill=BackFill(detections, latest),
-            corrections=Corrections(detections, latest, insert_seconds),
+            corrections=Corrections(PastPlaces(staff), latest, beacons, insert_seconds),
         )
-        try:
-            client.prepare(insert_seconds)
-        except StoreUnavailable as error:  # the next /readyz tries again
-            log.warning("started without MongoDB: %s", error)
+        context.indexes.start(insert_seconds)
         return context
 
     def close(self) -> None:
         """Stop the threads, then close the spools and the connection."""
         self.back_fill.close()
+        self.indexes.close()
         self.drain.close()
         self.recorder.close()
         self.histories.close()

@@ -41,6 +41,7 @@ def away(tmp_path: Path) -> Iterator[Api]:
         ("GET", "/beacons"),
         ("GET", f"/beacons/{MAC}"),
         ("PUT", f"/beacons/{MAC}?correct_past=1"),
+        ("POST", f"/beacons/{MAC}/correction"),
         ("DELETE", f"/beacons/{MAC}"),
         ("POST", "/beacons/import"),
         ("GET", "/beacons/unknown"),

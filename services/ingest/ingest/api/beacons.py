@@ -1,6 +1,8 @@
 """The directory of beacons: /beacons and /beacons/<mac>."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 from flask import Response, request
@@ -34,13 +36,24 @@ class RegisteredBeacon(ResponseBody):
 class CorrectedBeacon(RegisteredBeacon):
     """A beacon as it was put into the directory."""
 
-    corrected: Annotated[int, Meta(description="Past detections that had another place")]
+    corrected: Annotated[int, Meta(description="Past detections that this request gave the place")]
+
+
+class UnfinishedCorrection(CorrectedBeacon):
+    """A beacon whose past is corrected in part."""
+
+    remaining: Annotated[int, Meta(description="Past detections that still have another place")]
 
 
 class Directory(ResponseBody):
     """All beacons of the directory."""
 
     data: list[RegisteredBeacon]
+
+
+_CORRECTS = openapi.gives(CorrectedBeacon) | {
+    202: Body("Done in part.", {JSON: Content(UnfinishedCorrection)})
+}
 
 
 @declare(
@@ -77,9 +90,7 @@ def beacon(mac: str) -> Response:
     """Answer where one beacon hangs."""
     wanted = request_parameters.mac({"mac": mac}, "mac")
     found = get_context().directory_snapshot().beacons.get(wanted)
-    if found is None:
-        raise Problem("not_found", f"beacon {wanted} is not in the directory")
-    return responses.as_json(RegisteredBeacon(*found))
+    return responses.as_json(RegisteredBeacon(*_present(found, wanted)))
 
 
 @declare(
@@ -88,8 +99,10 @@ def beacon(mac: str) -> Response:
     summary="Register or move a beacon",
     description="Detections from now on get this place; the other services see it after 2 s at the"
     " latest. With `correct_past=1` every stored detection of this beacon gets it as well, in"
-    " histories, in `/staff` and as `corrected` lines in `/changes`; that takes a few seconds, one"
-    " at a time, and only 200 says that it is complete: on any other answer send it again.",
+    " histories, in `/staff` and as `corrected` lines in `/changes`. That takes some 10 s, one at a"
+    " time, and only 200 says that it is complete. 202 says how many detections `remaining`: go on"
+    " with `POST /beacons/<mac>/correction` until it answers 200. On any other answer send this"
+    " again.",
     parameters=[MAC_IN_PATH, _CORRECT_PAST],
     body=Body(
         "Where it hangs; `x` and `y` both or neither.",
@@ -99,7 +112,7 @@ def beacon(mac: str) -> Response:
             )
         },
     ),
-    answers=openapi.gives(CorrectedBeacon),
+    answers=_CORRECTS,
     problems=[
         "invalid_request",
         "too_large",
@@ -118,23 +131,65 @@ def put_beacon(mac: str) -> Response:
     if found is None:
         raise invalid(errors)
     if not correct_past:
-        return _put(found, correct_past=False)
+        _put(found)
+        return responses.as_json(CorrectedBeacon(*found, 0))
+    with _only_correction():
+        _put(found)
+        return _correct(found)
+
+
+@declare(
+    "POST",
+    "/beacons/<mac>/correction",
+    summary="Go on with a correction of the past",
+    description="Gives stored detections the place that the beacon has now, for some seconds;"
+    " repeat it until the answer is 200. Each detection is a change of its own: many of them push a"
+    " cursor of `/changes` that falls behind out of the oplog (410).",
+    parameters=[MAC_IN_PATH],
+    answers=_CORRECTS,
+    problems=["invalid_request", "not_found", "too_many_waiting", "store_unavailable"],
+    curl="curl -X POST 'HOST/api/v1/beacons/C2A628384B08/correction'",
+    tag="beacons",
+)
+def correct_beacon(mac: str) -> Response:
+    """Go on with a correction of the past."""
+    wanted = request_parameters.mac({"mac": mac}, "mac")
+    with _only_correction():
+        context = get_context()
+        context.availability.check_reachable()
+        return _correct(_present(context.beacons.find(wanted), wanted))
+
+
+@contextmanager
+def _only_correction() -> Iterator[None]:
+    """Let one request at a time correct the past."""
     if not _correcting.acquire(blocking=False):
         detail = "another correction is under way; nothing was changed, try again when it is done"
         raise Problem("too_many_waiting", detail, headers={"Retry-After": "10"})
     try:
-        return _put(found, correct_past=True)
+        yield
     finally:
         _correcting.release()
 
 
-def _put(found: Beacon, *, correct_past: bool) -> Response:
+def _put(found: Beacon) -> None:
     context = get_context()
     context.availability.check_reachable()
     context.beacons.put([found])
     context.directory.reload()
-    corrected = context.corrections.correct(found) if correct_past else 0
-    return responses.as_json(CorrectedBeacon(*found, corrected))
+
+
+def _correct(found: Beacon) -> Response:
+    done = get_context().corrections.correct(found)
+    if done.remaining is None:
+        return responses.as_json(CorrectedBeacon(*found, done.corrected))
+    return responses.as_json(UnfinishedCorrection(*found, done.corrected, done.remaining), 202)
+
+
+def _present(found: Beacon | None, mac: str) -> Beacon:
+    if found is None:
+        raise Problem("not_found", f"beacon {mac} is not in the directory")
+    return found
 
 
 @declare(

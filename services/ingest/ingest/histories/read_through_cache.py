@@ -132,7 +132,7 @@ class Histories:
         return history
 
     def _uncached(self, wanted: TimeRange) -> Window:
-        rows = self._rows(wanted.staff_id, wanted.start, wanted.end)
+        rows = self._rows(*wanted)
         return History(0, wanted.start, blocks_of(rows)).window(wanted, None)
 
     def _window(self, history: History, wanted: TimeRange) -> Window:
@@ -153,10 +153,10 @@ class Histories:
             since = version.changed_since(history.version)
             history = None if since is None else self._renewed(history, staff_id, since, version)
         if history is None:
-            blocks = blocks_of(self._rows(staff_id, start, MAX_UNIX_SECONDS))
+            blocks = blocks_of(self._rows(staff_id, start, MAX_UNIX_SECONDS, version))
             return History(version.number, start, blocks)
         if start < history.floor:
-            older = blocks_of(self._rows(staff_id, start, history.floor - 1))
+            older = blocks_of(self._rows(staff_id, start, history.floor - 1, version))
             history = History(version.number, start, history.blocks + older)
         return history
 
@@ -164,13 +164,17 @@ class Histories:
         """Return the history with what is newer than `since` read again."""
         since = max(since, old.floor)
         rows, rest = old.before(since)
-        fresh = self._rows(staff_id, since, MAX_UNIX_SECONDS)
+        fresh = self._rows(staff_id, since, MAX_UNIX_SECONDS, version)
         return History(version.number, old.floor, grown(itertools.chain(fresh, rows)) + rest)
 
-    def _rows(self, staff_id: StaffId, start: int, end: int) -> Iterator[Row]:
+    def _rows(
+        self, staff_id: StaffId, start: int, end: int, version: Version | None = None
+    ) -> Iterator[Row]:
+        """Yield rows with all that the version counts: it was read before."""
         beginnings: dict[tuple[str, str], str] = {}
         wanted = TimeRange(staff_id, start, end)
-        for timestamp, level, location in self._detections.list_between(wanted):
+        as_of = version and version.read_at
+        for timestamp, level, location in self._detections.list_between(wanted, as_of):
             place = level, location
             beginning = beginnings.get(place)
             if beginning is None:

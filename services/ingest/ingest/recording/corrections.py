@@ -1,48 +1,88 @@
 """Giving the past detections of a beacon the place that it has now."""
 
 import time
+from typing import NamedTuple
 
-from ingest.storage.beacons import READ_TIMEOUT_SECONDS, Beacon
+from ingest.storage.beacons import READ_TIMEOUT_SECONDS, Beacon, Beacons
 from ingest.storage.client import time_limit
-from ingest.storage.detections import Detections
-from ingest.storage.directory import CHECK_SECONDS
-from ingest.storage.latest import RECENT, Latest
+from ingest.storage.directory import CHECK_SECONDS, UNKNOWN, Place
+from ingest.storage.latest import Latest
+from ingest.storage.past_places import PastPlaces
 
-# Below the time that the gateway gives a write to the directory.
-TIMEOUT_SECONDS = 20
+# What the database may take besides the wait; together below the 30 s that the gateway gives it.
+TIMEOUT_SECONDS = 15
+# How long one call rewrites before it answers with its progress, and what came meanwhile.
+MOVE_SECONDS, LATER_SECONDS = 5.0, 1.0
+# How many detections are rewritten with one command, and the rest that others get before the next.
+GROUP = 500
+REST_SECONDS = 0.02
+LOOK_SECONDS = 0.5
+
+
+class Correction(NamedTuple):
+    """How many detections had another place, and how many still have (None: it is complete)."""
+
+    corrected: int
+    remaining: int | None
 
 
 class Corrections:
-    """Rewrites stored detections; `insert_seconds` is how long storing one may take."""
+    """Rewrites stored detections; `write_seconds` is how long one write may take.
 
-    def __init__(self, detections: Detections, latest: Latest, insert_seconds: float) -> None:
-        self._detections = detections
+    It keeps nothing between two calls, since what remains is found by its place: any service goes
+    on with what another one left.
+    """
+
+    def __init__(
+        self, past_places: PastPlaces, latest: Latest, beacons: Beacons, write_seconds: float
+    ) -> None:
+        self._past_places = past_places
         self._latest = latest
-        self._insert_seconds = insert_seconds
+        self._beacons = beacons
+        self._write_seconds = write_seconds
 
-    def correct(self, beacon: Beacon) -> int:
-        """Rewrite the detections of a beacon; return how many had another place.
+    def correct(self, beacon: Beacon) -> Correction:
+        """Rewrite detections of a beacon for some seconds; call it again while some remain.
 
-        StoreUnavailable: some may be rewritten; call it again, which does the rest. What waits in
-        a spool keeps the place that it came with.
+        Call it after the beacon was put into the directory. A later edit of it wins: what was
+        stored with its place stays so. What waits in a spool keeps the place that it came with.
+        StoreUnavailable: some may be rewritten, and readers may not know; call it again, which does
+        the rest.
         """
-        with time_limit(TIMEOUT_SECONDS):
-            corrected = self._pass(beacon, everyone=True)
-            # Until then detections with the old place come in: a service learns of the new one
-            # after the check and its two reads, and what it took in just before is stored later.
-            time.sleep(CHECK_SECONDS + 2 * READ_TIMEOUT_SECONDS + self._insert_seconds)
-            return corrected + self._pass(beacon, everyone=False)
+        mac, places = beacon.mac, [Place(beacon.level, beacon.location)]
+        # Until then a service may store the old place: it learns of the new one after the check and
+        # its two reads; what it took in just before is stored, and then noted in `latest`, later.
+        wait = CHECK_SECONDS + 2 * READ_TIMEOUT_SECONDS + 2 * self._write_seconds
+        settled = time.monotonic() + wait
+        with time_limit(wait + TIMEOUT_SECONDS):
+            corrected, done = self._move(mac, places, MOVE_SECONDS)
+            if done:
+                while time.monotonic() < settled:
+                    time.sleep(LOOK_SECONDS)
+                    self._note_edit(mac, places)
+                later, done = self._move(mac, places, LATER_SECONDS)
+                corrected += later
+            # All who heard it: an earlier call may have ended before this.
+            self._latest.correct(self._past_places.heard_by(mac), mac, places)
+            remaining = None if done else self._past_places.count_elsewhere(mac, places)
+        return Correction(corrected, remaining)
 
-    def _pass(self, beacon: Beacon, *, everyone: bool) -> int:
-        """Rewrite detections, and then make the readers read them again.
-
-        `everyone` who heard the beacon, also those without a change: an earlier call may have
-        ended between the two steps.
-        """
+    def _move(self, mac: str, places: list[Place], seconds: float) -> tuple[int, bool]:
+        """Move detections to the first of the places; return how many, and whether that is all."""
         total = 0
-        for who in self._detections.heard_by(beacon.mac):
-            moved = self._detections.move(who, beacon.mac, beacon.level, beacon.location)
-            if moved or everyone:
-                self._latest.rewrite({who: self._detections.newest(who, RECENT)})
-            total += moved
-        return total
+        until = time.monotonic() + seconds
+        while found := self._past_places.elsewhere(mac, places, GROUP):
+            self._note_edit(mac, places)  # after the look: a place that is there was edited before
+            with time_limit(self._write_seconds):
+                total += self._past_places.move(found, mac, places)
+            if time.monotonic() > until:
+                return total, False
+            time.sleep(REST_SECONDS)
+        return total, True
+
+    def _note_edit(self, mac: str, places: list[Place]) -> None:
+        """Add the place that the beacon has now, if it was edited since, to those that stay."""
+        beacon = self._beacons.find(mac)
+        place = Place(beacon.level, beacon.location) if beacon else UNKNOWN
+        if place not in places:
+            places.append(place)

@@ -1,5 +1,6 @@
 """The collection `beacons`: the directory, changed in transactions, one writer at a time."""
 
+import random
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,6 +12,7 @@ from ingest.storage.driver import domain_errors
 
 # With the insert's 2 s after it, still below the gateway's 3 s read timeout.
 READ_TIMEOUT_SECONDS = 0.9
+MAX_STEP = 2**31 - 1
 # A whole import, and the writers that it waits for.
 WRITE_TIMEOUT_SECONDS = 10
 
@@ -71,6 +73,12 @@ class Beacons:
             found = self._beacons.find().sort("_id", pymongo.ASCENDING)
             return [Beacon.from_document(one) for one in found]
 
+    def find(self, mac: str) -> Beacon | None:
+        """Return one beacon as the directory has it now."""
+        with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
+            found = self._beacons.find_one({"_id": mac})
+        return Beacon.from_document(found) if found else None
+
     def put(self, beacons: Iterable[Beacon], *, dry_run: bool = False) -> Changed:
         """Add or replace all of them or none; a dry run only tells what that would do."""
         wanted = {beacon.mac: beacon for beacon in beacons}
@@ -107,7 +115,9 @@ class Beacons:
 
         def all_of_it(session: ClientSession) -> Result:
             # First, since it makes another writer wait and then see all that we wrote.
-            self._revisions.update_one(only, {"$inc": {"revision": 1}}, session=session)
+            # By a random step, as in `latest`: a restored directory comes to no known revision.
+            step = random.randint(1, MAX_STEP)  # noqa: S311  # nobody gains by guessing it
+            self._revisions.update_one(only, {"$inc": {"revision": step}}, session=session)
             return work(session)
 
         with domain_errors(), pymongo.timeout(WRITE_TIMEOUT_SECONDS):

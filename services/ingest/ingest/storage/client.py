@@ -11,7 +11,6 @@ from pymongo.errors import PyMongoError
 
 from ingest.config import Config
 from ingest.storage.driver import domain_errors
-from ingest.storage.indexes import INDEXES
 
 NAME = "ICT3102"
 HEARTBEAT_MS = 500
@@ -65,21 +64,6 @@ class Client:
         except PyMongoError:
             return False
         return bool(cursor["firstBatch"]) or not cursor.get("partialResultsReturned")
-
-    def prepare(self, timeout_seconds: float) -> None:
-        """Make the indexes that are missing; StoreUnavailable: not all of MongoDB answers.
-
-        The time-out is for the questions. Making an index may take longer.
-        """
-        staff = self.database["staff"]
-        with pymongo.timeout(timeout_seconds):
-            self.ping(timeout_seconds)
-            with domain_errors():
-                present = staff.index_information()
-        missing = [index for index in INDEXES if index.document["name"] not in present]
-        if missing:
-            with domain_errors():
-                staff.create_indexes(missing)
 
 
 def time_limit(seconds: float) -> AbstractContextManager[Any]:

@@ -1,11 +1,11 @@
 """The collection `staff`: one document per detection, sharded on a hash of `staff_id`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pymongo
-from bson import ObjectId
+from bson import ObjectId, Timestamp
 from pymongo import DESCENDING
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
@@ -21,11 +21,11 @@ from ingest.storage.documents import (
     staff_id,
     text,
     unix_seconds,
+    valid_staff_ids,
     whole,
     whole_number,
 )
 from ingest.storage.driver import DUPLICATE_KEY, domain_errors, write
-from ingest.storage.indexes import BY_BEACON
 
 # Documents that the driver decodes at once: some 600 bytes each.
 BATCH = 2000
@@ -115,7 +115,7 @@ class Detections:
     def staff_ids(self) -> list[StaffId]:
         """Return everybody of whom anything is stored."""
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
-            return _staff_ids(self._staff.distinct("staff_id"))
+            return valid_staff_ids(self._staff.distinct("staff_id"))
 
     def has(self, staff_id: StaffId) -> bool:
         """Tell whether anything was ever stored of a staff member."""
@@ -133,11 +133,19 @@ class Detections:
                 found += [whole(one) for one in rows]
         return sorted(found, key=itemgetter("timestamp"), reverse=True)[:limit]
 
-    def list_between(self, wanted: TimeRange) -> Iterator[HistoryRow]:
-        """Yield timestamp, level and location of one staff member's detections, newest first."""
+    def list_between(
+        self, wanted: TimeRange, as_of: Timestamp | None = None
+    ) -> Iterator[HistoryRow]:
+        """Yield timestamp, level and location of one staff member's detections, newest first.
+
+        `as_of`: with all that the database had then. Of several routers one may still believe in a
+        primary that was deposed, which has less; it is then a StoreUnavailable.
+        """
         projection = {"_id": 0, "timestamp": 1, "level": 1, "location": 1}
-        with domain_errors():
-            found = self._durable.find(_between(wanted), projection)
+        with domain_errors(), self._staff.database.client.start_session() as session:
+            if as_of:
+                session.advance_operation_time(as_of)
+            found = self._durable.find(_between(wanted), projection, session=session)
             for one in found.sort("timestamp", DESCENDING).batch_size(BATCH):
                 level, location = one.get("level"), one.get("location")
                 timestamp = int(one["timestamp"])
@@ -209,29 +217,9 @@ class Detections:
             found = self._staff.find(_between(wanted), {"_id": 0, "timestamp": 1})
             return any(found.sort("timestamp", DESCENDING).skip(count).limit(1))
 
-    def heard_by(self, mac: str) -> list[StaffId]:
-        """Return who ever heard a beacon."""
-        pipeline: list[Document] = [{"$match": {"mac": mac}}, {"$group": {"_id": "$staff_id"}}]
-        with domain_errors():
-            return _staff_ids(one["_id"] for one in self._staff.aggregate(pipeline, hint=BY_BEACON))
-
-    def move(self, staff_id: StaffId, mac: str, level: str, location: str) -> int:
-        """Give one staff member's detections of a beacon a place; return how many had another."""
-        place = {"level": level, "location": location}
-        elsewhere = [{name: {"$ne": value}} for name, value in place.items()]
-        query = {"staff_id": staff_id, "mac": mac, "$or": elsewhere}
-        with domain_errors():
-            return self._staff.update_many(query, {"$set": place}).modified_count
-
 
 def _position(found: Document) -> tuple[int, ObjectId]:
     return int(found["timestamp"]), found["_id"]
-
-
-def _staff_ids(stored: Iterable[Any]) -> list[StaffId]:
-    """Return staff ids as they are here, without rows that are nobody's."""
-    found = dict.fromkeys(staff_id(one) for one in stored if one is not None)
-    return [one for one in found if one != UNKNOWN]
 
 
 def _between(wanted: TimeRange) -> dict[str, Any]:

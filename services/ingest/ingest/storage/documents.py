@@ -3,7 +3,7 @@
 import datetime
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -97,6 +97,12 @@ def staff_id(value: Any) -> StaffId:
         return value
     number = whole_number(value, -1)
     return number if number >= 0 and number == value else UNKNOWN
+
+
+def valid_staff_ids(stored: Iterable[Any]) -> list[StaffId]:
+    """Return staff ids as they are here, without rows that are nobody's."""
+    found = dict.fromkeys(staff_id(one) for one in stored if one is not None)
+    return [one for one in found if one != UNKNOWN]
 
 
 def unix_seconds(value: Any) -> int:

@@ -1,16 +1,20 @@
 """The collection `latest`: one small document per staff member, changed by every commit.
 
 Its `version` tells a reader whether a cached history is still all of it, and its `changes` from
-which timestamp on to read again when it is not.
+which timestamp on to read again when it is not. Each commit raises the version by a step of its
+own, chosen at random: a database that is restored under running services comes to none of the
+versions again that they know. So a version is a name, and how many commits lie between two is
+found by going back the steps.
 """
 
+import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import bson
-from bson import ObjectId
+from bson import ObjectId, Timestamp
 from bson.raw_bson import RawBSONDocument
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
@@ -18,6 +22,7 @@ from pymongo.read_concern import ReadConcern
 from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.client import time_limit
+from ingest.storage.directory import Place
 from ingest.storage.documents import Detection, Document, detection
 from ingest.storage.driver import DUPLICATE_KEY, domain_errors, write
 
@@ -25,6 +30,15 @@ from ingest.storage.driver import DUPLICATE_KEY, domain_errors, write
 RECENT = 8
 # How many commits a reader may be behind before it has to read everything again.
 CHANGES = 32
+# The steps of versions. Longer than CHANGES: for a service of the release before, which takes them
+# for counts, a reader is then too far behind. Short enough for 8,000 million commits.
+STEPS = (2 * CHANGES, 2**31 - 1)
+# A change is the timestamp and, above these bits, the step. A later one is taken for this last one:
+# to read more again does no harm.
+_SINCE_BITS = 32
+_LAST = 2**_SINCE_BITS - 1
+# How many of them are corrected with one command.
+PEOPLE = 500
 # What of each.
 SHOWN = ("timestamp", "received_at", "mac", "rssi", "level", "location")
 
@@ -32,17 +46,22 @@ _Change = tuple[StaffId, dict[str, Any]]  # whose, and the constants of the upda
 
 
 class Version(NamedTuple):
-    """How often a staff member's detections changed, and from which timestamp on, newest last."""
+    """A state of a staff member's detections, and the commits that led to it, newest last."""
 
     number: int
-    changes: list[int]
+    changes: list[int]  # of each commit, packed: from which timestamp on, and the step
+    read_at: Timestamp | None = None  # the database's time: rows have to be read as of later
 
     def changed_since(self, number: int) -> int | None:
         """Return the lowest timestamp that changed after version `number`, None if not known."""
-        behind = self.number - number
-        if not 0 < behind <= len(self.changes):
-            return None
-        return min(self.changes[-behind:])
+        lowest = _LAST
+        before = self.number
+        for change in reversed(self.changes):
+            lowest = min(lowest, change & _LAST)
+            before -= change >> _SINCE_BITS or 1  # the release before counted
+            if before <= number:
+                return lowest if before == number else None
+        return None
 
 
 class Entry(NamedTuple):
@@ -71,24 +90,32 @@ class Latest:
             groups[document["staff_id"]].append(document)
         return self._write([_change(staff_id, group) for staff_id, group in groups.items()])
 
-    def rewrite(self, changed: Mapping[StaffId, list[Document]]) -> None:
-        """Make every reader read these staff members' histories again, after an edit in place.
+    def correct(self, staff_ids: Sequence[StaffId], mac: str, places: Sequence[Place]) -> None:
+        """Show a beacon's detections that have none of these places at the first.
 
-        Call it once the edit of `staff` is acknowledged, and before the client hears of it, with
-        each one's newest documents (`Detections.newest`): they replace what is shown of them.
-        StoreUnavailable: call it again.
+        And make every reader read these staff members' histories again, after an edit in place:
+        call it once that is acknowledged, and before the client hears of it. StoreUnavailable:
+        call it again.
         """
-        failed = self._write([_change(staff_id, shown, 0) for staff_id, shown in changed.items()])
-        if failed:
-            raise StoreUnavailable(str(failed))
+        allowed = [one._asdict() for one in places]
+        constants = {"mac": mac, "place": allowed[0], "allowed": allowed}
+        for first in range(0, len(staff_ids), PEOPLE):
+            some = {"_id": {"$in": staff_ids[first : first + PEOPLE]}}
+            update = {"q": some, "u": _CORRECTION, "c": constants | _step(0), "multi": True}
+            failed = write(self._latest, "update", {"updates": [update]})
+            if failed:
+                raise StoreUnavailable(str(failed))
 
     def versions(self, staff_ids: list[StaffId]) -> dict[StaffId, Version]:
         """Return where each staff member's history stands; those without detections are left out.
 
         What was acknowledged before the call is included.
         """
-        found = self._read({"_id": {"$in": staff_ids}}, {"version": 1, "changes": 1})
-        return {one["_id"]: Version(one["version"], one["changes"]) for one in found}
+        query = {"_id": {"$in": staff_ids}}
+        with domain_errors(), self._latest.database.client.start_session() as session:
+            found = list(self._latest.find(query, {"version": 1, "changes": 1}, session=session))
+            at = session.operation_time
+        return {one["_id"]: Version(one["version"], one["changes"], at) for one in found}
 
     def not_shown(self, documents: list[Document]) -> list[Document]:
         """Return those of the documents that `recent` does not show."""
@@ -148,22 +175,41 @@ class Latest:
         return wrong | {staff_id: "not recorded in two attempts" for staff_id, _ in changes}
 
 
-def _change(staff_id: StaffId, documents: list[Document], since: int | None = None) -> _Change:
-    if since is None:
-        since = min(document["timestamp"] for document in documents)
+def _change(staff_id: StaffId, documents: list[Document]) -> _Change:
+    since = min(document["timestamp"] for document in documents)
     if len(documents) > 1:
         newest = sorted(documents, key=itemgetter("timestamp"), reverse=True)
         by_id = {one["_id"]: one for one in newest[: 2 * RECENT]}  # a repeat may stand among them
         documents = list(by_id.values())[:RECENT]
     shown = [{"id": one["_id"]} | {name: one[name] for name in SHOWN} for one in documents]
-    return staff_id, {"since": since, "shown": shown}
+    return staff_id, _step(since) | {"shown": shown}
 
 
-def _update() -> list[Any]:
-    """Return the update that adds one to the version and sorts in what is new.
+def _step(since: int) -> dict[str, int]:
+    """Return the constants of a commit that changed what is not before a timestamp."""
+    step = random.randint(*STEPS)  # noqa: S311  # nobody gains by guessing it
+    return {"step": step, "change": step << _SINCE_BITS | min(since, _LAST)}
+
+
+# What every update does, by the constants of `_step`.
+_CHANGES = {"$concatArrays": [{"$ifNull": ["$changes", []]}, ["$$change"]]}
+_RAISED: dict[str, Any] = {
+    # From the clock on (ms): versions of a document that was lost and made anew grow all the same.
+    "version": {"$add": [{"$ifNull": ["$version", {"$toLong": "$$NOW"}]}, "$$step"]},
+    "changes": {"$slice": [_CHANGES, -CHANGES]},
+}
+
+
+def _encoded(recent: Any) -> list[Any]:
+    """Return an update that raises the version and changes what is shown.
 
     It is the same for all, and encoded once: what differs comes as constants.
     """
+    return [RawBSONDocument(bson.encode({"$set": _RAISED | {"recent": recent}}))]
+
+
+def _sorted_in() -> dict[str, Any]:
+    """Return what is shown after a commit, by the constant `shown`."""
     others = {
         "$filter": {
             "input": {"$ifNull": ["$recent", []]},
@@ -176,14 +222,16 @@ def _update() -> list[Any]:
             "sortBy": {"timestamp": -1, "id": -1},
         }
     }
-    changes = {"$concatArrays": [{"$ifNull": ["$changes", []]}, ["$$since"]]}
-    change = {
-        # From the clock on (ms): a document that was lost and made anew repeats no version.
-        "version": {"$add": [{"$ifNull": ["$version", {"$toLong": "$$NOW"}]}, 1]},
-        "changes": {"$slice": [changes, -CHANGES]},
-        "recent": {"$slice": [in_order, RECENT]},
-    }
-    return [RawBSONDocument(bson.encode({"$set": change}))]
+    return {"$slice": [in_order, RECENT]}
 
 
-_UPDATE = _update()
+def _corrected() -> dict[str, Any]:
+    """Return what is shown after a correction, by its constants."""
+    at = {"level": "$$this.level", "location": "$$this.location"}
+    wrong = {"$and": [{"$eq": ["$$this.mac", "$$mac"]}, {"$not": {"$in": [at, "$$allowed"]}}]}
+    moved = {"$mergeObjects": ["$$this", "$$place"]}
+    return {"$map": {"input": "$recent", "in": {"$cond": [wrong, moved, "$$this"]}}}
+
+
+_UPDATE = _encoded(_sorted_in())
+_CORRECTION = _encoded(_corrected())

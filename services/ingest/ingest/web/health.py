@@ -25,8 +25,9 @@ def readyz() -> tuple[Response, int]:
     spool = {"queued": context.recorder.queued, "set_aside": context.recorder.set_aside}
     try:
         context.availability.check_reachable()
-        context.client.prepare(READ_PROBE_SECONDS)
+        context.client.ping(READ_PROBE_SECONDS)
     except StoreUnavailable as error:
         log.warning("MongoDB is not ready: %s", error)
         return jsonify(status="unavailable", mongodb="does not answer", **spool), 503
-    return jsonify(status="ok", mongodb="ok", **spool), 200
+    indexes = "ok" if context.indexes.present else "being made"  # till then reads are slow
+    return jsonify(status="ok", mongodb="ok", indexes=indexes, **spool), 200

@@ -89,7 +89,7 @@ function suggest(all) {
 }
 
 /** @param {boolean} isPast whether past detections are corrected as well */
-function save(isPast) {
+async function save(isPast) {
   /** @param {string} text */
   const number = (text) => (text.trim() === "" ? null : Number(text));
   const body = JSON.stringify({
@@ -98,8 +98,12 @@ function save(isPast) {
     x: number(fieldOf("x").value),
     y: number(fieldOf("y").value),
   });
-  const url = `${API}/beacons/${encodeURIComponent(macInForm())}${isPast ? "?correct_past=1" : ""}`;
-  return request(url, { method: "PUT", body, headers: { "Content-Type": "application/json" } });
+  const url = `${API}/beacons/${encodeURIComponent(macInForm())}`;
+  const headers = { "Content-Type": "application/json" };
+  const query = isPast ? "?correct_past=1" : "";
+  let saved = await request(url + query, { method: "PUT", body, headers });
+  // Of many past detections each request corrects a part.
+  while ("remaining" in saved) saved = await request(`${url}/correction`, { method: "POST" });
 }
 
 /**

@@ -1,0 +1,142 @@
+"""A correction of the past: what it changes, what it leaves alone, and how long it may take."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from pymongo.database import Database
+
+from ingest.recording import corrections
+from ingest.storage.beacons import Beacon, Beacons
+from scripts.processes.waiting import eventually
+from tests.ingest.api.conftest import MAC, Api
+from tests.service import Service, running
+
+OTHER = "AABBCCDDEEFF"
+PLACE = {"level": "6", "location": "Library"}
+PUT = f"/api/v1/beacons/{OTHER}?correct_past=1"
+GO_ON = f"/api/v1/beacons/{OTHER}/correction"
+
+
+def rows(count: int, location: str = "Old", people: int = 3) -> list[dict[str, Any]]:
+    """Return detections of the beacon at another place."""
+    now = int(time.time()) - 600
+    return [
+        {"_id": ObjectId(), "staff_id": n % people, "level": "6", "location": location}
+        | {"timestamp": now - n, "mac": OTHER, "rssi": -60}
+        for n in range(count)
+    ]
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a correction answer with its progress after each few detections."""
+    monkeypatch.setattr(corrections, "MOVE_SECONDS", 0)
+    monkeypatch.setattr(corrections, "GROUP", 10)
+
+
+def locations(database: Database[Any]) -> list[str]:
+    return sorted(one["location"] for one in database["staff"].find({"mac": OTHER}))
+
+
+def test_a_long_one_tells_what_remains_and_is_gone_on_with(
+    api: Api, database: Database[Any], quick: None
+) -> None:
+    api.hear(0, OTHER)
+    api.hear(0, MAC)
+    database["staff"].insert_many(rows(24))
+    url = "/extractbeacon?staff_id=0&start_time=0&end_time=4102444800"
+    api.client.get(url)  # cached from here on
+    answers = [api.client.put(PUT, json=PLACE)]
+    for remaining in (15, 5):
+        assert (answers[-1].status_code, answers[-1].json["remaining"]) == (202, remaining)  # type: ignore[index]
+        # What every reader is told is what is stored, after each part.
+        told = {(one["timestamp"], one["location"]) for one in api.client.get(url).json["location"]}  # type: ignore[index]
+        stored = database["staff"].find({"staff_id": 0})
+        assert told == {(one["timestamp"], one["location"]) for one in stored}
+        answers.append(api.client.post(GO_ON))
+    assert [one.status_code for one in answers] == [202, 202, 202]  # the last group, and no look
+    answers.append(api.client.post(GO_ON))
+    assert answers[-1].json == {"mac": OTHER, "x": None, "y": None, "corrected": 0} | PLACE
+    assert sum(one.json["corrected"] for one in answers) == 25  # type: ignore[index]
+    assert set(locations(database)) == {"Library"}
+    (last,) = (one for one in api.get("/staff")["data"] if one["staff_id"] == 0)
+    assert last["location"] == "Lobby B"
+
+
+def test_there_is_nothing_to_go_on_with_for_an_unknown_beacon(api: Api) -> None:
+    assert api.client.post(GO_ON).status_code == 404
+
+
+def test_an_edit_between_the_passes_wins(api: Api, database: Database[Any]) -> None:
+    database["staff"].insert_many(rows(5))
+    with ThreadPoolExecutor() as threads:
+        asked = threads.submit(api.client.put, PUT, json=PLACE)
+        eventually(lambda: locations(database) == ["Library"] * 5)
+        # Another service's edit, what it stored since, and what came late with the first place.
+        Beacons(database).put([Beacon(OTHER, "6", "Later")])
+        database["staff"].insert_many(rows(2, "Later") + rows(2, "Old"))
+        time.sleep(2 * corrections.LOOK_SECONDS)
+        assert not asked.done()
+        Beacons(database).put([Beacon(OTHER, "6", "Latest")])
+        database["staff"].insert_many(rows(2, "Latest"))
+    done = asked.result()
+    assert done.status_code == 200
+    assert done.json is not None
+    assert done.json["corrected"] == 7
+    assert locations(database) == ["Later"] * 2 + ["Latest"] * 2 + ["Library"] * 7
+    assert api.get(f"/beacons/{OTHER}")["location"] == "Latest"
+
+
+@pytest.fixture
+def service(mongod: str, database: Database[Any], tmp_path: Path) -> Iterator[Service]:
+    for name in ("staff", "latest", "beacons"):
+        database[name].delete_many({})
+    with running(Service(mongod, tmp_path)) as (service,):
+        yield service
+
+
+@pytest.mark.long
+def test_a_million_detections_fit_the_memory_and_the_time(
+    service: Service, database: Database[Any]
+) -> None:
+    total, people = 1_000_000, 5_000
+    for _ in range(total // 20_000):
+        database["staff"].insert_many(rows(20_000, people=people), ordered=False)
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(service.detect, range(people)))  # they have an entry in `latest`
+    cursor = service.read("/api/v1/changes").text.split('"')[-2]
+    before = memory_mib(service)
+    corrected, status, longest, peak = 0, 202, 0.0, 0.0
+    while status == 202:
+        began = time.monotonic()
+        call = service.session.post if corrected else service.session.put
+        answer = call(service.url + (GO_ON if corrected else PUT), json=PLACE, timeout=60)
+        longest = max(longest, time.monotonic() - began)
+        status = answer.status_code
+        assert status in (200, 202), answer.text
+        corrected += answer.json()["corrected"]
+        peak = max(peak, memory_mib(service))
+        assert service.detect(1).status_code == 200
+    print(f"\n{longest:.1f} s for the longest answer, {before:.1f} to {peak:.1f} MiB")
+    assert corrected == total
+    assert set(locations(database)) == {"Library"}
+    assert longest < 29  # the gateway gives it 30 s
+    assert peak < before + 8
+    told = service.get("/api/v1/changes", after=cursor)
+    assert (told.status_code, told.json()["code"]) == (410, "cursor_expired")
+
+
+def memory_mib(service: Service) -> float:
+    """Return the resident memory of a service's processes together."""
+    pids = [service.pid, *map(int, children(service.pid))]
+    texts = [Path(f"/proc/{pid}/status").read_text("ascii") for pid in pids]
+    return sum(int(text.split("RssAnon:")[1].split()[0]) for text in texts) / 1024
+
+
+def children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()

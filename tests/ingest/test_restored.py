@@ -1,0 +1,105 @@
+"""A database that is put back to an older copy under running services."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pymongo.database import Database
+
+from scripts.processes.waiting import eventually
+from tests.service import Service, running
+
+WHO = 7
+# Two beacons at places of one length: what is stored after the restore looks like what was lost.
+LOST, KEPT = "C2A628384B08", "C2A628384B09"
+COLLECTIONS = ("staff", "latest", "beacons", "directory")
+
+
+def beacon(mac: str, location: str) -> dict[str, Any]:
+    return {"_id": mac, "mac": mac, "level": "4", "location": location}
+
+
+@pytest.fixture
+def services(mongod: str, database: Database[Any], tmp_path: Path) -> Iterator[list[Service]]:
+    for name in COLLECTIONS:
+        database[name].delete_many({})
+    database["beacons"].insert_many([beacon(LOST, "Lobby A"), beacon(KEPT, "Lobby B")])
+    settings = {"DIRECTORY_REFRESH_SECONDS": 3600}
+    with running(*(Service(mongod, tmp_path, **settings) for _ in range(2))) as services:
+        yield services
+
+
+def copied(database: Database[Any]) -> dict[str, list[Any]]:
+    return {name: list(database[name].find()) for name in COLLECTIONS}
+
+
+def put_back(database: Database[Any], copy: dict[str, list[Any]]) -> None:
+    for name, documents in copy.items():
+        database[name].delete_many({})
+        if documents:
+            database[name].insert_many(documents)
+
+
+def paths(start: int) -> list[str]:
+    """Return all that is cached or has an ETag."""
+    window = f"/extractbeacon?staff_id={WHO}&end_time=4102444800&start_time="
+    return [
+        f"{window}0",
+        f"{window}{start + 2}",
+        "/retrieveformonitoring",
+        "/api/v1/staff",
+        "/api/v1/now",
+        "/api/v1/now?level=4",
+        f"/api/v1/staff/{WHO}/detections",
+        f"/api/v1/staff/{WHO}/detections?format=csv",
+        "/api/v1/coverage",
+        "/api/v1/beacons",
+    ]
+
+
+@pytest.mark.parametrize("commits", [1, 3, 40])  # 40 are more than `latest` lists
+def test_nothing_of_the_lost_time_passes_for_current(
+    services: list[Service], database: Database[Any], commits: int
+) -> None:
+    start = int(time.time()) - 300
+    for number in range(2):
+        assert services[0].detect(WHO, timestamp=start + number).status_code == 200
+    put(services[0], LOST, "Lobby A")
+    copy = copied(database)
+
+    def go_on(mac: str, location: str) -> None:
+        put(services[0], mac, location)
+        eventually(lambda: all(location in one.read("/api/v1/beacons").text for one in services))
+        for number in range(commits):
+            answer = services[number % 2].detect(
+                WHO, beacon_address=mac, timestamp=start + 2 + number
+            )
+            assert answer.status_code == 200
+
+    go_on(LOST, "Lobby C")
+    before = {(one.url, path): one.read(path) for one in services for path in paths(start)}
+    put_back(database, copy)
+    go_on(KEPT, "Lobby D")
+    time.sleep(5.1)  # /coverage is read every 5 s
+
+    for service in services:
+        for path in paths(start):
+            held = before[service.url, path].headers["ETag"]
+            answer = service.session.get(
+                service.url + path, headers={"If-None-Match": held}, timeout=30
+            )
+            assert (answer.status_code, path) == (200, path)
+            assert "Lobby C" not in answer.text
+            assert "Lobby D" in answer.text
+        history = service.history(WHO)
+        stored = database["staff"].find({"staff_id": WHO}).sort("timestamp", -1)
+        fields = ("level", "location", "timestamp")
+        assert history == [{name: one[name] for name in fields} for one in stored]
+
+
+def put(service: Service, mac: str, location: str) -> None:
+    url = f"{service.url}/api/v1/beacons/{mac}"
+    answer = service.session.put(url, json={"level": "4", "location": location}, timeout=30)
+    assert answer.status_code == 200, answer.text
