@@ -8,6 +8,7 @@ from flask import current_app
 
 from ingest.config import Config
 from ingest.errors import StoreUnavailable
+from ingest.histories.last_minutes import LastMinutes
 from ingest.histories.read_through_cache import Histories
 from ingest.process import service_name
 from ingest.recording.back_fill import BackFill
@@ -23,6 +24,7 @@ from ingest.storage.client import Client
 from ingest.storage.cluster_usage import Cluster
 from ingest.storage.detections import Detections
 from ingest.storage.directory import Directory, Snapshot
+from ingest.storage.everyone import Everyone
 from ingest.storage.latest import Latest
 from ingest.storage.visits import Visits
 
@@ -33,7 +35,6 @@ class Context(NamedTuple):
     """What the endpoints work with."""
 
     service_name: str
-    level_rule: Rule
     insert_seconds: float  # how long storing a detection may take
     max_body_bytes: int
     client: Client
@@ -41,6 +42,7 @@ class Context(NamedTuple):
     detections: Detections
     visits: Visits
     latest: Latest
+    everyone: Everyone
     change_stream: ChangeStream
     cluster: Cluster
     beacons: Beacons
@@ -49,6 +51,7 @@ class Context(NamedTuple):
     recorder: Recorder
     drain: Drain
     histories: Histories
+    last_minutes: LastMinutes
     back_fill: BackFill
     corrections: Corrections
 
@@ -67,14 +70,14 @@ class Context(NamedTuple):
         directory = Directory(beacons, config.directory_refresh_seconds)
         spool = Spool(Path(config.spool_file), config.spool_max_detections)
         recorder = Recorder(availability, detections, latest, directory, spool)
+        rule = Rule(
+            hits=config.level_hits,
+            window_seconds=config.level_window_seconds,
+            margin_db=config.level_margin_db,
+            silence_seconds=config.level_silence_seconds,
+        )
         context = cls(
             service_name=service_name(config.spool_file),
-            level_rule=Rule(
-                hits=config.level_hits,
-                window_seconds=config.level_window_seconds,
-                margin_db=config.level_margin_db,
-                silence_seconds=config.level_silence_seconds,
-            ),
             insert_seconds=insert_seconds,
             max_body_bytes=config.max_body_bytes,
             client=client,
@@ -82,6 +85,7 @@ class Context(NamedTuple):
             detections=detections,
             visits=Visits(staff),
             latest=latest,
+            everyone=Everyone(latest, rule),
             change_stream=ChangeStream(staff),
             cluster=Cluster(staff),
             beacons=beacons,
@@ -90,6 +94,7 @@ class Context(NamedTuple):
             recorder=recorder,
             drain=Drain(availability, recorder, spool),
             histories=Histories(detections, latest, availability.check_reachable),
+            last_minutes=LastMinutes(detections),
             back_fill=BackFill(detections, latest),
             corrections=Corrections(detections, latest, insert_seconds),
         )
@@ -105,6 +110,8 @@ class Context(NamedTuple):
         self.drain.close()
         self.recorder.close()
         self.histories.close()
+        self.last_minutes.close()
+        self.everyone.close()
         self.directory.close()
         self.spool.close()
         self.client.close()
