@@ -20,7 +20,6 @@ from ingest.storage.documents import (
     detection,
     staff_id,
     text,
-    unix_seconds,
     whole,
     whole_number,
 )
