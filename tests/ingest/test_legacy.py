@@ -3,9 +3,11 @@
 import gzip
 import itertools
 import json
+import random
 import threading
 import time
 import tracemalloc
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,6 +18,7 @@ from pymongo.database import Database
 
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
+from ingest.histories import last_minutes
 from ingest.storage.detections import Detections
 from scripts.processes.waiting import eventually
 from tests.loops import run
@@ -173,6 +176,55 @@ def test_ninety_thousand_rows_take_little_memory(app: Flask, database: Documents
         tracemalloc.stop()
         assert length == answer.content_length
         assert peak < 8 * 2**20
+
+
+def test_the_last_minutes_are_exact_whatever_came_meanwhile(
+    client: FlaskClient, database: Documents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(7)
+    read = Detections.list_recent
+    spans: list[int] = []
+
+    def spied(self: Detections, start: int, end: int) -> Any:
+        spans.append(end - start)
+        return read(self, start, end)
+
+    monkeypatch.setattr(Detections, "list_recent", spied)
+    rows(database, 1300)  # more than two blocks, of people whom `latest` does not have
+    began = int(time.time())
+    wrong = []
+    for step in range(60):
+        now = began + step * 20
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        for _ in range(chance.randrange(4)):
+            age = chance.choice([0, 1, 5, 30, 400, 890, 2000, -30, -70, -300])
+            moment = {"user_address": chance.randrange(6), "timestamp": now - age}
+            client.get("/newbeacondetect", query_string=GOOD | moment)
+        heard = client.get("/retrieveformonitoring").get_json()["location"]
+        times = [one["timestamp"] for one in heard]
+        assert times == sorted(times, reverse=True)
+        window = {"timestamp": {"$gte": now - 900, "$lte": now + 60}}
+        stored = database["staff"].find(window, {"_id": 0, "received_at": 0})
+        if Counter(map(json.dumps, map(in_order, heard))) != Counter(
+            map(json.dumps, map(in_order, stored))
+        ):
+            wrong.append(step)
+    assert wrong == []
+    assert sum(span < 200 for span in spans) > 20  # most read only what changed
+
+
+def in_order(row: dict[str, Any]) -> list[tuple[str, Any]]:
+    return sorted(row.items())
+
+
+def test_too_many_are_refused_before_they_are_held(
+    client: FlaskClient, database: Documents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(last_minutes, "MAX_ROWS", 1000)
+    rows(database, 1000)
+    assert len(client.get("/retrieveformonitoring").get_json()["location"]) == 1000
+    client.get("/newbeacondetect", query_string=GOOD)
+    assert client.get("/retrieveformonitoring").status_code == 503
 
 
 def test_who_asks_at_the_same_moment_shares_one_reading(

@@ -76,6 +76,7 @@ class Context(NamedTuple):
             margin_db=config.level_margin_db,
             silence_seconds=config.level_silence_seconds,
         )
+        everyone = Everyone(latest, rule)
         context = cls(
             service_name=service_name(config.spool_file),
             insert_seconds=insert_seconds,
@@ -85,7 +86,7 @@ class Context(NamedTuple):
             detections=detections,
             visits=Visits(staff),
             latest=latest,
-            everyone=Everyone(latest, rule),
+            everyone=everyone,
             change_stream=ChangeStream(staff),
             cluster=Cluster(staff),
             beacons=beacons,
@@ -94,7 +95,7 @@ class Context(NamedTuple):
             recorder=recorder,
             drain=Drain(availability, recorder, spool),
             histories=Histories(detections, latest, availability.check_reachable),
-            last_minutes=LastMinutes(detections),
+            last_minutes=LastMinutes(detections, latest, everyone),
             back_fill=BackFill(detections, latest),
             corrections=Corrections(detections, latest, insert_seconds),
         )

@@ -17,7 +17,7 @@ def retrieve_for_monitoring() -> Response:
     missing from it, and whoever polls it would take them for gone.
     """
     context = get_context()
-    context.availability.check_answers()
+    context.availability.check_reachable()
     # Complete before the first byte leaves, so that a failing database gives 503, not half a 200.
     found, etag = context.last_minutes.read()
     length, body, headers = found.length, found.text(), {"Vary": "Accept-Encoding"}
