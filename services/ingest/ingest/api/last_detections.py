@@ -27,7 +27,6 @@ from ingest.storage.everyone import LastHeard, People
 # Phones report every 4 s: a minute without is a pause, a quarter of an hour an absence.
 NOW_SECONDS = 60
 RECENT_SECONDS = 15 * 60
-_AGES = (NOW_SECONDS, RECENT_SECONDS)
 # How many people are encoded at once: 100 kB.
 PIECE = 500
 
@@ -64,7 +63,8 @@ class Everyone:
         self._at = time.time()
         self.as_of = int(self._at)
         # Ages only grow: how many are of each freshness tells whose freshness changed.
-        fresh = [sum(map(self._before(age).__le__, people.heard_at)) for age in _AGES]
+        ages = [self._before(age) for age in (NOW_SECONDS, RECENT_SECONDS)]
+        fresh = [sum(heard_at > since for heard_at in people.heard_at) for since in ages]
         self.tag = responses.tag(people.tag, fresh, directory.tag)
 
     def present(self) -> Iterator[LastHeard]:
