@@ -82,13 +82,14 @@ def test_only_who_changed_is_read_again(
 
 def test_what_was_acknowledged_is_there_whoever_took_it(api: Api, other: Api) -> None:
     """Several phones and readers at two services: each reads what it was just told is stored."""
-    services = [api, other]
+    base = int(time.time()) - 100
 
     def walk(staff_id: int) -> None:
         mine = random.Random(staff_id)
+        services = [Api(one.client.application) for one in (api, other)]
         for number in range(15):
             mac = f"{staff_id:06X}{number:06X}"
-            mine.choice(services).hear(staff_id, mac, event_id=f"e{number}", rssi=-90 + number)
+            mine.choice(services).hear(staff_id, mac, timestamp=base + number)
             found = mine.choice(services).get("/staff")["data"]
             assert [one["mac"] for one in found if one["staff_id"] == staff_id] == [mac]
 
