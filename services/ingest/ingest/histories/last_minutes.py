@@ -92,15 +92,14 @@ class LastMinutes:
             for one in people.staff
             if before.get(one.staff_id) != one.version
         }
-        if len(people.staff) < len(before):
-            return 0
         since, staff_ids = cached.end + 1, list(changed)
         for first in range(0, len(staff_ids), VERSIONS):
             some = staff_ids[first : first + VERSIONS]
             found = self._latest.versions(some)
             for staff_id in some:
                 number, version = changed[staff_id], found.get(staff_id)
-                since = min(since, (number and version and version.changed_since(number)) or 0)
+                known = version.changed_since(number) if version and number else None
+                since = min(since, known or 0)
             if since <= start:
                 break
         return since
