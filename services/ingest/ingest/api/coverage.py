@@ -11,6 +11,7 @@ from ingest.api import openapi, responses
 from ingest.api.openapi import declare
 from ingest.api.query import IF_NONE_MATCH
 from ingest.api.schema_fields import (
+    Complete,
     Level,
     Location,
     Mac,
@@ -51,13 +52,7 @@ class Coverage(ResponseBody):
     """The last visit of every location."""
 
     as_of: Seconds
-    complete: Annotated[
-        bool,
-        Meta(
-            description="False while a shard does not answer: visits of the people on it are"
-            " missing here"
-        ),
-    ]
+    complete: Complete
     data: list[CoveredPlace]
 
 

@@ -53,3 +53,7 @@ Rssi = Annotated[
 ]
 Metres = Annotated[float, Meta(description="Metres on the plan of the level")]
 Known = Annotated[bool, Meta(description="Whether the beacon is in the directory")]
+Complete = Annotated[
+    bool,
+    Meta(description="False while a shard does not answer: the people on it are missing here"),
+]

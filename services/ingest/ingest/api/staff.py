@@ -12,7 +12,7 @@ from ingest.api import last_detections, openapi, responses
 from ingest.api.last_detections import Everyone, LastDetection
 from ingest.api.openapi import declare
 from ingest.api.query import IF_NONE_MATCH, Integer, Text
-from ingest.api.schema_fields import Level, ResponseBody, Seconds
+from ingest.api.schema_fields import Complete, Level, ResponseBody, Seconds
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import by_staff_id
 from ingest.storage.everyone import LastHeard
@@ -26,10 +26,6 @@ _HYSTERESIS = (
 )
 
 
-_COMPLETE = Annotated[
-    bool,
-    Meta(description="False while a shard does not answer: the people on it are missing here"),
-]
 _LIMIT = Integer("limit", "How many at most", low=1, high=MANY, default=MANY)
 _AFTER = Text("after", "Only those after this staff id: where the page before ended")
 
@@ -38,7 +34,7 @@ class Staff(ResponseBody):
     """The last detection of every staff member."""
 
     as_of: Seconds
-    complete: _COMPLETE
+    complete: Complete
     data: Annotated[list[LastDetection], Meta(description="By staff id")]
 
 
@@ -53,7 +49,7 @@ class Now(ResponseBody):
     """Who is where."""
 
     as_of: Seconds
-    complete: _COMPLETE
+    complete: Complete
     levels: list[StaffOfLevel]
 
 

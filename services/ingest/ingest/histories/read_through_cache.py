@@ -102,7 +102,7 @@ class Histories:
         except StoreUnavailable:
             if len(set(staff_ids)) > 1:  # one dead shard is enough
                 return self._read_versions_there(staff_ids)
-            self._silent.update(staff_ids)
+            self._note_silent(staff_ids, set(staff_ids))
             raise
         return [found.get(staff_id) for staff_id in staff_ids]
 
@@ -112,11 +112,14 @@ class Histories:
         with time_limit(VERSION_TIMEOUT_SECONDS):
             found, complete = self._latest.versions_there(list(set(staff_ids)))
         silent = set() if complete else set(staff_ids) - found.keys()
-        self._silent.difference_update(set(staff_ids) - silent)
-        if len(self._silent) < MAX_SILENT:
-            self._silent.update(silent)
+        self._note_silent(staff_ids, silent)
         unavailable = StoreUnavailable("the shard of this staff member does not answer")
         return [unavailable if one in silent else found.get(one) for one in staff_ids]
+
+    def _note_silent(self, asked: list[StaffId], silent: set[StaffId]) -> None:
+        self._silent.difference_update(asked)
+        if len(self._silent) < MAX_SILENT:
+            self._silent.update(silent)
 
     def _from_memory(self, wanted: TimeRange, version: Version) -> Window | None:
         """Answer from memory alone, None when that is not enough for this version."""
