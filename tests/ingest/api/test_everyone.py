@@ -170,7 +170,10 @@ def test_five_thousand_people_take_little_memory_and_a_304_little_time(
 
     def cost(headers: dict[str, str], status: int) -> float:
         began = time.process_time()
-        assert client.get("/api/v1/staff", headers=headers).status_code == status
+        with client.get("/api/v1/staff", headers=headers) as answer:
+            assert answer.status_code == status
+            for _ in answer.response:
+                pass
         return time.process_time() - began
 
     held, not_held = {"If-None-Match": etag}, {"If-None-Match": 'W/"0"'}
