@@ -12,7 +12,7 @@ from pymongo import MongoClient
 from pymongo.database import Database
 
 from ingest.context import Context
-from ingest.storage.latest import RECENT
+from ingest.storage.latest_updates import RECENT
 from scripts.processes.waiting import eventually
 from tests.phones import BEACON, Phones, through
 from tests.service import Service

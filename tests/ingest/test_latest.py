@@ -12,7 +12,8 @@ from pymongo.database import Database
 
 from ingest.context import Context
 from ingest.storage.directory import Place
-from ingest.storage.latest import CHANGES, RECENT, Latest, Version
+from ingest.storage.latest import Latest, Version
+from ingest.storage.latest_updates import CHANGES, RECENT
 
 GOOD = {"user_address": "7", "beacon_address": "C2A628384B08", "rssi": -20}
 
@@ -164,5 +165,5 @@ def test_an_edit_in_place_makes_everything_read_again(
     versions = context.latest.versions([7, 8])
     assert set(versions) == {7}  # who has no detections gets no entry
     assert versions[7].changed_since(before) == 0
-    (entry,) = context.latest.everyone()
+    (entry,) = context.latest.entries([7, 8])
     assert [one.location for one in entry.recent] == ["unknown", "$Corrected"]

@@ -1,13 +1,26 @@
 """The legacy contract, on a real mongod."""
 
+import gzip
+import itertools
 import json
+import random
+import threading
 import time
+import tracemalloc
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 from pymongo.database import Database
 
+from ingest.context import Context
+from ingest.errors import StoreUnavailable
+from ingest.histories import last_minutes
+from ingest.storage.detections import Detections
+from scripts.processes.waiting import eventually
 from tests.loops import run
 
 MAC = "C2:A6:28:38:4B:08"
@@ -100,6 +113,157 @@ def test_monitoring_holds_everybody_of_the_last_15_minutes(client: FlaskClient) 
         client.get("/newbeacondetect", query_string=GOOD | moment)
     heard = client.post("/retrieveformonitoring").get_json()["location"]
     assert [found["staff_id"] for found in heard] == [2, 2, "SDA-1", 1]
+
+
+def test_what_is_dated_ahead_comes_in_when_its_time_has_come(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = int(time.time())
+    for staff_id, ahead in ((1, 0), (2, 50), (3, 100), (4, 80_000)):
+        moment = {"user_address": staff_id, "timestamp": now + ahead}
+        client.get("/newbeacondetect", query_string=GOOD | moment)
+
+    def heard(later: int) -> list[int]:
+        monkeypatch.setattr(time, "time", lambda: now + later)
+        found = client.get("/retrieveformonitoring").get_json()["location"]
+        return [one["staff_id"] for one in found]
+
+    assert heard(0) == [2, 1]
+    assert heard(60) == [3, 2, 1]
+    assert heard(905) == [3, 2]
+    assert heard(1001) == []
+    assert heard(80_000) == [4]
+
+
+def rows(database: Documents, count: int) -> None:
+    """Let so many detections have come in the last minutes."""
+    now = int(time.time())
+    database["staff"].insert_many(
+        {"staff_id": n % 500, "mac": f"C2A628384B{n % 57:02X}", "rssi": -40 - n % 50}
+        | {"timestamp": now - n * 800 // count, "level": str(n % 7), "location": "Lobby"}
+        for n in range(count)
+    )
+
+
+def test_the_last_minutes_are_the_same_bytes_compressed_or_not(
+    client: FlaskClient, database: Documents
+) -> None:
+    rows(database, 3000)
+    plain = client.get("/retrieveformonitoring")
+    assert plain.content_length == len(plain.data)
+    heard = json.loads(plain.data)["location"]
+    assert len(heard) == 3000
+    compact = json.dumps({"location": heard}, separators=(",", ":")).encode() + b"\n"
+    assert plain.data == compact
+    packed = client.get("/retrieveformonitoring", headers={"Accept-Encoding": "gzip"})
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.data) == plain.data
+    assert len(packed.data) == packed.content_length < len(plain.data) / 5
+    etag = plain.headers["ETag"]
+    assert packed.headers["ETag"] == etag
+    again = client.get("/retrieveformonitoring", headers={"If-None-Match": etag})
+    assert (again.status_code, again.data) == (304, b"")
+
+
+def test_ninety_thousand_rows_take_little_memory(app: Flask, database: Documents) -> None:
+    rows(database, 90_000)
+    client = app.test_client()
+    for encoding in ("identity", "gzip"):
+        tracemalloc.start()
+        with client.get("/retrieveformonitoring", headers={"Accept-Encoding": encoding}) as answer:
+            length = sum(len(piece) for piece in answer.response)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert length == answer.content_length
+        assert peak < 8 * 2**20
+
+
+def test_the_last_minutes_are_exact_whatever_came_meanwhile(
+    client: FlaskClient, database: Documents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(7)
+    read = Detections.list_recent
+    spans: list[int] = []
+
+    def spied(self: Detections, start: int, end: int) -> Any:
+        spans.append(end - start)
+        return read(self, start, end)
+
+    monkeypatch.setattr(Detections, "list_recent", spied)
+    rows(database, 1300)  # more than two blocks, of people whom `latest` does not have
+    began = int(time.time())
+    wrong = []
+    for step in range(60):
+        now = began + step * 20
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        for _ in range(chance.randrange(4)):
+            age = chance.choice([0, 1, 5, 30, 400, 890, 2000, -30, -70, -300])
+            moment = {"user_address": chance.randrange(6), "timestamp": now - age}
+            client.get("/newbeacondetect", query_string=GOOD | moment)
+        heard = client.get("/retrieveformonitoring").get_json()["location"]
+        times = [one["timestamp"] for one in heard]
+        assert times == sorted(times, reverse=True)
+        window = {"timestamp": {"$gte": now - 900, "$lte": now + 60}}
+        stored = database["staff"].find(window, {"_id": 0, "received_at": 0})
+        if Counter(map(json.dumps, map(in_order, heard))) != Counter(
+            map(json.dumps, map(in_order, stored))
+        ):
+            wrong.append(step)
+    assert wrong == []
+    assert sum(span < 200 for span in spans) > 20  # most read only what changed
+
+
+def in_order(row: dict[str, Any]) -> list[tuple[str, Any]]:
+    return sorted(row.items())
+
+
+def test_too_many_are_refused_before_they_are_held(
+    client: FlaskClient, database: Documents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(last_minutes, "MAX_ROWS", 1000)
+    rows(database, 1000)
+    assert len(client.get("/retrieveformonitoring").get_json()["location"]) == 1000
+    client.get("/newbeacondetect", query_string=GOOD)
+    assert client.get("/retrieveformonitoring").status_code == 503
+
+
+def test_who_asks_at_the_same_moment_shares_one_reading(
+    app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, go_on, readings = threading.Event(), threading.Event(), []
+    read = Detections.list_recent
+
+    def slow(self: Detections, start: int, end: int) -> Any:
+        readings.append(start)
+        started.set()
+        assert go_on.wait(30)
+        return read(self, start, end)
+
+    monkeypatch.setattr(Detections, "list_recent", slow)
+    context: Context = app.extensions["context"]
+    with ThreadPoolExecutor(9) as threads:
+        asked = [threads.submit(context.last_minutes.read)]
+        assert started.wait(30)
+        asked += [threads.submit(context.last_minutes.read) for _ in range(8)]
+        eventually(lambda: len(context.last_minutes._reads._waiting) == 8)
+        go_on.set()
+        assert len({one.result()[1] for one in asked}) == 1
+    assert len(readings) == 2
+
+
+def test_a_database_that_fails_in_the_middle_is_a_503(
+    client: FlaskClient, database: Documents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows(database, 3000)
+    read = Detections.list_recent
+
+    def broken(self: Detections, start: int, end: int) -> Any:
+        yield from itertools.islice(read(self, start, end), 2500)
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(Detections, "list_recent", broken)
+    answer = client.get("/retrieveformonitoring")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
 
 
 def test_a_number_and_its_text_are_the_same_person(client: FlaskClient) -> None:

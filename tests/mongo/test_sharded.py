@@ -1,5 +1,6 @@
 """A real sharded cluster: where queries go, where staff lie, how it grows, who gets in."""
 
+import asyncio
 import dataclasses
 import json
 import statistics
@@ -7,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,10 @@ from pymongo.monitoring import CommandListener, CommandStartedEvent
 from ingest import create_app
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
+from ingest.histories.read_through_cache import VERSION_TIMEOUT_SECONDS
+from ingest.histories.time_window import Window
 from ingest.recording.outcome import Outcome, PartlyStored
+from ingest.rules.request_parameters import TimeRange
 from ingest.storage import documents
 from ingest.storage.documents import Document
 from mongo import clients, topology
@@ -32,6 +36,7 @@ from mongo.sharding import misplaced
 from scripts.processes.cluster import DIRECTORY, Cluster
 from scripts.processes.waiting import eventually
 from tests.ingest.api import contract
+from tests.loops import run
 from tests.mongo.settings import settings
 from tests.phones import Phones, inside
 from tests.reads import EXTRACT, read_while_frozen
@@ -375,11 +380,101 @@ def test_reads_of_a_shard_that_just_froze_are_a_503_soon(cluster: Cluster, staff
     with clients.as_system(cluster.local.shards[1].members[0], cluster.secrets) as shard2:
         there = shard2["ICT3102"]["staff"].distinct("staff_id")
     eventually(lambda: client.get("/readyz").status_code == 200, RECOVERY_SECONDS)
-    assert read_while_frozen(client, cluster, "shard2", there[0]) == {}
+    assert read_while_frozen(client, cluster, "shard2", there[0], PARTIAL) == {}
     eventually(lambda: client.get("/readyz").status_code == 200, RECOVERY_SECONDS)
     for staff_id in everybody:
         assert len(client.get(f"{EXTRACT}{staff_id}").get_json()["location"]) == 1
     app.extensions["context"].close()
+
+
+PARTIAL = ("/api/v1/staff", "/api/v1/now", "/api/v1/coverage")
+
+
+@pytest.mark.parametrize("fault", ["killed", "frozen"])
+def test_reads_of_living_shards_go_on(
+    cluster: Cluster, staff: Any, fault: Literal["killed", "frozen"]
+) -> None:
+    gone = of_shard2(cluster, staff)
+    here = set(range(14)) - gone
+    app, fresh = (create_app(settings(cluster)) for _ in range(2))
+    client, late = app.test_client(), fresh.test_client()
+    for staff_id in range(14):
+        body = {"user_address": staff_id, "beacon_address": MAC, "rssi": -20}
+        assert client.post("/newbeacondetect", json=body).status_code == 200
+    assert late.get("/api/v1/beacons").status_code == 200  # one that has read nobody yet
+    tags = {path: whole(client, path, {*range(14)}) for path in PARTIAL}
+    with cluster.away("shard2", fault):
+        time.sleep(0.1)  # it goes on until one of its threads gets to run
+        for reader in (client, late):
+            for path in PARTIAL:
+                eventually(partial(told_of, reader, path, here), RECOVERY_SECONDS)
+            assert reader.get("/retrieveformonitoring").status_code == 503
+            for path in ("/api/v1/staff/{}/detections", EXTRACT + "{}"):
+                assert reader.get(path.format(min(here))).status_code == 200
+                assert reader.get(path.format(min(gone))).status_code == 503
+        incomplete = {path: client.get(path).headers["ETag"] for path in PARTIAL}
+        assert all(incomplete[path] != tags[path] for path in PARTIAL)
+        eventually(lambda: run(at_once(app, range(14))) == here, RECOVERY_SECONDS)
+        # The others hold them up no longer.
+        assert min(seconds_for(app, here) for _ in range(5)) < VERSION_TIMEOUT_SECONDS / 2
+    for path in PARTIAL:
+        eventually(partial(is_complete, client, path), RECOVERY_SECONDS)
+        assert whole(client, path, {*range(14)}) == tags[path] or path == "/api/v1/coverage"
+    eventually(lambda: run(at_once(app, range(14))) == {*range(14)}, RECOVERY_SECONDS)
+    for one in (app, fresh):
+        one.extensions["context"].close()
+
+
+def is_complete(client: FlaskClient, path: str) -> bool:
+    answer = client.get(path)
+    return answer.status_code == 200 and bool(answer.get_json()["complete"])
+
+
+def whole(client: FlaskClient, path: str, everybody: set[int]) -> str:
+    """Return the ETag of an answer that is about everybody."""
+    eventually(partial(is_complete, client, path), RECOVERY_SECONDS)
+    answer = client.get(path)
+    contract.check("GET", path, 200, answer.mimetype or "", answer.data)
+    assert path == "/api/v1/coverage" or people(answer.get_json()) == everybody
+    return answer.headers["ETag"]
+
+
+def told_of(client: FlaskClient, path: str, here: set[int]) -> bool:
+    """Tell whether an answer says that it is not complete, and is about these people alone."""
+    answer = client.get(path)
+    if answer.status_code != 200:  # a scan of 57 beacons on an emulated shard may take too long
+        assert path == "/api/v1/coverage"
+        return False
+    contract.check("GET", path, 200, answer.mimetype or "", answer.data)
+    body = answer.get_json()
+    if body["complete"]:
+        return False
+    assert people(body) <= here
+    return path == "/api/v1/coverage" or people(body) == here
+
+
+def people(body: dict[str, Any]) -> set[int]:
+    """Return who is told of in an answer about everybody."""
+    rows = body.get("data") or [one for level in body["levels"] for one in level["staff"]]
+    return {one["staff_id"] for one in rows} - {None}
+
+
+async def at_once(app: Flask, staff_ids: Iterable[int]) -> set[int]:
+    """Ask for the histories of several people at the same moment; return whose came."""
+    context: Context = app.extensions["context"]
+    asked = list(staff_ids)
+    windows = [context.histories.window(TimeRange(n, 0, 4102444800), time.time()) for n in asked]
+    results = await asyncio.gather(*windows, return_exceptions=True)
+    found = {n for n, one in zip(asked, results, strict=True) if isinstance(one, Window)}
+    for one in results:
+        assert isinstance(one, Window | StoreUnavailable), one
+    return found
+
+
+def seconds_for(app: Flask, staff_ids: Iterable[int]) -> float:
+    began = time.monotonic()
+    run(at_once(app, staff_ids))
+    return time.monotonic() - began
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import NamedTuple, cast
 from flask import current_app
 
 from ingest.config import Config
+from ingest.histories.last_minutes import LastMinutes
 from ingest.histories.read_through_cache import Histories
 from ingest.process import service_name
 from ingest.recording.back_fill import BackFill
@@ -22,6 +23,7 @@ from ingest.storage.client import Client
 from ingest.storage.cluster_usage import Cluster
 from ingest.storage.detections import Detections
 from ingest.storage.directory import Directory, Snapshot
+from ingest.storage.everyone import Everyone
 from ingest.storage.indexes import Indexes
 from ingest.storage.latest import Latest
 from ingest.storage.past_places import PastPlaces
@@ -32,13 +34,13 @@ class Context(NamedTuple):
     """What the endpoints work with."""
 
     service_name: str
-    level_rule: Rule
     insert_seconds: float  # how long storing a detection may take
     client: Client
     availability: Availability
     detections: Detections
     visits: Visits
     latest: Latest
+    everyone: Everyone
     change_stream: ChangeStream
     cluster: Cluster
     beacons: Beacons
@@ -49,6 +51,7 @@ class Context(NamedTuple):
     drain: Drain
     histories: Histories
     indexes: Indexes
+    last_minutes: LastMinutes
     back_fill: BackFill
     corrections: Corrections
 
@@ -69,20 +72,22 @@ class Context(NamedTuple):
         spool = Spool(spool_file, config.spool_max_detections)
         spools = Spools(spool, spool_file)
         recorder = Recorder(availability, detections, latest, directory, spools)
+        rule = Rule(
+            hits=config.level_hits,
+            window_seconds=config.level_window_seconds,
+            margin_db=config.level_margin_db,
+            silence_seconds=config.level_silence_seconds,
+        )
+        everyone = Everyone(latest, rule)
         context = cls(
             service_name=service_name(config.spool_file),
-            level_rule=Rule(
-                hits=config.level_hits,
-                window_seconds=config.level_window_seconds,
-                margin_db=config.level_margin_db,
-                silence_seconds=config.level_silence_seconds,
-            ),
             insert_seconds=insert_seconds,
             client=client,
             availability=availability,
             detections=detections,
             visits=Visits(staff),
             latest=latest,
+            everyone=everyone,
             change_stream=ChangeStream(staff),
             cluster=Cluster(staff),
             beacons=beacons,
@@ -93,6 +98,7 @@ class Context(NamedTuple):
             drain=Drain(availability, recorder, spools),
             histories=Histories(detections, latest, availability.check_reachable),
             indexes=Indexes(staff),
+            last_minutes=LastMinutes(detections, latest, everyone),
             back_fill=BackFill(detections, latest),
             corrections=Corrections(PastPlaces(staff), latest, beacons, insert_seconds),
         )
@@ -106,6 +112,8 @@ class Context(NamedTuple):
         self.drain.close()
         self.recorder.close()
         self.histories.close()
+        self.last_minutes.close()
+        self.everyone.close()
         self.directory.close()
         self.spools.close()
         self.client.close()

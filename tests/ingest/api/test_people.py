@@ -3,10 +3,13 @@
 import csv
 import io
 import time
+from typing import Any
 
 import pytest
 
 from ingest.api import staff_detections as history
+from ingest.errors import StoreUnavailable
+from ingest.storage.detections import Detections
 from tests.ingest.api.conftest import MAC, Api
 
 
@@ -28,6 +31,24 @@ def test_the_latest_of_everybody(api: Api) -> None:
 def test_a_clock_ahead_is_not_somebody_here_for_a_day(api: Api) -> None:
     api.hear(1, ago=-80_000)
     assert api.get("/staff")["data"][0]["age_seconds"] <= 5
+
+
+def test_pages_of_everybody(api: Api) -> None:
+    for staff_id in (10, "b", 9, "a", 11):
+        api.hear(staff_id)
+    everybody = api.get("/staff")["data"]
+    assert [one["staff_id"] for one in everybody] == [9, 10, 11, "a", "b"]
+    found, path = [], "/api/v1/staff?limit=2"
+    while path:
+        answer = api.client.get(path)
+        assert answer.json is not None
+        assert len(answer.json["data"]) <= 2
+        found += [one["staff_id"] for one in answer.json["data"]]
+        path = answer.headers.get("Link", "").removeprefix("<").removesuffix('>; rel="next"')
+    assert found == [9, 10, 11, "a", "b"]
+    assert [one["staff_id"] for one in api.get("/staff", after=12)["data"]] == ["a", "b"]
+    assert api.get("/staff", after="b")["data"] == []
+    assert api.client.get("/api/v1/staff?limit=0").status_code == 400
 
 
 def test_now_by_level(api: Api) -> None:
@@ -128,6 +149,26 @@ def test_a_download_is_whole(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = api.client.get("/api/v1/staff/1/detections?format=csv")
     assert answer.headers["X-Truncated"] == "true"
     assert len(list(csv.DictReader(io.StringIO(answer.text)))) == 8
+
+
+@pytest.mark.parametrize("kind", ["csv", "geojson"])
+def test_a_download_that_fails_before_its_first_piece_is_a_503(
+    api: Api, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(history, "SMALL_LIMIT", 4)
+    for number in range(10):
+        api.hear(1, event_id=f"e{number}")
+    page = Detections.page
+
+    def broken(self: Detections, wanted: Any, after: Any, limit: int) -> Any:
+        if after is not None:
+            raise StoreUnavailable("away")
+        return page(self, wanted, after, limit)
+
+    monkeypatch.setattr(Detections, "page", broken)
+    answer = api.client.get(f"/api/v1/staff/1/detections?format={kind}")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+    assert "Content-Disposition" not in answer.headers
 
 
 def test_downloads_tell_of_their_next_page(api: Api) -> None:

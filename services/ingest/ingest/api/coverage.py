@@ -11,6 +11,7 @@ from ingest.api import openapi, responses
 from ingest.api.openapi import declare
 from ingest.api.query import IF_NONE_MATCH
 from ingest.api.schema_fields import (
+    Complete,
     Level,
     Location,
     Mac,
@@ -25,6 +26,7 @@ from ingest.batcher import SharedResult
 from ingest.context import Context, get_context
 from ingest.storage.beacons import Beacon
 from ingest.storage.directory import Snapshot
+from ingest.storage.everyone import People
 from ingest.storage.visits import Visit
 
 # How long one reading of the database serves everybody.
@@ -50,6 +52,7 @@ class Coverage(ResponseBody):
     """The last visit of every location."""
 
     as_of: Seconds
+    complete: Complete
     data: list[CoveredPlace]
 
 
@@ -68,20 +71,25 @@ class Coverage(ResponseBody):
 def coverage() -> Response:
     """Answer the last visit of every location."""
     context = get_context()
-    context.availability.check_answers()
+    context.availability.check_reachable()
+    people = context.everyone.read()
     directory = context.directory.current()
-    key = (id(context), directory.tag)
-    found: Coverage = _shared.get(key, lambda: _coverage(context, directory))
-    return responses.json_unless_held(responses.tag(found.data), lambda: found)
+    key = (id(context), directory.tag, people.complete)
+    found: Coverage = _shared.get(key, lambda: _coverage(context, directory, people))
+    etag = responses.tag(found.data, found.complete)
+    return responses.json_unless_held(etag, lambda: found)
 
 
-def _coverage(context: Context, directory: Snapshot) -> Coverage:
+def _coverage(context: Context, directory: Snapshot, people: People) -> Coverage:
     now = int(time.time())
-    visits = context.visits.last_visits(directory.beacons.values())
+    who = None if people.complete else [one.staff_id for one in people.staff]
+    visits = context.visits.last_visits(directory.beacons.values(), who)
     by_place: dict[tuple[str, str], list[Beacon]] = {}
     for beacon in directory.beacons.values():
         by_place.setdefault((beacon.level, beacon.location), []).append(beacon)
-    return Coverage(now, [_place(by_place[at], visits, now) for at in sorted(by_place)])
+    return Coverage(
+        now, people.complete, [_place(by_place[at], visits, now) for at in sorted(by_place)]
+    )
 
 
 def _place(beacons: Sequence[Beacon], visits: Mapping[str, Visit], now: int) -> CoveredPlace:

@@ -1,9 +1,11 @@
 """Where everybody was last heard, from the small collection `latest`."""
 
 import time
-from collections.abc import Container
-from typing import Annotated, NamedTuple
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
 from ingest.api import responses
@@ -17,15 +19,16 @@ from ingest.api.schema_fields import (
     Seconds,
     StaffId,
     Time,
-    by_staff_id,
 )
 from ingest.context import get_context
-from ingest.rules import levels
-from ingest.storage.latest import Entry
+from ingest.storage.directory import Snapshot
+from ingest.storage.everyone import LastHeard, People
 
 # Phones report every 4 s: a minute without is a pause, a quarter of an hour an absence.
 NOW_SECONDS = 60
 RECENT_SECONDS = 15 * 60
+# How many people are encoded at once: 100 kB.
+PIECE = 500
 
 
 class LastDetection(ResponseBody):
@@ -50,46 +53,64 @@ class LastDetection(ResponseBody):
     known: Known
 
 
-class Everyone(NamedTuple):
-    """Everybody's last detection by staff id, when it was read, and what changes with it."""
+class Everyone:
+    """Everybody's last detection as of a moment, to be told in pieces."""
 
-    as_of: int
-    staff: list[LastDetection]
-    tag: str
+    def __init__(self, people: People, directory: Snapshot) -> None:
+        self.staff = people.staff
+        self.complete = people.complete
+        self._places = directory.places
+        self._at = time.time()
+        self.as_of = int(self._at)
+        # Ages only grow: how many are of each freshness tells whose freshness changed.
+        ages = [self._before(age) for age in (NOW_SECONDS, RECENT_SECONDS)]
+        fresh = [sum(heard_at > since for heard_at in people.heard_at) for since in ages]
+        self.tag = responses.tag(people.tag, fresh, directory.tag)
+
+    def present(self) -> Iterator[LastHeard]:
+        """Yield those who are not stale."""
+        since = self._before(RECENT_SECONDS)
+        return (one for one in self.staff if one.heard_at > since)
+
+    def texts(self, staff: Sequence[LastHeard]) -> Iterator[bytes]:
+        """Yield people as JSON, with commas between them, in pieces."""
+        for first in range(0, len(staff), PIECE):
+            some = [self._told(one) for one in staff[first : first + PIECE]]
+            text = msgspec.json.encode(some)[1:-1]
+            yield b"," + text if first else text
+
+    def _before(self, age_seconds: int) -> float:
+        """Return until when somebody was heard who is older than that."""
+        return self._at - age_seconds - 1
+
+    def _told(self, heard: LastHeard) -> LastDetection:
+        age = max(0, int(self._at - heard.heard_at))
+        level, location, mac = heard.beacon
+        return LastDetection(
+            staff_id=heard.staff_id,
+            timestamp=heard.timestamp,
+            time=_iso(heard.timestamp),
+            age_seconds=age,
+            freshness=_freshness(age),
+            level=level,
+            location=location,
+            mac=mac,
+            rssi=heard.rssi,
+            known=mac in self._places,
+        )
 
 
 def everyone() -> Everyone:
     """Read everybody's last detection. Raises StoreUnavailable."""
     context = get_context()
-    context.availability.check_answers()
-    entries = sorted(context.latest.everyone(), key=lambda one: by_staff_id(one.staff_id))
-    directory = context.directory.current()
-    at = time.time()
-    staff = [_last(entry, context.level_rule, directory.places, at) for entry in entries]
-    versions = [entry.version for entry in entries]
-    freshness = [one.freshness for one in staff]
-    return Everyone(int(at), staff, responses.tag(versions, freshness, directory.tag))
-
-
-def _last(entry: Entry, rule: levels.Rule, known: Container[str], at: float) -> LastDetection:
-    heard = levels.settled(entry.recent, rule)
-    # A phone whose clock is ahead was heard when we heard from it.
-    age = max(0, int(at - min(heard.timestamp, heard.received_at)))
-    return LastDetection(
-        staff_id=entry.staff_id,
-        timestamp=heard.timestamp,
-        time=responses.iso(heard.timestamp),
-        age_seconds=age,
-        freshness=_freshness(age),
-        level=heard.level,
-        location=heard.location,
-        mac=heard.mac,
-        rssi=heard.rssi,
-        known=heard.mac in known,
-    )
+    context.availability.check_reachable()
+    return Everyone(context.everyone.read(), context.directory.current())
 
 
 def _freshness(age_seconds: int) -> str:
     if age_seconds <= NOW_SECONDS:
         return "now"
     return "recent" if age_seconds <= RECENT_SECONDS else "stale"
+
+
+_iso = lru_cache(1024)(responses.iso)  # who is here was heard within the same minutes

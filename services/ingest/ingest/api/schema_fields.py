@@ -53,8 +53,7 @@ Rssi = Annotated[
 ]
 Metres = Annotated[float, Meta(description="Metres on the plan of the level")]
 Known = Annotated[bool, Meta(description="Whether the beacon is in the directory")]
-
-
-def by_staff_id(staff_id: int | str) -> tuple[bool, int | str]:
-    """Return the sort key of staff ids: numbers first, then texts."""
-    return isinstance(staff_id, str), staff_id
+Complete = Annotated[
+    bool,
+    Meta(description="False while a shard does not answer: the people on it are missing here"),
+]

@@ -1,15 +1,24 @@
 """Where everybody is: /staff and /now."""
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from typing import Annotated
+from urllib.parse import urlencode
 
 from flask import Response, request
 from msgspec import Meta
 
 from ingest.api import last_detections, openapi, responses
-from ingest.api.last_detections import LastDetection
+from ingest.api.last_detections import Everyone, LastDetection
 from ingest.api.openapi import declare
-from ingest.api.query import IF_NONE_MATCH, Text
-from ingest.api.schema_fields import Level, ResponseBody, Seconds
+from ingest.api.query import IF_NONE_MATCH, Integer, Text
+from ingest.api.schema_fields import Complete, Level, ResponseBody, Seconds
+from ingest.rules import request_parameters
+from ingest.rules.request_parameters import by_staff_id
+from ingest.storage.everyone import LastHeard
+
+# More than there are.
+MANY = 1_000_000
 
 _HYSTERESIS = (
     "The level changes only when the new one is heard several times in a row, or much stronger, or"
@@ -17,10 +26,15 @@ _HYSTERESIS = (
 )
 
 
+_LIMIT = Integer("limit", "How many at most", low=1, high=MANY, default=MANY)
+_AFTER = Text("after", "Only those after this staff id: where the page before ended")
+
+
 class Staff(ResponseBody):
     """The last detection of every staff member."""
 
     as_of: Seconds
+    complete: Complete
     data: Annotated[list[LastDetection], Meta(description="By staff id")]
 
 
@@ -35,7 +49,14 @@ class Now(ResponseBody):
     """Who is where."""
 
     as_of: Seconds
+    complete: Complete
     levels: list[StaffOfLevel]
+
+
+_ANSWERS = openapi.gives(Staff, cached=True)
+_ANSWERS[200] = _ANSWERS[200]._replace(
+    headers={**_ANSWERS[200].headers, "Link": "The next page, `rel=next`, where there is one"}
+)
 
 
 @declare(
@@ -44,16 +65,29 @@ class Now(ResponseBody):
     summary="Where everybody was last heard",
     description=f"One entry for every staff member ever heard. {_HYSTERESIS} The `ETag` changes"
     " when a detection came in or a freshness changed.",
-    parameters=[IF_NONE_MATCH],
-    answers=openapi.gives(Staff, cached=True),
-    problems=["store_unavailable"],
+    parameters=[_LIMIT, _AFTER, IF_NONE_MATCH],
+    answers=_ANSWERS,
+    problems=["invalid_request", "store_unavailable"],
     curl="curl 'HOST/api/v1/staff'",
     tag="people",
 )
 def staff() -> Response:
     """Answer the last detection of every staff member."""
+    limit, first = _LIMIT.read(request.args), 0
     everyone = last_detections.everyone()
-    return responses.json_unless_held(everyone.tag, lambda: Staff(everyone.as_of, everyone.staff))
+    if request.args.get(_AFTER.name):
+        after = by_staff_id(request_parameters.staff_id(request.args, _AFTER.name))
+        first = bisect_right(everyone.staff, after, key=lambda one: by_staff_id(one.staff_id))
+    page = everyone.staff[first : first + limit]
+    etag = responses.tag(everyone.tag, first, limit)
+    if unchanged := responses.not_modified(etag):
+        return unchanged
+    answer = Staff(everyone.as_of, everyone.complete, [])
+    response = responses.tagged(responses.filled(answer, everyone.texts(page)), etag)
+    if page and first + limit < len(everyone.staff):
+        following = urlencode({_LIMIT.name: limit, _AFTER.name: page[-1].staff_id})
+        response.headers["Link"] = f'<{request.path}?{following}>; rel="next"'
+    return response
 
 
 _LEVEL = Text("level", "Only this level")
@@ -74,16 +108,21 @@ def now() -> Response:
     """Answer who was heard in the last quarter of an hour, grouped by level."""
     everyone = last_detections.everyone()
     wanted = request.args.get(_LEVEL.name, "")
-    return responses.json_unless_held(
-        responses.tag(everyone.tag, wanted),
-        lambda: Now(everyone.as_of, _by_level(everyone.staff, wanted)),
-    )
+    etag = responses.tag(everyone.tag, wanted)
+    if unchanged := responses.not_modified(etag):
+        return unchanged
+    found: dict[str, list[LastHeard]] = {}
+    for one in everyone.present():
+        if wanted in ("", one.beacon.level):
+            found.setdefault(one.beacon.level, []).append(one)
+    answer = Now(everyone.as_of, everyone.complete, [])
+    return responses.tagged(responses.filled(answer, _by_level(everyone, found)), etag)
 
 
-def _by_level(staff: list[LastDetection], wanted: str) -> list[StaffOfLevel]:
-    """Return who is not stale, by level; on all of them when none is wanted."""
-    found: dict[str, list[LastDetection]] = {}
-    for one in staff:
-        if one.freshness != "stale" and wanted in ("", one.level):
-            found.setdefault(one.level, []).append(one)
-    return [StaffOfLevel(level, found[level]) for level in sorted(found)]
+def _by_level(everyone: Everyone, found: dict[str, list[LastHeard]]) -> Iterator[bytes]:
+    """Yield who is on each level, in the order of their names."""
+    for number, level in enumerate(sorted(found)):
+        opening, closing = responses.around_items(StaffOfLevel(level, []))
+        yield b"," + opening if number else opening
+        yield from everyone.texts(found[level])
+        yield closing

@@ -19,6 +19,8 @@ from ingest.context import Context, get_context
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import TimeRange
+from ingest.storage.availability import READ_PROBE_SECONDS
+from ingest.storage.client import time_limit
 from ingest.storage.detections import Page, Position
 from ingest.storage.directory import Snapshot
 from ingest.storage.documents import Detection
@@ -93,9 +95,10 @@ def staff_detections(staff_id: str) -> Response:
     wanted = _wanted(staff_id, given)
     who = wanted.range.staff_id
     context = get_context()
-    context.availability.check_answers()
+    context.availability.check_reachable()
+    with time_limit(READ_PROBE_SECONDS):  # whether the shard answers that this person is on
+        version = context.latest.versions([who]).get(who)
     directory = context.directory.current()
-    version = context.latest.versions([who]).get(who)
     etag = responses.tag(sorted(given.items()), version and version.number, directory.tag)
     if version and (unchanged := responses.not_modified(etag)):
         return unchanged

@@ -8,7 +8,7 @@ from msgspec import Meta
 from ingest.api import openapi, responses
 from ingest.api.openapi import declare
 from ingest.api.query import Text
-from ingest.api.schema_fields import Mac, ResponseBody, Seconds, StaffId, by_staff_id
+from ingest.api.schema_fields import Mac, ResponseBody, Seconds, StaffId
 from ingest.context import get_context
 from ingest.rules import request_parameters
 from ingest.storage.visits import MAX_UNKNOWN
@@ -60,7 +60,7 @@ def unknown_beacons() -> Response:
             count=one.count,
             first_heard=one.first_heard,
             last_heard=one.last_heard,
-            staff=sorted(one.staff, key=by_staff_id),
+            staff=sorted(one.staff, key=request_parameters.by_staff_id),
         )
         for one in found[:MAX_UNKNOWN]
     ]

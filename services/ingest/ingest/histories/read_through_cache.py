@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from ingest.batcher import Batcher
+from ingest.errors import StoreUnavailable
 from ingest.histories.blocks import Row, blocks_of, grown
 from ingest.histories.time_window import WHOLE_BYTES, History, Window
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId, TimeRange
@@ -35,6 +36,8 @@ CACHED_AGE_SECONDS = 86_400
 VERSION_TIMEOUT_SECONDS = 0.8
 # How many versions are read with one command.
 VERSIONS = 500
+# Of how many people it is remembered that their shard did not answer.
+MAX_SILENT = 5000
 
 
 class _Wanted(NamedTuple):
@@ -62,10 +65,17 @@ class Histories:
         self._versions: Batcher[StaffId, Version | None] = Batcher(
             self._read_versions, self._version_reader, limit=VERSIONS, gather=True
         )
+        # Whose shard did not answer: they wait apart, where they hold up nobody else.
+        self._silent: set[StaffId] = set()
+        self._silent_reader = ThreadPoolExecutor(1, "silent-versions")
+        self._silent_versions: Batcher[StaffId, Version | None] = Batcher(
+            self._read_versions_there, self._silent_reader, limit=VERSIONS
+        )
 
     def close(self) -> None:
         """End the threads."""
         self._version_reader.shutdown()
+        self._silent_reader.shutdown()
         self._readers.shutdown()
 
     async def window(self, wanted: TimeRange, now: float) -> Window:
@@ -73,7 +83,9 @@ class Histories:
 
         `now` in unix seconds. StoreUnavailable: the database cannot prove or tell it.
         """
-        version = await self._versions.submit(wanted.staff_id)
+        silent = wanted.staff_id in self._silent
+        versions = self._silent_versions if silent else self._versions
+        version = await versions.submit(wanted.staff_id)
         if version and (window := self._from_memory(wanted, version)):
             return window
         if version is None or wanted.end < now - CACHED_AGE_SECONDS:
@@ -84,9 +96,30 @@ class Histories:
 
     def _read_versions(self, staff_ids: list[StaffId]) -> list[Version | Exception | None]:
         self._check_reachable()
-        with time_limit(VERSION_TIMEOUT_SECONDS):
-            found = self._latest.versions(list(set(staff_ids)))
+        try:
+            with time_limit(VERSION_TIMEOUT_SECONDS):
+                found = self._latest.versions(list(set(staff_ids)))
+        except StoreUnavailable:
+            if len(set(staff_ids)) > 1:  # one dead shard is enough
+                return self._read_versions_there(staff_ids)
+            self._note_silent(staff_ids, set(staff_ids))
+            raise
         return [found.get(staff_id) for staff_id in staff_ids]
+
+    def _read_versions_there(self, staff_ids: list[StaffId]) -> list[Version | Exception | None]:
+        """Do so for those whose shards answer; the others are silent from now on."""
+        self._check_reachable()
+        with time_limit(VERSION_TIMEOUT_SECONDS):
+            found, complete = self._latest.versions_there(list(set(staff_ids)))
+        silent = set() if complete else set(staff_ids) - found.keys()
+        self._note_silent(staff_ids, silent)
+        unavailable = StoreUnavailable("the shard of this staff member does not answer")
+        return [unavailable if one in silent else found.get(one) for one in staff_ids]
+
+    def _note_silent(self, asked: list[StaffId], silent: set[StaffId]) -> None:
+        self._silent.difference_update(asked)
+        if len(self._silent) < MAX_SILENT:
+            self._silent.update(silent)
 
     def _from_memory(self, wanted: TimeRange, version: Version) -> Window | None:
         """Answer from memory alone, None when that is not enough for this version."""

@@ -12,7 +12,7 @@ WHOLE_BYTES = 256 * 1024
 # What a history takes besides its blocks, about.
 OWN_BYTES = 400
 
-_OPENING, _CLOSING = b'{"location":[', b"]}\n"
+OPENING, CLOSING = b'{"location":[', b"]}\n"
 
 
 class Window:
@@ -23,7 +23,7 @@ class Window:
         self.rows = sum(block.rows for block in blocks)
         commas = max(0, len(blocks) - 1)
         # Of the body, not compressed.
-        self.length = len(_OPENING + _CLOSING) + commas + sum(block.length for block in blocks)
+        self.length = len(OPENING + CLOSING) + commas + sum(block.length for block in blocks)
         self.etag = None if version is None else f'W/"{version:x}-{self.rows:x}-{self.length:x}"'
         self._text: bytes | None = None
         self._gzip: bytes | None = None
@@ -39,16 +39,16 @@ class Window:
     def gzip(self) -> bytes:
         """Return the body as one gzip member, of the blocks as they are cached."""
         if self._gzip is None:
-            self._gzip = joined(_OPENING, self._blocks, _CLOSING, self.length)
+            self._gzip = joined(OPENING, self._blocks, CLOSING, self.length)
         return self._gzip
 
     def _pieces(self) -> Iterator[bytes]:
-        before = _OPENING
+        before = OPENING
         for block in self._blocks:
             yield before
             yield block.inflate()
             before = b","
-        yield _CLOSING if self._blocks else _OPENING + _CLOSING
+        yield CLOSING if self._blocks else OPENING + CLOSING
 
 
 class History:

@@ -7,7 +7,8 @@ from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.detections import Detections
 from ingest.storage.documents import Document
-from ingest.storage.latest import RECENT, Latest
+from ingest.storage.latest import Latest
+from ingest.storage.latest_updates import RECENT
 
 log = logging.getLogger(__name__)
 

@@ -107,6 +107,11 @@ def staff_id(parameters: Parameters, name: str) -> StaffId:
 
 
 @lru_cache(CACHED)
+def by_staff_id(staff_id: StaffId) -> tuple[bool, StaffId]:
+    """Return the sort key of staff ids: numbers first, then texts."""
+    return isinstance(staff_id, str), staff_id
+
+
 def _staff_id(text: str) -> StaffId | None:
     if not STAFF_TEXT.fullmatch(text):
         return None

@@ -20,7 +20,6 @@ from ingest.storage.documents import (
     detection,
     staff_id,
     text,
-    unix_seconds,
     valid_staff_ids,
     whole,
     whole_number,
@@ -151,21 +150,19 @@ class Detections:
                 timestamp = int(one["timestamp"])
                 yield timestamp, text(level, UNKNOWN), text(location, UNKNOWN)
 
-    def list_since(self, timestamp: int) -> Iterator[RecentRow]:
-        """Yield everybody's detections since `timestamp` (unix seconds), newest first."""
+    def list_recent(self, start: int, end: int) -> Iterator[RecentRow]:
+        """Yield everybody's detections between two unix seconds, both included, newest first."""
         fields = ("staff_id", "level", "location", "timestamp", "rssi", "mac")
         projection = {"_id": 0} | dict.fromkeys(fields, 1)
         with domain_errors():
-            found = self._durable.find({"timestamp": {"$gte": timestamp}}, projection)
+            times = {"$gte": start, "$lt": end + 1}
+            found = self._durable.find({"timestamp": times}, projection)
             for one in found.sort("timestamp", DESCENDING).batch_size(BATCH):
-                heard = unix_seconds(one["timestamp"])
-                if heard < timestamp:  # an older database's milliseconds are large numbers
-                    continue
                 yield RecentRow(
                     staff_id(one.get("staff_id")),
                     text(one.get("level"), UNKNOWN),
                     text(one.get("location"), UNKNOWN),
-                    heard,
+                    int(one["timestamp"]),
                     whole_number(one.get("rssi"), NO_RSSI),
                     text(one.get("mac"), NO_MAC),
                 )

@@ -7,15 +7,12 @@ versions again that they know. So a version is a name, and how many commits lie 
 found by going back the steps.
 """
 
-import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
-import bson
 from bson import ObjectId, Timestamp
-from bson.raw_bson import RawBSONDocument
+from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
@@ -25,24 +22,22 @@ from ingest.storage.client import time_limit
 from ingest.storage.directory import Place
 from ingest.storage.documents import Detection, Document, detection
 from ingest.storage.driver import DUPLICATE_KEY, domain_errors, write
+from ingest.storage.latest_updates import (
+    CORRECTION,
+    LAST,
+    SINCE_BITS,
+    UPDATE,
+    Change,
+    change,
+    step,
+)
 
-# How many of the newest detections each document shows.
-RECENT = 8
-# How many commits a reader may be behind before it has to read everything again.
-CHANGES = 32
-# The steps of versions. Longer than CHANGES: for a service of the release before, which takes them
-# for counts, a reader is then too far behind. Short enough for 8,000 million commits.
-STEPS = (2 * CHANGES, 2**31 - 1)
-# A change is the timestamp and, above these bits, the step. A later one is taken for this last one:
-# to read more again does no harm.
-_SINCE_BITS = 32
-_LAST = 2**_SINCE_BITS - 1
 # How many of them are corrected with one command.
 PEOPLE = 500
-# What of each.
-SHOWN = ("timestamp", "received_at", "mac", "rssi", "level", "location")
-
-_Change = tuple[StaffId, dict[str, Any]]  # whose, and the constants of the update
+# Documents that the driver decodes at once: some 8 kB each.
+BATCH = 100
+# How many versions are read with one command: 16 MiB hold more.
+MAX_READ = 200_000
 
 
 class Version(NamedTuple):
@@ -54,11 +49,11 @@ class Version(NamedTuple):
 
     def changed_since(self, number: int) -> int | None:
         """Return the lowest timestamp that changed after version `number`, None if not known."""
-        lowest = _LAST
+        lowest = LAST
         before = self.number
-        for change in reversed(self.changes):
-            lowest = min(lowest, change & _LAST)
-            before -= change >> _SINCE_BITS or 1  # the release before counted
+        for packed in reversed(self.changes):
+            lowest = min(lowest, packed & LAST)
+            before -= packed >> SINCE_BITS or 1  # the release before counted
             if before <= number:
                 return lowest if before == number else None
         return None
@@ -88,7 +83,7 @@ class Latest:
         groups: defaultdict[StaffId, list[Document]] = defaultdict(list)
         for document in documents:
             groups[document["staff_id"]].append(document)
-        return self._write([_change(staff_id, group) for staff_id, group in groups.items()])
+        return self._write([change(staff_id, group) for staff_id, group in groups.items()])
 
     def correct(self, staff_ids: Sequence[StaffId], mac: str, places: Sequence[Place]) -> None:
         """Show a beacon's detections that have none of these places at the first.
@@ -101,7 +96,7 @@ class Latest:
         constants = {"mac": mac, "place": allowed[0], "allowed": allowed}
         for first in range(0, len(staff_ids), PEOPLE):
             some = {"_id": {"$in": staff_ids[first : first + PEOPLE]}}
-            update = {"q": some, "u": _CORRECTION, "c": constants | _step(0), "multi": True}
+            update = {"q": some, "u": CORRECTION, "c": constants | step(0), "multi": True}
             failed = write(self._latest, "update", {"updates": [update]})
             if failed:
                 raise StoreUnavailable(str(failed))
@@ -143,26 +138,76 @@ class Latest:
             return False
         return True
 
-    def everyone(self) -> Iterator[Entry]:
-        """Yield every staff member of whom anything is shown."""
-        for one in self._read({}, {"changes": 0}):
-            if one["recent"]:
-                who = {"staff_id": one["_id"]}
-                recent = [detection(shown | who) for shown in one["recent"]]
-                yield Entry(recent[0].staff_id, int(one["version"]), recent)
+    def versions_there(self, staff_ids: list[StaffId]) -> tuple[dict[StaffId, Version], bool]:
+        """Do the same for those whose shards answer; tell also whether all shards do.
+
+        With a dead shard it takes all the time that it is given.
+        """
+        query = {"_id": {"$in": staff_ids}}
+        with self._latest.database.client.start_session() as session:
+            found, complete = self._read_there(query, {"changes": 1}, session)
+            at = session.operation_time
+        versions = {one["_id"]: Version(one["version"], one["changes"], at) for one in found}
+        return versions, complete
+
+    def every_version(self) -> tuple[list[StaffId], list[int]]:
+        """Return everybody's staff id and version, in the same order.
+
+        As two lists, which cost a quarter of what a document for each does.
+        """
+        lists = {"_id": None, "staff_ids": {"$push": "$_id"}, "versions": {"$push": "$version"}}
+        with domain_errors():
+            for one in self._latest.aggregate([{"$group": lists}]):
+                return one["staff_ids"], one["versions"]
+        return [], []
+
+    def every_version_there(self) -> tuple[list[StaffId], list[int], bool]:
+        """Do the same for those whose shards answer; tell also whether all shards do.
+
+        With a dead shard it takes all the time that it is given.
+        """
+        found, complete = self._read_there({}, {})
+        return [one["_id"] for one in found], [one["version"] for one in found], complete
+
+    def entries(self, staff_ids: list[StaffId]) -> Iterator[Entry]:
+        """Yield those of these staff members of whom anything is shown."""
+        with domain_errors():
+            found = self._latest.find({"_id": {"$in": staff_ids}}, {"changes": 0})
+            for one in found.batch_size(BATCH):
+                if one["recent"]:
+                    who = {"staff_id": one["_id"]}
+                    recent = [detection(shown | who) for shown in one["recent"]]
+                    yield Entry(recent[0].staff_id, int(one["version"]), recent)
+
+    def _read_there(
+        self, query: dict[str, Any], fields: dict[str, int], session: ClientSession | None = None
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Read versions and these fields from the shards that answer; tell whether all did."""
+        # As a command: the driver's cursors do not say whether a shard is missing.
+        options: dict[str, Any] = {
+            "singleBatch": True,
+            "batchSize": MAX_READ,
+            "allowPartialResults": True,
+        }
+        options |= {"readConcern": {"level": "majority"}}
+        find = {"find": self._latest.name, "filter": query, "projection": fields | {"version": 1}}
+        with domain_errors():
+            reply = self._latest.database.command(find | options, session=session)
+        cursor = reply["cursor"]
+        return cursor["firstBatch"], not cursor.get("partialResultsReturned")
 
     def _read(self, query: dict[str, Any], fields: dict[str, int]) -> Iterator[dict[str, Any]]:
         with domain_errors():
             yield from self._latest.find(query, fields)
 
-    def _write(self, changes: list[_Change]) -> dict[StaffId, str]:
+    def _write(self, changes: list[Change]) -> dict[StaffId, str]:
         """Apply changes with one command; those that lost a race of two services once more."""
         wrong: dict[StaffId, str] = {}
         for _ in range(2):
             if not changes:
                 break
             updates = [
-                {"q": {"_id": staff_id}, "u": _UPDATE, "c": constants, "upsert": True}
+                {"q": {"_id": staff_id}, "u": UPDATE, "c": constants, "upsert": True}
                 for staff_id, constants in changes
             ]
             failed = write(self._latest, "update", {"updates": updates})
@@ -173,65 +218,3 @@ class Latest:
             }
             changes = again
         return wrong | {staff_id: "not recorded in two attempts" for staff_id, _ in changes}
-
-
-def _change(staff_id: StaffId, documents: list[Document]) -> _Change:
-    since = min(document["timestamp"] for document in documents)
-    if len(documents) > 1:
-        newest = sorted(documents, key=itemgetter("timestamp"), reverse=True)
-        by_id = {one["_id"]: one for one in newest[: 2 * RECENT]}  # a repeat may stand among them
-        documents = list(by_id.values())[:RECENT]
-    shown = [{"id": one["_id"]} | {name: one[name] for name in SHOWN} for one in documents]
-    return staff_id, _step(since) | {"shown": shown}
-
-
-def _step(since: int) -> dict[str, int]:
-    """Return the constants of a commit that changed what is not before a timestamp."""
-    step = random.randint(*STEPS)  # noqa: S311  # nobody gains by guessing it
-    return {"step": step, "change": step << _SINCE_BITS | min(since, _LAST)}
-
-
-# What every update does, by the constants of `_step`.
-_CHANGES = {"$concatArrays": [{"$ifNull": ["$changes", []]}, ["$$change"]]}
-_RAISED: dict[str, Any] = {
-    # From the clock on (ms): versions of a document that was lost and made anew grow all the same.
-    "version": {"$add": [{"$ifNull": ["$version", {"$toLong": "$$NOW"}]}, "$$step"]},
-    "changes": {"$slice": [_CHANGES, -CHANGES]},
-}
-
-
-def _encoded(recent: Any) -> list[Any]:
-    """Return an update that raises the version and changes what is shown.
-
-    It is the same for all, and encoded once: what differs comes as constants.
-    """
-    return [RawBSONDocument(bson.encode({"$set": _RAISED | {"recent": recent}}))]
-
-
-def _sorted_in() -> dict[str, Any]:
-    """Return what is shown after a commit, by the constant `shown`."""
-    others = {
-        "$filter": {
-            "input": {"$ifNull": ["$recent", []]},
-            "cond": {"$not": [{"$in": ["$$this.id", "$$shown.id"]}]},
-        }
-    }
-    in_order = {
-        "$sortArray": {
-            "input": {"$concatArrays": ["$$shown", others]},
-            "sortBy": {"timestamp": -1, "id": -1},
-        }
-    }
-    return {"$slice": [in_order, RECENT]}
-
-
-def _corrected() -> dict[str, Any]:
-    """Return what is shown after a correction, by its constants."""
-    at = {"level": "$$this.level", "location": "$$this.location"}
-    wrong = {"$and": [{"$eq": ["$$this.mac", "$$mac"]}, {"$not": {"$in": [at, "$$allowed"]}}]}
-    moved = {"$mergeObjects": ["$$this", "$$place"]}
-    return {"$map": {"input": "$recent", "in": {"$cond": [wrong, moved, "$$this"]}}}
-
-
-_UPDATE = _encoded(_sorted_in())
-_CORRECTION = _encoded(_corrected())

@@ -1,0 +1,125 @@
+"""Everybody's detections of the last minutes as the text of the answer, in compressed blocks."""
+
+import itertools
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from ingest.batcher import Batcher
+from ingest.errors import StoreUnavailable
+from ingest.histories.blocks import Row, grown
+from ingest.histories.time_window import History, Window
+from ingest.rules.request_parameters import TimeRange
+from ingest.storage.detections import Detections
+from ingest.storage.everyone import Everyone, People
+from ingest.storage.latest import Latest
+
+WINDOW_SECONDS = 15 * 60
+# What a phone's clock is ahead at most to be shown. What is dated further ahead comes in when its
+# time has come, and leaves like everything else: it would stay for a day, and a crowd of it too.
+AHEAD_SECONDS = 60
+# How many fit, some 20 bytes each: 300 a second. A 503 is better than to be killed.
+MAX_ROWS = 300_000
+TOO_MANY = f"more than {MAX_ROWS} detections in the last minutes"
+# How many versions are read with one command.
+VERSIONS = 500
+# How many beginnings and ends of rows are kept while they are read: 1 MiB.
+MAX_ENCODED = 2000
+
+Answer = tuple[Window, str]  # and its ETag
+
+
+class _Cached(NamedTuple):
+    """What was read up to a timestamp, and whose versions it has."""
+
+    people: People
+    end: int
+    history: History
+
+
+class LastMinutes:
+    """Reads them once for all who ask at the same moment, and only what changed since."""
+
+    def __init__(self, detections: Detections, latest: Latest, everyone: Everyone) -> None:
+        self._detections = detections
+        self._latest = latest
+        self._everyone = everyone
+        self._cached: _Cached | None = None
+        self._pool = ThreadPoolExecutor(1, "last-minutes")
+        self._reads: Batcher[None, Answer] = Batcher(self._read, self._pool)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._pool.shutdown()
+
+    def read(self) -> Answer:
+        """Return all that was acknowledged before the call. StoreUnavailable."""
+        return self._reads.call(None)
+
+    def _read(self, calls: list[None]) -> list[Answer | Exception]:
+        people = self._everyone.read()  # before the rows: whose version is older is read next time
+        if not people.complete:
+            raise StoreUnavailable("a shard does not answer")
+        now = int(time.time())
+        start, end = now - WINDOW_SECONDS, now + AHEAD_SECONDS
+        since = max(start, self._changed_since(people, start, end))
+        rows = self._rows(since, end)
+        if self._cached and since > start:
+            some, older = self._cached.history.before(since)
+            blocks = grown(itertools.chain(rows, some)) + older
+            blocks = tuple(one for one in blocks if len(range(*one.span(start, end))))
+        else:
+            blocks = grown(rows)
+        if sum(one.rows for one in blocks) > MAX_ROWS:
+            raise StoreUnavailable(TOO_MANY)
+        history = History(0, start, blocks)
+        self._cached = _Cached(people, end, history)
+        window = history.window(TimeRange("", start, end), None)
+        # By the versions, and by the checksum of the text, with which its gzip member ends.
+        etag = f"{people.tag}-{window.rows:x}-{window.gzip()[-8:].hex()}"
+        return [(window, etag)] * len(calls)
+
+    def _changed_since(self, people: People, start: int, end: int) -> int:
+        """Return from which timestamp on the cached rows may be others by now, 0 if not known."""
+        cached = self._cached
+        if cached is None or end < cached.end:  # the clock was set back
+            return 0
+        before = {one.staff_id: one.version for one in cached.people.staff}
+        changed = {
+            one.staff_id: before.get(one.staff_id)
+            for one in people.staff
+            if before.get(one.staff_id) != one.version
+        }
+        since, staff_ids = cached.end + 1, list(changed)
+        for first in range(0, len(staff_ids), VERSIONS):
+            some = staff_ids[first : first + VERSIONS]
+            found = self._latest.versions(some)
+            for staff_id in some:
+                number, version = changed[staff_id], found.get(staff_id)
+                known = version.changed_since(number) if version and number else None
+                since = min(since, known or 0)
+            if since <= start:
+                break
+        return since
+
+    def _rows(self, start: int, end: int) -> Iterator[Row]:
+        """Yield each row as JSON; what repeats in them is encoded once."""
+        encoded: dict[tuple[Any, ...], tuple[str, str]] = {}
+        found = self._detections.list_recent(start, end)
+        for count, (staff_id, level, location, timestamp, rssi, mac) in enumerate(found):
+            if count >= MAX_ROWS:
+                raise StoreUnavailable(TOO_MANY)
+            texts = encoded.get(key := (staff_id, level, location, mac))
+            if texts is None:
+                if len(encoded) >= MAX_ENCODED:
+                    encoded.clear()
+                first = {"staff_id": staff_id, "level": level, "location": location}
+                texts = encoded[key] = _compact(first)[:-1], _compact({"mac": mac})[1:]
+            row = f'{texts[0]},"timestamp":{timestamp},"rssi":{rssi},{texts[1]}'
+            yield timestamp, row.encode()
+
+
+def _compact(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,90 @@
+"""What a commit does to a document of the collection `latest`, in MongoDB's words."""
+
+import random
+from operator import itemgetter
+from typing import Any
+
+import bson
+from bson.raw_bson import RawBSONDocument
+
+from ingest.rules.request_parameters import StaffId
+from ingest.storage.documents import Document
+
+# How many of the newest detections each document shows.
+RECENT = 8
+# How many commits a reader may be behind before it has to read everything again.
+CHANGES = 32
+# The steps of versions. Longer than CHANGES: for a service of the release before, which takes them
+# for counts, a reader is then too far behind. Short enough for 8,000 million commits.
+STEPS = (2 * CHANGES, 2**31 - 1)
+# A change is the timestamp and, above these bits, the step. A later one is taken for this last one:
+# to read more again does no harm.
+SINCE_BITS = 32
+LAST = 2**SINCE_BITS - 1
+# What of each.
+SHOWN = ("timestamp", "received_at", "mac", "rssi", "level", "location")
+
+Change = tuple[StaffId, dict[str, Any]]  # whose, and the constants of the update
+
+
+def change(staff_id: StaffId, documents: list[Document]) -> Change:
+    """Return what a commit of some of a staff member's documents changes."""
+    since = min(document["timestamp"] for document in documents)
+    if len(documents) > 1:
+        newest = sorted(documents, key=itemgetter("timestamp"), reverse=True)
+        by_id = {one["_id"]: one for one in newest[: 2 * RECENT]}  # a repeat may stand among them
+        documents = list(by_id.values())[:RECENT]
+    shown = [{"id": one["_id"]} | {name: one[name] for name in SHOWN} for one in documents]
+    return staff_id, step(since) | {"shown": shown}
+
+
+def step(since: int) -> dict[str, int]:
+    """Return the constants of a commit that changed what is not before a timestamp."""
+    number = random.randint(*STEPS)  # noqa: S311  # nobody gains by guessing it
+    return {"step": number, "change": number << SINCE_BITS | min(since, LAST)}
+
+
+# What every update does, by the constants of `step`.
+_CHANGES = {"$concatArrays": [{"$ifNull": ["$changes", []]}, ["$$change"]]}
+_RAISED: dict[str, Any] = {
+    # From the clock on (ms): versions of a document that was lost and made anew grow all the same.
+    "version": {"$add": [{"$ifNull": ["$version", {"$toLong": "$$NOW"}]}, "$$step"]},
+    "changes": {"$slice": [_CHANGES, -CHANGES]},
+}
+
+
+def _encoded(recent: Any) -> list[Any]:
+    """Return an update that raises the version and changes what is shown.
+
+    It is the same for all, and encoded once: what differs comes as constants.
+    """
+    return [RawBSONDocument(bson.encode({"$set": _RAISED | {"recent": recent}}))]
+
+
+def _sorted_in() -> dict[str, Any]:
+    """Return what is shown after a commit, by the constant `shown`."""
+    others = {
+        "$filter": {
+            "input": {"$ifNull": ["$recent", []]},
+            "cond": {"$not": [{"$in": ["$$this.id", "$$shown.id"]}]},
+        }
+    }
+    in_order = {
+        "$sortArray": {
+            "input": {"$concatArrays": ["$$shown", others]},
+            "sortBy": {"timestamp": -1, "id": -1},
+        }
+    }
+    return {"$slice": [in_order, RECENT]}
+
+
+def _corrected() -> dict[str, Any]:
+    """Return what is shown after a correction, by its constants."""
+    at = {"level": "$$this.level", "location": "$$this.location"}
+    wrong = {"$and": [{"$eq": ["$$this.mac", "$$mac"]}, {"$not": {"$in": [at, "$$allowed"]}}]}
+    moved = {"$mergeObjects": ["$$this", "$$place"]}
+    return {"$map": {"input": "$recent", "in": {"$cond": [wrong, moved, "$$this"]}}}
+
+
+UPDATE = _encoded(_sorted_in())
+CORRECTION = _encoded(_corrected())
