@@ -1,5 +1,6 @@
 """gunicorn's settings for the monitoring service; `MONITORING_BIND` is the only variable."""
 
+import gc
 import os
 from typing import Any
 
@@ -25,6 +26,12 @@ limit_request_field_size = 8192
 limit_request_fields = 8192
 worker_tmp_dir = "/dev/shm"
 control_socket_disable = True
+
+
+def pre_fork(_server: Any, _worker: Any) -> None:
+    """Keep the collector from what the master has read: a page that it marks is shared no more."""
+    gc.collect()
+    gc.freeze()
 
 
 def post_worker_init(worker: Any) -> None:

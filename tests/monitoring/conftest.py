@@ -27,7 +27,8 @@ class Service(Process):
         given = {
             "GATEWAY_URL": gateway_url,
             "MONITORING_BIND": f"127.0.0.1:{self.port}",
-            "MALLOC_ARENA_MAX": "1",  # as in the image
+            "MALLOC_ARENA_MAX": "1",  # this and the next as in the image
+            "MALLOC_MMAP_THRESHOLD_": "131072",
         }
         super().__init__(
             "monitoring",

@@ -60,7 +60,7 @@ def test_for_scripts_it_says_whether_people_are_missing(upstream: Upstream) -> N
 
 
 def test_a_megabyte_is_not_parsed_for_each_request(upstream: Upstream) -> None:
-    people = [{"staff_id": number, "location": "x" * 40} for number in range(14_000)]
+    people = [{"staff_id": number, "location": "x" * 40} for number in range(13_000)]
     upstream.answer(200, json.dumps({"as_of": 100, "data": people}).encode())
     client = service(upstream, snapshot_seconds=60)
     first = client.get("/monitoring/latest")

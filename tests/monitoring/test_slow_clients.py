@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from monitoring.gateway import MAX_BODY_BYTES
 from scripts.processes.control_groups import Limits
 from scripts.processes.limited_group import available
 from scripts.processes.waiting import eventually
@@ -31,8 +32,10 @@ ASKED = [
 @pytest.fixture
 def service(upstream: Upstream, tmp_path: Path) -> Iterator[Service]:
     """Run the service inside its limit, with an answer of nearly 1 MiB about all staff."""
-    people = [{"staff_id": number, "location": "x" * 44} for number in range(14_000)]
-    upstream.answer(200, json.dumps({"as_of": 100, "data": people}).encode())
+    people = [{"staff_id": number, "location": "x" * 44} for number in range(13_000)]
+    body = json.dumps({"as_of": 100, "data": people}).encode()
+    assert 0.9 * MAX_BODY_BYTES < len(body) < MAX_BODY_BYTES
+    upstream.answer(200, body)
     limits = Limits(None, LIMIT_BYTES) if available() else None
     service = Service(upstream.url, tmp_path, limits)
     service.start()

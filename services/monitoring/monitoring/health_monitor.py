@@ -27,7 +27,7 @@ SILENT_ROUNDS = 4
 EXTRA_REQUESTS = 12
 # A service that was removed on purpose is no longer reported as missing after this time.
 FORGET_SECONDS = 15 * 60
-MAX_READS = 720  # one hour, at one read in 5 s
+MAX_READS = 1440  # one hour, at two reads in 5 s
 
 log = logging.getLogger(__name__)
 
@@ -84,9 +84,10 @@ class HealthMonitor:
         threading.Thread(target=run, name="health-monitor", daemon=True).start()
 
     def check(self) -> None:
-        """Probe and read once; while a service is silent for some rounds, read more often."""
+        """Probe, and read twice; while a service is silent for some rounds, read more often."""
         probed = {name: self.probe(name) for name in self.circuits}
-        is_read = self._read()
+        # Twice: the probe takes a turn as well, so of two services one read meets always the same.
+        is_read = self._read() and self._read()
         for _ in range(EXTRA_REQUESTS):
             if not is_read or all(map(self._seen_lately, self.services.values())):
                 break
