@@ -109,7 +109,7 @@ interface ServiceReport {
   seen_at: number;
   latency_ms: number;
   queued: number | null;
-  /** what was damaged in its spool: rows, or whole files */
+  /** what was damaged or refused in its spool: rows, or whole files */
   set_aside: number;
   memory: MemoryReport | null;
   mongodb: DatabaseHealth | null;

@@ -86,4 +86,6 @@ def test_a_nearly_full_memory_stands_out_and_without_a_limit_there_is_no_meter(
 def test_what_was_set_aside_is_told_with_what_to_do(limited: Page) -> None:
     expect(limited.locator("#set-aside")).to_contain_text("3 in the spool of free")
     expect(limited.locator("#set-aside")).to_contain_text("It is not stored")
-    expect(limited.locator("#summary")).to_have_text("3 damaged in the spool: somebody has to look")
+    expect(limited.locator("#summary")).to_have_text(
+        "3 set aside in the spool: somebody has to look"
+    )

@@ -64,7 +64,7 @@ test("the verdict names what is worst", () => {
     [report("closed", "closed", service({ queued: 5 })), "5 detections wait to be stored"],
     [
       report("closed", "closed", service({ queued: 5, set_aside: 2 }), service()),
-      "2 damaged in the spool: somebody has to look",
+      "2 set aside in the spool: somebody has to look",
     ],
     [
       report("closed", "closed", service({ set_aside: 2, ...away }), service()),

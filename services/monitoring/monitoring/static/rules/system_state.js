@@ -41,21 +41,21 @@ export function verdict({ circuits, services }) {
   const ill = services.filter((one) => !one.answers || !one.mongodb?.reachable).length;
   if (ill) return `${ill} of ${services.length} services cannot reach the database`;
   const aside = services.reduce((sum, one) => sum + (one.set_aside ?? 0), 0);
-  if (aside) return `${aside.toLocaleString()} damaged in the spool: somebody has to look`;
+  if (aside) return `${aside.toLocaleString()} set aside in the spool: somebody has to look`;
   const queued = services.reduce((sum, one) => sum + (one.queued ?? 0), 0);
   if (queued) return `${queued.toLocaleString()} detections wait to be stored`;
   return "Everything is healthy";
 }
 
 /**
- * What was damaged in the spools, and what to do; "" when nothing was.
+ * What was set aside in the spools, and what to do; "" when nothing was.
  * @param {Pick<ServiceReport, "name" | "set_aside">[]} services
  */
 export function setAsideText(services) {
   const ill = services.filter((one) => one.set_aside > 0);
   if (!ill.length) return "";
   const where = ill.map((one) => `${one.set_aside.toLocaleString()} in the spool of ${one.name}`);
-  return `Set aside, as it was damaged: ${where.join(", ")}. It is not stored. The log of that service names it and its file: save the file, look at the disk.`;
+  return `Set aside, as damaged or refused by the database: ${where.join(", ")}. It is not stored. The log of that service names it and its file: save the file, look at the disk.`;
 }
 
 /**

@@ -132,10 +132,11 @@ function drawSummary(all, present) {
   }
   const gone = all.length - present.length;
   const longer = gone ? `, ${gone} longer ago` : "";
-  const missing = isComplete(staff.data) ? "" : ", some are missing";
-  const heard = `${peopleText(present.length)} heard in the last 15 minutes`;
-  setText($("summary"), heard + longer + missing);
-  $("empty").hidden = Boolean(staff.failure || missing) || present.length > 0;
+  const complete = isComplete(staff.data);
+  const heard = `${peopleText(present.length)} heard in the last 15 minutes${longer}`;
+  setText($("summary"), complete ? heard : `At least ${heard}`);
+  if (!complete && !present.length) setText($("summary"), "Who was heard cannot be told now");
+  $("empty").hidden = Boolean(staff.failure) || !complete || present.length > 0;
   if ($("empty").hidden) return;
   const last = duration(staff.now() - Math.max(...all.map((one) => one.heardAt)));
   setText(
