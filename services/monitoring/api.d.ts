@@ -23,6 +23,8 @@ interface StaffMember {
 
 interface StaffAnswer {
   as_of: number;
+  /** false: a part of the database does not answer, and its people are missing */
+  complete?: boolean;
   data: StaffMember[];
 }
 
@@ -77,10 +79,18 @@ interface CoveredLocation {
 }
 
 interface CoverageAnswer {
+  complete?: boolean;
   data: CoveredLocation[];
 }
 
-type CircuitState = "closed" | "half-open" | "open" | "unknown";
+type CircuitState = "closed" | "half-open" | "busy" | "open" | "unknown";
+
+/** One circuit of the gateway. */
+interface CircuitReport {
+  state: CircuitState;
+  since: number;
+  detail: string;
+}
 
 interface MemoryReport {
   used_bytes: number | null;
@@ -99,6 +109,8 @@ interface ServiceReport {
   seen_at: number;
   latency_ms: number;
   queued: number | null;
+  /** what was damaged or refused in its spool: rows, or whole files */
+  set_aside: number;
   memory: MemoryReport | null;
   mongodb: DatabaseHealth | null;
 }
@@ -111,7 +123,7 @@ interface Read {
 
 interface SystemReport {
   now: number;
-  circuit: { state: CircuitState; since: number; detail: string };
+  circuits: { ingest: CircuitReport; reads: CircuitReport };
   services: ServiceReport[];
   monitoring: { memory: MemoryReport };
   reads: Read[];

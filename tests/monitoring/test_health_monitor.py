@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from monitoring.gateway import GatewayResponse, GatewayUnavailable
 from monitoring.health_monitor import FORGET_SECONDS, SILENT_ROUNDS, HealthMonitor
 
@@ -12,29 +14,40 @@ class Turns:
     def __init__(self, *names: str) -> None:
         self.names = list(names)
         self.requests = 0
+        self.set_aside: dict[str, int] = {}
         self.now = 1000.0
-        self.monitor = HealthMonitor(self.get, clock=lambda: self.now)
-        self.monitor.since = self.now
+        self.ingest = ""  # the state of the circuit of the detections, where it is another
+        self.reads = ""
+        self.monitor = HealthMonitor(self.get, self.probe, clock=lambda: self.now)
+        for circuit in self.monitor.circuits.values():
+            circuit.since = self.now
+
+    def probe(self, circuit: str) -> tuple[str, str]:
+        told = self.ingest if circuit == "ingest" else self.reads
+        return told or ("closed" if self.names else "open"), ""
 
     def get(self, _: str) -> GatewayResponse:
         self.requests += 1
-        if not self.names:
-            raise GatewayUnavailable("open", "the gateway answered 503")
+        if not self.names or self.reads:
+            raise GatewayUnavailable(self.reads or "open", "the gateway answered 503")
         self.names.append(self.names.pop(0))
         report = {
             "service": self.names[-1],
             "queued": 3,
             "memory": {},
             "mongodb": {"reachable": True},
-        }
+        } | self.set_aside
         return GatewayResponse(200, json.dumps(report).encode(), "", self.now)
 
     def after(self, seconds: float) -> str:
-        """Check for a while, as often as the service would; return the circuit's state."""
+        """Check for a while, as often as the service would; return how the reads' circuit is."""
         for _ in range(max(1, int(seconds // 5))):
             self.now += min(seconds, 5)
             self.monitor.check()
-        return self.monitor.circuit
+        return self.state("reads")
+
+    def state(self, circuit: str) -> str:
+        return str(self.monitor.report()["circuits"][circuit]["state"])
 
     def answering(self) -> dict[str, bool]:
         services = self.monitor.report()["services"]
@@ -44,13 +57,13 @@ class Turns:
 def test_when_every_service_answers_the_circuit_is_closed() -> None:
     turns = Turns("ingest-1", "ingest-2")
     assert turns.after(5) == "closed"
-    since = turns.monitor.since
+    since = turns.monitor.circuits["reads"].since
     assert turns.after(60) == "closed"
     assert turns.answering() == {"ingest-1": True, "ingest-2": True}
-    assert turns.monitor.since == since
+    assert turns.monitor.circuits["reads"].since == since
     report = turns.monitor.report()
     assert report["services"][0]["queued"] == 3
-    assert len(report["reads"]) == turns.requests == 13
+    assert len(report["reads"]) == turns.requests == 2 * 13
 
 
 def test_one_that_is_silent_leaves_it_half_open_until_it_answers_again() -> None:
@@ -82,7 +95,7 @@ def test_without_any_it_is_open_since_then() -> None:
     assert turns.after(5) == "open"
     opened = turns.now
     assert turns.after(30) == "open"
-    assert turns.monitor.since == opened
+    assert turns.monitor.circuits["reads"].since == opened
     assert turns.answering() == {"ingest-1": False, "ingest-2": False}
     assert turns.monitor.report()["reads"][-1]["latency_ms"] is None
     turns.names = names
@@ -97,8 +110,43 @@ def test_one_that_was_removed_is_not_reported_for_ever() -> None:
     assert turns.answering() == {"ingest-1": True}
 
 
-def test_an_answer_without_a_report_is_said() -> None:
-    monitor = HealthMonitor(lambda _: GatewayResponse(404, b"{}", "", 0.0))
+@pytest.mark.parametrize("state", ["open", "busy", "unknown"])
+def test_each_circuit_has_a_state_of_its_own(state: str) -> None:
+    turns = Turns("ingest-1", "ingest-2")
+    turns.after(20)
+    turns.ingest = state
+    assert turns.after(5) == "closed"
+    assert turns.state("ingest") == state
+    assert turns.answering() == {"ingest-1": True, "ingest-2": True}
+    turns.ingest, turns.reads = "", state
+    assert turns.after(60) == state
+    assert turns.state("ingest") == "closed", "detections are taken in while reads hang"
+
+
+def test_a_service_that_cannot_be_asked_for_want_of_a_place_is_not_silent() -> None:
+    turns = Turns("ingest-1", "ingest-2")
+    turns.after(20)
+    turns.reads = "busy"
+    assert turns.after(60) == "busy"
+    assert turns.answering() == {"ingest-1": True, "ingest-2": True}
+    turns.reads = ""
+    assert turns.after(5) == "closed"
+
+
+def test_a_report_that_is_none_is_a_failed_read() -> None:
+    monitor = HealthMonitor(
+        lambda _: GatewayResponse(404, b"{}", "", 0.0), lambda _: ("closed", "")
+    )
     monitor.check()
-    assert monitor.circuit == "unknown"
-    assert "was not understood" in monitor.report()["circuit"]["detail"]
+    report = monitor.report()
+    assert report["services"] == []
+    assert [read["latency_ms"] for read in report["reads"]] == [None]
+
+
+def test_what_a_service_has_set_aside_is_told_and_none_where_it_does_not_say() -> None:
+    turns = Turns("ingest-1")
+    turns.after(5)
+    assert turns.monitor.report()["services"][0]["set_aside"] == 0
+    turns.set_aside = {"set_aside": 3}
+    turns.after(5)
+    assert turns.monitor.report()["services"][0]["set_aside"] == 3

@@ -79,20 +79,22 @@ def test_a_lost_network_is_said_on_every_screen(opened: Opener) -> None:
 def test_the_circuit_opens_and_closes_again(opened: Opener, office: Office) -> None:
     live, system = opened("?level=4"), opened("/system")
     expect(live.locator("#people [data-staff='7']")).to_be_visible()
-    expect(system.locator("#circuit")).to_have_text("Closed")
+    circuits = [system.locator("#ingest-state"), system.locator("#reads-state")]
+    for circuit in circuits:
+        expect(circuit).to_have_text("Closed")
     expect(system.locator("#services tbody tr")).to_have_count(4)
     office.supervisor("stop", "ingest-2")
     try:
-        expect(system.locator("#circuit")).to_have_text("Half-open", timeout=60_000)
+        for circuit in circuits:
+            expect(circuit).to_have_text("Half-open", timeout=60_000)
         gone = system.locator("#services tr", has_text="ingest-2")
         expect(gone).to_contain_text(re.compile(r"silent since \d\d:\d\d:\d\d"))
         expect(live.locator("#banner")).to_be_hidden()
         office.supervisor("stop", "ingest-1")
-        expect(system.locator("#circuit")).to_have_text("Open", timeout=60_000)
-        expect(system.locator("#circuit-since")).to_contain_text(
-            re.compile(r"since \d\d:\d\d:\d\d")
-        )
-        expect(system.locator("#summary")).to_have_text("Detections are not taken in")
+        for circuit in circuits:
+            expect(circuit).to_have_text("Open", timeout=60_000)
+        expect(system.locator("#ingest-since")).to_contain_text(re.compile(r"since \d\d:\d\d:\d\d"))
+        expect(system.locator("#summary")).to_contain_text("Detections are not taken in")
         banner = live.locator("#banner")
         expect(banner).to_contain_text("The circuit is open since", timeout=60_000)
         expect(banner).to_contain_text(re.compile(r"known at \d\d:\d\d:\d\d, .* ago"))
@@ -109,4 +111,47 @@ def test_the_circuit_opens_and_closes_again(opened: Opener, office: Office) -> N
         office.supervisor("start", "ingest-1", "ingest-2")
     expect(live.locator("#banner")).to_be_hidden(timeout=90_000)
     expect(live.locator("#plan")).to_have_css("filter", "none")
-    expect(system.locator("#circuit")).to_have_text("Closed", timeout=90_000)
+    for circuit in circuits:
+        expect(circuit).to_have_text("Closed", timeout=90_000)
+
+
+def incomplete(page: Page) -> None:
+    """Take people out of all answers, as a part of the database that does not answer does."""
+    now = time.time()
+    answered(page, {"as_of": now, "complete": False, "data": []}, taken=now)
+    spot = {"level": "4", "x": 0, "y": 0, "macs": [], "last_visited": None, "location": "Lobby"}
+    coverage = json.dumps({"complete": False, "data": [spot]})
+    headers = {"X-Circuit-State": "closed", "Content-Type": "application/json"}
+    page.route("**/api/coverage", lambda route: route.fulfill(headers=headers, body=coverage))
+
+
+def test_people_who_are_missing_are_not_nobody(opened: Opener) -> None:
+    live = opened(prepare=incomplete)
+    expect(live.locator("#missing")).to_contain_text("Some people are missing")
+    expect(live.locator("#empty")).to_be_hidden()
+    expect(live.locator("#summary")).to_have_text("Who was heard cannot be told now")
+    expect(live.locator("#levels .count").first).to_have_text("0+")
+    expect(live.locator("#people ~ #nobody")).to_contain_text("cannot be told now")
+    coverage = opened("/coverage", prepare=incomplete)
+    expect(coverage.locator("#missing")).to_be_visible()
+    expect(coverage.locator("#summary")).to_contain_text("At most 1 of 1")
+    expect(coverage.locator("#gaps")).to_contain_text("Nearest: cannot be told now")
+    assert "obody was heard" not in live.inner_text("body") + coverage.inner_text("body")
+    for path in ("/replay", "/directory"):
+        expect(opened(path, prepare=incomplete).locator("#missing")).to_be_visible()
+    assert Axe().run(live).response["violations"] == []
+
+
+def test_busy_is_not_an_open_circuit(opened: Opener) -> None:
+    live = opened()
+    expect(live.locator("#people [data-staff='7']")).to_be_visible()
+    expect(live.locator("#missing")).to_be_hidden()
+    live.unroute(STAFF)
+    headers = {"X-Circuit-State": "busy", "Retry-After": "1"}
+    refused = json.dumps({"error": "busy: all places are taken"})
+    live.route(STAFF, lambda route: route.fulfill(status=503, headers=headers, body=refused))
+    expect(live.locator("#banner")).to_contain_text("Waymark is busy since")
+    expect(live.locator("#banner")).not_to_contain_text("circuit")
+    expect(live.locator("#people [data-staff='7']")).to_be_visible()
+    live.unroute(STAFF)
+    expect(live.locator("#banner")).to_be_hidden()

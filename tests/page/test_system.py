@@ -23,6 +23,7 @@ def service(name: str, used: int, limit: int | None) -> dict[str, Any]:
         "seen_at": now,
         "latency_ms": 1.5,
         "queued": 0,
+        "set_aside": 3 if name == "free" else 0,
         "memory": memory,
         "mongodb": {"reachable": True, "latency_ms": 0.7},
     }
@@ -35,7 +36,10 @@ def limited(opened: Opener) -> Page:
     services = [service("ingest-1", 16, 64), service("ingest-2", 60, 64), service("free", 30, None)]
     report = {
         "now": now,
-        "circuit": {"state": "closed", "since": now - 60, "detail": ""},
+        "circuits": {
+            name: {"state": "closed", "since": now - 60, "detail": ""}
+            for name in ("ingest", "reads")
+        },
         "services": services,
         "monitoring": {"memory": {"used_bytes": 24 * MIB, "limit_bytes": 48 * MIB}},
         "reads": [{"timestamp": now - 30, "latency_ms": 2.5}],
@@ -77,3 +81,11 @@ def test_a_nearly_full_memory_stands_out_and_without_a_limit_there_is_no_meter(
     free = limited.locator("#services tr", has_text="free")
     expect(free).to_contain_text("30 MiB, no limit")
     expect(free.locator(".meter")).to_be_hidden()
+
+
+def test_what_was_set_aside_is_told_with_what_to_do(limited: Page) -> None:
+    expect(limited.locator("#set-aside")).to_contain_text("3 in the spool of free")
+    expect(limited.locator("#set-aside")).to_contain_text("It is not stored")
+    expect(limited.locator("#summary")).to_have_text(
+        "3 set aside in the spool: somebody has to look"
+    )

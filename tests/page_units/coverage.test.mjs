@@ -98,4 +98,5 @@ test("only who was heard lately, on a known level, is about", () => {
   assert.equal(nearest(PLACES[0], member(1, "near", "1", 301)), nobody);
   assert.equal(nearest(PLACES[0], member(1, "near", null)), nobody);
   assert.deepEqual(walkers(null, NOW, PLACES), []);
+  assert.equal(nearestText(PLACES[0], [], false), "cannot be told now", "people are missing");
 });

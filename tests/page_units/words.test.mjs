@@ -9,6 +9,7 @@ import {
   freshness,
   heardAt,
   heardText,
+  isComplete,
   levelOrder,
   levelText,
   levelTitle,
@@ -101,5 +102,13 @@ test("the banner says what is wrong, since when, and what happens next", () => {
   assert.match(text, /The circuit is open since/);
   assert.match(text, /known at .*, 1 min ago/);
   assert.match(text, /tried again every 5 seconds/);
+  const busy = banner({ ...source, failure: "busy" });
+  assert.match(busy, /Waymark is busy since/);
+  assert.doesNotMatch(busy, /circuit|no ingest service/);
   assert.match(banner({ ...source, failure: "network", takenAt: 0 }), /Nothing was read before/);
+});
+
+test("an answer that does not say so is complete", () => {
+  assert.ok(isComplete(null, {}, { complete: true }));
+  assert.ok(!isComplete({ complete: true }, { complete: false }));
 });

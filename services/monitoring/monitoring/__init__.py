@@ -21,7 +21,9 @@ def create_app(config: Config | None = None) -> Flask:
     gateway = Gateway(config.gateway_url, config.gateway_timeout_seconds)
     app.extensions["snapshot_cache"] = SnapshotCache(gateway.get)
     # gunicorn.conf.py starts it, once the worker runs.
-    app.extensions["health_monitor"] = HealthMonitor(gateway.get, config.observe_seconds)
+    app.extensions["health_monitor"] = HealthMonitor(
+        gateway.get, gateway.probe, config.observe_seconds
+    )
     CORS(
         app,
         resources=list(fallback.LEGACY_ENDPOINTS),

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 CLOSED, OPEN, UNKNOWN = "closed", "open", "unknown"
+BUSY = "busy"  # an ingest service answers, but all places of the circuit are taken
 # No answer that a page asks for is larger. Cached answers must stay within this service's 48 MiB.
 MAX_BODY_BYTES = 1024 * 1024
 
@@ -52,6 +53,22 @@ class Gateway:
         except (OSError, http.client.HTTPException) as error:
             raise GatewayUnavailable(UNKNOWN, f"the gateway did not answer: {error}") from error
 
+    def probe(self, circuit: str) -> tuple[str, str]:
+        """Ask the gateway for the state of one of its circuits; return it, and why it is that."""
+        try:
+            with self._opener.open(
+                f"{self._url}/_circuit/{circuit}", timeout=self._timeout_seconds
+            ) as response:
+                state = response.headers.get("X-Circuit-State")
+                if state == BUSY:
+                    return BUSY, "all places of this circuit are taken"
+                return (CLOSED, "") if state == CLOSED else (UNKNOWN, "the gateway told no state")
+        except urllib.error.HTTPError as error:
+            with error:
+                return _circuit(error), f"the gateway answered {error.code}"
+        except (OSError, http.client.HTTPException) as error:
+            return UNKNOWN, f"the gateway did not answer: {error}"
+
 
 def _not_200(error: urllib.error.HTTPError, cached: GatewayResponse | None) -> GatewayResponse:
     """Return the response for a 304 or a 4xx; any other status is a GatewayUnavailable."""
@@ -59,8 +76,13 @@ def _not_200(error: urllib.error.HTTPError, cached: GatewayResponse | None) -> G
         return cached._replace(taken_at=_date(error.headers))
     if 400 <= error.code < 500 and error.code != 429:
         return _checked(error.code, error.headers, error.read(MAX_BODY_BYTES + 1))
-    circuit = OPEN if error.headers.get("X-Circuit-State") == OPEN else UNKNOWN
-    raise GatewayUnavailable(circuit, f"the gateway answered {error.code}")
+    raise GatewayUnavailable(_circuit(error), f"the gateway answered {error.code}")
+
+
+def _circuit(error: urllib.error.HTTPError) -> str:
+    """Return what a failure says of the circuit: open or busy; else nothing is known."""
+    state = error.headers.get("X-Circuit-State")
+    return state if error.code == 503 and state in (OPEN, BUSY) else UNKNOWN
 
 
 def _checked(status: int, headers: Message, body: bytes) -> GatewayResponse:

@@ -1,7 +1,8 @@
-"""Which ingest services answer, how fast, since when, and what that says of the circuit.
+"""What state each of the gateway's circuits has, which ingest services answer, and since when.
 
-NGINX does not tell the state of its circuit. So this service reads `/api/v1/system` through the
-gateway every few seconds. Each answer names the ingest service that it comes from.
+Every few seconds this service sends a probe through each circuit, which tells whether an ingest
+service answered through it. And it reads `/api/v1/system`, through the circuit of the reads: each
+answer names the ingest service that it comes from.
 """
 
 import json
@@ -10,13 +11,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from monitoring.gateway import CLOSED, UNKNOWN, GatewayResponse, GatewayUnavailable
+from monitoring.gateway import BUSY, CLOSED, UNKNOWN, GatewayResponse, GatewayUnavailable
 from monitoring.memory import memory_usage
 
 HALF_OPEN = "half-open"
+CIRCUITS = ("ingest", "reads")  # as the gateway names them
 PATH = "/api/v1/system"
 # A service counts as silent when it gave no answer for this many rounds ...
 SILENT_ROUNDS = 4
@@ -25,7 +27,7 @@ SILENT_ROUNDS = 4
 EXTRA_REQUESTS = 12
 # A service that was removed on purpose is no longer reported as missing after this time.
 FORGET_SECONDS = 15 * 60
-MAX_READS = 720  # one hour, at one read in 5 s
+MAX_READS = 1440  # one hour, at two reads in 5 s
 
 log = logging.getLogger(__name__)
 
@@ -42,15 +44,28 @@ class Service:
 
 
 @dataclass
+class Circuit:
+    """One circuit of the gateway as its last probe found it."""
+
+    state: str = UNKNOWN
+    detail: str = "nothing was read yet"
+    since: float = field(default_factory=time.time)  # it has its state since then
+
+
+@dataclass
 class HealthMonitor:
-    """Checks the ingest services in a loop; `get` reads a path through the gateway."""
+    """Checks circuits and ingest services in a loop.
+
+    `get` reads a path through the gateway, `probe` returns the state of a circuit, and why.
+    """
 
     get: Callable[[str], GatewayResponse]
+    probe: Callable[[str], tuple[str, str]]
     every_seconds: float = 5.0
     clock: Callable[[], float] = time.time
-    circuit: str = UNKNOWN
-    detail: str = "nothing was read yet"
-    since: float = field(default_factory=time.time)  # the circuit has its state since then
+    circuits: dict[str, Circuit] = field(
+        default_factory=lambda: {name: Circuit() for name in CIRCUITS}
+    )
     services: dict[str, Service] = field(default_factory=dict)
     reads: deque[tuple[int, float | None]] = field(default_factory=lambda: deque(maxlen=MAX_READS))
     changing: threading.Lock = field(default_factory=threading.Lock)
@@ -69,14 +84,28 @@ class HealthMonitor:
         threading.Thread(target=run, name="health-monitor", daemon=True).start()
 
     def check(self) -> None:
-        """Read once; while a known service has not answered for some rounds, read more often."""
-        state, detail = self._read()
+        """Probe, and read twice; while a service is silent for some rounds, read more often."""
+        probed = {name: self.probe(name) for name in self.circuits}
+        # Twice: the probe takes a turn as well, so of two services one read meets always the same.
+        is_read = self._read() and self._read()
         for _ in range(EXTRA_REQUESTS):
-            if state != CLOSED or all(map(self._seen_lately, self.services.values())):
+            if not is_read or all(map(self._seen_lately, self.services.values())):
                 break
-            state, detail = self._read()
+            is_read = self._read()
+        reads = probed["reads"][0]
         with self.changing:
-            self._update(state, detail)
+            if is_read or reads != BUSY:  # busy: a service that cannot be asked is not silent
+                self._update_services(is_open=not is_read and reads != CLOSED)
+            answers = [one.answers for one in self.services.values()]
+            for name, (state, detail) in probed.items():
+                # Services are read: when none answers, that says nothing of the detections.
+                is_missing = not all(answers) and (name == "reads" or any(answers))
+                if state == CLOSED and is_missing:
+                    state, detail = HALF_OPEN, "not every ingest service answers"
+                circuit = self.circuits[name]
+                if state != circuit.state:
+                    circuit.since = self.clock()
+                circuit.state, circuit.detail = state, detail
 
     def report(self) -> dict[str, Any]:
         """Return all that is known, for the screen "System"."""
@@ -89,36 +118,35 @@ class HealthMonitor:
                     "seen_at": service.seen_at,
                     "latency_ms": service.latency_ms,
                     **{key: service.report.get(key) for key in ("queued", "memory", "mongodb")},
+                    "set_aside": service.report.get("set_aside", 0),
                 }
                 for name, service in sorted(self.services.items())
             ]
             return {
                 "now": self.clock(),
-                "circuit": {"state": self.circuit, "since": self.since, "detail": self.detail},
+                "circuits": {name: asdict(circuit) for name, circuit in self.circuits.items()},
                 "services": services,
                 "monitoring": {"memory": memory_usage()},
                 "reads": [{"timestamp": when, "latency_ms": took} for when, took in self.reads],
             }
 
-    def _read(self) -> tuple[str, str]:
-        """Read one service's report; return what the read says of the circuit, and why."""
+    def _read(self) -> bool:
+        """Read one service's report; return whether there was one."""
         began, now = time.monotonic(), self.clock()
         try:
             response = self.get(PATH)
             report = json.loads(response.body) if response.status == 200 else {}
             name = str(report["service"])
-        except GatewayUnavailable as error:
+        except (GatewayUnavailable, ValueError, KeyError, TypeError) as error:
+            log.debug("%s: %r", PATH, error)
             self._add_read(int(now), None)
-            return error.circuit, str(error)
-        except (ValueError, KeyError, TypeError) as error:
-            self._add_read(int(now), None)
-            return UNKNOWN, f"{PATH} was not understood: {error!r}"
+            return False
         took_ms = round((time.monotonic() - began) * 1000, 1)
         self._add_read(int(now), took_ms)
         with self.changing:
             service = self.services.setdefault(name, Service(now, took_ms, report, since=now))
             service.seen_at, service.latency_ms, service.report = now, took_ms, report
-        return CLOSED, ""
+        return True
 
     def _add_read(self, now: int, took_ms: float | None) -> None:
         with self.changing:
@@ -127,19 +155,13 @@ class HealthMonitor:
     def _seen_lately(self, service: Service) -> bool:
         return self.clock() - service.seen_at <= SILENT_ROUNDS * self.every_seconds
 
-    def _update(self, state: str, detail: str) -> None:
-        """Set the state of each service and of the circuit, and since when each has it."""
+    def _update_services(self, *, is_open: bool) -> None:
+        """Set whether each service answers, and since when: while all is open, none does."""
         now = self.clock()
         for name, service in list(self.services.items()):
-            answers = state == CLOSED and self._seen_lately(service)
+            answers = not is_open and self._seen_lately(service)
             if answers != service.answers:
                 service.answers = answers
                 service.since = now if answers else service.seen_at
-            if not answers and service.seen_at < now - FORGET_SECONDS and state == CLOSED:
+            if not is_open and service.seen_at < now - FORGET_SECONDS:
                 del self.services[name]
-        if state == CLOSED and not all(service.answers for service in self.services.values()):
-            state = HALF_OPEN
-            detail = "not every ingest service answers; the gateway tries it again"
-        if state != self.circuit:
-            self.circuit, self.since = state, now
-        self.detail = detail

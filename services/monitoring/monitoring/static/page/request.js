@@ -14,6 +14,12 @@ export class RequestFailed extends Error {
   }
 }
 
+/** What a circuit's state says to somebody who waits. @type {Record<string, string>} */
+const CIRCUIT = {
+  open: "The circuit is open: no ingest service answers. Try again.",
+  busy: "Waymark is busy: too many requests at once. Try again in a second.",
+};
+
 /**
  * @param {string} url
  * @param {RequestInit} [options]
@@ -26,9 +32,10 @@ export async function request(url, options = {}) {
   });
   const body = answer.status === 204 ? null : await answer.json().catch(() => null);
   if (answer.ok) return body;
-  const isOpen = answer.headers.get("X-Circuit-State") === "open";
-  const text = isOpen
-    ? "The circuit is open: no ingest service answers. Try again."
-    : body?.detail || body?.error || body?.title;
+  const text =
+    CIRCUIT[answer.headers.get("X-Circuit-State") ?? ""] ||
+    body?.detail ||
+    body?.error ||
+    body?.title;
   throw new RequestFailed(text || `Waymark answered ${answer.status}.`, body);
 }

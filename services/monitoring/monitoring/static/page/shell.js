@@ -1,6 +1,6 @@
 // What every screen has: the banner, the time of the last good read, "/" for the search box.
 /** @import { Source } from "./source.js" */
-import { banner, clock } from "../rules/words.js";
+import { banner, clock, isComplete } from "../rules/words.js";
 import { $, setAttribute, setText } from "./dom.js";
 
 const said = document.body.dataset; // by the template
@@ -21,6 +21,7 @@ export function showFreshness(...sources) {
   const box = $("banner");
   box.hidden = !text;
   setText(box, text);
+  $("missing").hidden = isComplete(...sources.map((source) => source.data));
   document.body.classList.toggle("blind", Boolean(failing));
   const main = failing ?? sources[0];
   const state = failing ? failing.failure : main.data ? "closed" : "loading";

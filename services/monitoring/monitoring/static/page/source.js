@@ -10,8 +10,15 @@ const WAKING = [
 
 /**
  * Why the newest read failed; "" when it did not.
- * @typedef {"" | "open" | "unknown" | "network"} Failure
+ * @typedef {"" | "busy" | "open" | "unknown" | "network"} Failure
  */
+
+/**
+ * What a circuit's state makes of a failed read.
+ * @param {string} circuit
+ * @returns {Failure}
+ */
+const failureOf = (circuit) => (circuit === "open" || circuit === "busy" ? circuit : "unknown");
 
 /**
  * @template T what the address answers
@@ -81,7 +88,7 @@ export class Source {
       this.#setClock(answer);
       const circuit = answer.headers.get("X-Circuit-State") || "closed";
       if (answer.status >= 500 || answer.status === 429)
-        return this.#fail(circuit === "open" ? "open" : "unknown");
+        return this.#fail(failureOf(circuit));
       if (answer.status >= 400) return this.#refuse(await answer.json());
       if (answer.status !== 304) {
         this.data = (await answer.json()) ?? this.data; // null: nothing was ever read
@@ -90,7 +97,7 @@ export class Source {
       this.takenAt =
         Number(answer.headers.get("X-Taken-At")) ||
         (circuit === "closed" && this.data ? this.now() : 0);
-      if (circuit !== "closed") return this.#fail(circuit === "open" ? "open" : "unknown");
+      if (circuit !== "closed") return this.#fail(failureOf(circuit));
       this.failure = this.refused = "";
     } catch (error) {
       console.warn(`${this.url} was not read:`, error);

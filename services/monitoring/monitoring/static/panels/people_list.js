@@ -7,6 +7,7 @@ import { updateTime } from "../page/time_element.js";
 import {
   compare,
   heardText,
+  isComplete,
   levelOrder,
   levelText,
   levelTitle,
@@ -76,9 +77,11 @@ const matches = (one, search) =>
  */
 function emptyText(staff, all, shown, level, search) {
   if (!staff.data) return staff.failure ? "Positions cannot be told now." : "";
-  if (shown.length > 0 || all.length === 0) return "";
-  if (!search) return `Nobody was heard on ${levelText(level)}.`;
-  return `Nobody matches “${search}”${level ? ` on ${levelText(level)}` : ""}.`;
+  if (shown.length > 0) return "";
+  const where = level ? ` on ${levelText(level)}` : "";
+  if (!isComplete(staff.data)) return `Whether anybody else is${where || " there"} cannot be told now.`;
+  if (all.length === 0) return "";
+  return search ? `Nobody matches “${search}”${where}.` : `Nobody was heard${where}.`;
 }
 
 /**

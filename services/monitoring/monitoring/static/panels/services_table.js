@@ -20,10 +20,11 @@ import { createMeter, updateMeter } from "./meter.js";
  */
 
 /** @param {SystemReport} report */
-export function drawServices({ services, monitoring, circuit, now }) {
+export function drawServices({ services, monitoring, circuits, now }) {
+  const told = [circuits.ingest.state, circuits.reads.state];
   /** @type {Row[]} */
   const rows = [
-    { name: "gateway", answers: circuit.state !== "unknown", seen_at: now },
+    { name: "gateway", answers: told.some((state) => state !== "unknown"), seen_at: now },
     ...services,
     { name: "monitoring", answers: true, seen_at: now, memory: monitoring.memory },
   ];

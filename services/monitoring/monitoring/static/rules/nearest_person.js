@@ -53,9 +53,11 @@ const between = (one, other) => (one ?? NaN) - (other ?? NaN);
 /**
  * @param {CoveredLocation} spot
  * @param {Walker[]} walking
+ * @param {boolean} [complete] whether nobody is missing
  */
-export function nearestText(spot, walking) {
+export function nearestText(spot, walking, complete = true) {
   const one = nearest(spot, walking);
+  if (!one && !complete) return "cannot be told now";
   if (!one) return "nobody was heard in the last 5 minutes";
   const onLevel = Number.isFinite(one.metres)
     ? `${Math.round(one.metres)} m away`

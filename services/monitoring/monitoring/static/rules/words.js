@@ -115,7 +115,7 @@ export function levelOrder(one, other) {
 
 /**
  * What is wrong, since when, and what happens next; "" while all is well.
- * @param {{ failure: "" | "network" | "open" | "unknown", failingSince: number, takenAt: number,
+ * @param {{ failure: "" | "busy" | "network" | "open" | "unknown", failingSince: number, takenAt: number,
  *   seconds: number, now: () => number }} source times in unix seconds; it is read every `seconds`
  */
 export function banner(source) {
@@ -127,9 +127,16 @@ export function banner(source) {
     : " Nothing was read before that could be shown.";
   const next = ` It is tried again every ${source.seconds} seconds.`;
   const what = {
+    busy: `Waymark is busy${since}: it works, but more is asked at once than it takes.`,
     network: `This page cannot reach Waymark${since}.`,
     open: `The circuit is open${since}: no ingest service answers, so this cannot be told now.`,
     unknown: `Waymark cannot read this${since}, so it cannot be told now.`,
   };
   return what[source.failure] + shown + next;
 }
+
+/**
+ * Whether answers have all people that there are: an API that does not say so has them.
+ * @param {({ complete?: boolean } | null)[]} answers
+ */
+export const isComplete = (...answers) => answers.every((one) => one?.complete ?? true);

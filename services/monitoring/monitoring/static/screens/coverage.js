@@ -9,7 +9,7 @@ import { updateTime } from "../page/time_element.js";
 import { drawLevelTabs } from "../panels/level_tabs.js";
 import { byLongestGap, fromWestToEast, sinceText, withStates } from "../rules/coverage_states.js";
 import { nearestText, walkers } from "../rules/nearest_person.js";
-import { duration, levelOrder, levelText, levelTitle } from "../rules/words.js";
+import { duration, isComplete, levelOrder, levelText, levelTitle } from "../rules/words.js";
 
 const REFRESH_SECONDS = 10;
 const MAX_GAP_MINUTES = 10080; // as in the template
@@ -45,7 +45,7 @@ function draw() {
       $("summary"),
       all.length === 0
         ? "No location is in the directory yet"
-        : `${gaps.length} of ${all.length} locations unvisited for ${gapMinutes()} minutes or more`,
+        : summaryText(gaps.length, all.length),
     );
   drawGaps(level ? gaps.filter((one) => one.level === level) : gaps);
   if (!ready) return;
@@ -56,6 +56,16 @@ function draw() {
     level,
     all.filter((one) => one.level === level),
   );
+}
+
+/**
+ * Who is missing may have visited a location.
+ * @param {number} gaps
+ * @param {number} all
+ */
+function summaryText(gaps, all) {
+  const most = isComplete(coverage.data) ? "" : "At most ";
+  return `${most}${gaps} of ${all} locations unvisited for ${gapMinutes()} minutes or more`;
 }
 
 /**
@@ -144,7 +154,7 @@ function drawGaps(gaps) {
         const [place, visit, nearest] = row.children;
         setText(place, `${one.location}, ${levelText(one.level)}`);
         updateVisit(visit, one);
-        setText(nearest, `Nearest: ${nearestText(one, walking)}`);
+        setText(nearest, `Nearest: ${nearestText(one, walking, isComplete(staff.data))}`);
       },
     );
   }

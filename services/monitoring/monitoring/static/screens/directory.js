@@ -19,6 +19,7 @@ import { silentLocations } from "../rules/silent_beacons.js";
 import {
   compare,
   duration,
+  isComplete,
   isUnknown,
   levelOrder,
   levelText,
@@ -58,6 +59,7 @@ const emptyBeacon = (mac) => ({ mac, level: "", location: "", x: null, y: null }
 
 function draw() {
   showFreshness(beacons, unknown);
+  $("missing").hidden = isComplete(coverage.data);
   const ready = Boolean(beacons.data);
   $("skeleton").hidden = ready || Boolean(beacons.failure);
   drawUnknown(unknown.data?.data ?? []);
@@ -110,7 +112,9 @@ function updateUnknown(row, one) {
 
 function drawSilent() {
   const now = coverage.now();
-  const found = silentLocations(coverage.data?.data ?? [], now);
+  // Who is missing may have heard a beacon that seems silent.
+  const heard = isComplete(coverage.data) ? (coverage.data?.data ?? []) : [];
+  const found = silentLocations(heard, now);
   $("silent").hidden = found.length === 0;
   setText($("silent-count"), String(found.length));
   keyed(

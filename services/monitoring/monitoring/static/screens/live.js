@@ -14,6 +14,7 @@ import { PersonDetails } from "../panels/person_details.js";
 import { directorySpots, everyone, spotsToDraw } from "../rules/people_model.js";
 import {
   duration,
+  isComplete,
   levelOrder,
   levelText,
   levelTitle,
@@ -81,10 +82,12 @@ function draw(source) {
 function drawTabs(levels, level, present) {
   /** @param {string} name */
   const count = (name) => present.filter((one) => !name || one.level === name).length;
+  const more = isComplete(staff.data) ? "" : "+";
   drawLevelTabs(levels, level, {
-    count: (name) => (staff.data ? String(count(name)) : "?"), // not 0: nobody knows
+    count: (name) => (staff.data ? count(name) + more : "?"), // not 0: nobody knows
     title: (name) => {
-      const text = staff.data ? peopleText(count(name)) : "cannot be told now";
+      const least = more ? "at least " : "";
+      const text = staff.data ? least + peopleText(count(name)) : "cannot be told now";
       return `${name ? levelTitle(name) : "All levels"}: ${text}`;
     },
     choose: (name) => open({ level: name }),
@@ -129,8 +132,11 @@ function drawSummary(all, present) {
   }
   const gone = all.length - present.length;
   const longer = gone ? `, ${gone} longer ago` : "";
-  setText($("summary"), `${peopleText(present.length)} heard in the last 15 minutes${longer}`);
-  $("empty").hidden = Boolean(staff.failure) || present.length > 0;
+  const complete = isComplete(staff.data);
+  const heard = `${peopleText(present.length)} heard in the last 15 minutes${longer}`;
+  setText($("summary"), complete ? heard : `At least ${heard}`);
+  if (!complete && !present.length) setText($("summary"), "Who was heard cannot be told now");
+  $("empty").hidden = Boolean(staff.failure) || !complete || present.length > 0;
   if ($("empty").hidden) return;
   const last = duration(staff.now() - Math.max(...all.map((one) => one.heardAt)));
   setText(

@@ -6,7 +6,14 @@ import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
 import { drawServices } from "../panels/services_table.js";
 import { sizeText } from "../rules/memory_use.js";
-import { readsByMinute, readsText, shardShares, verdict } from "../rules/system_state.js";
+import {
+  CIRCUIT_WORDS,
+  readsByMinute,
+  readsText,
+  setAsideText,
+  shardShares,
+  verdict,
+} from "../rules/system_state.js";
 import { clock, duration } from "../rules/words.js";
 
 const HOUR = 3600;
@@ -17,42 +24,39 @@ const system = new Source("/monitoring/api/system", 5, draw);
 /** @type {Source<DatabaseReport>} */
 const database = new Source("/monitoring/api/system/database", 30, draw);
 
-/** The name of each state, and what it means. @type {Record<CircuitState, [string, string]>} */
-const CIRCUIT = {
-  closed: ["Closed", "Every ingest service that was seen answers."],
-  "half-open": [
-    "Half-open",
-    "Not every ingest service answers; the gateway tries the missing one again every 20 seconds.",
-  ],
-  open: [
-    "Open",
-    "No ingest service answers. The gateway lets one request through every 20 seconds to see whether one is back.",
-  ],
-  unknown: ["Unknown", "The gateway itself does not answer this service."],
-};
-
 function draw() {
   showFreshness(system);
   const report = system.data;
   $("skeleton").hidden = Boolean(report) || Boolean(system.failure);
   $("board").hidden = !report;
   if (!report) return;
-  drawCircuit(report);
+  setText($("summary"), verdict(report));
+  drawCircuit("ingest", report.circuits.ingest);
+  drawCircuit("reads", report.circuits.reads);
+  drawSetAside(report);
   drawServices(report);
   drawLatency(report);
   drawDatabase();
 }
 
-/** @param {SystemReport} report */
-function drawCircuit(report) {
-  const { state, since } = report.circuit;
-  const [name, text] = CIRCUIT[state];
-  setText($("circuit"), name);
-  setText($("circuit-text"), text);
-  setAttribute($("circuit-card"), "data-state", state);
+/**
+ * @param {"ingest" | "reads"} circuit
+ * @param {CircuitReport} report
+ */
+function drawCircuit(circuit, { state, since }) {
+  const [name, text] = CIRCUIT_WORDS[state];
+  setText($(`${circuit}-state`), name);
+  setText($(`${circuit}-text`), text);
+  setAttribute($(`${circuit}-circuit`), "data-state", state);
   const time = updateTime(el("time"), since);
-  $("circuit-since").replaceChildren("since ", time, ` (${duration(system.now() - since)})`);
-  setText($("summary"), verdict(report));
+  $(`${circuit}-since`).replaceChildren("since ", time, ` (${duration(system.now() - since)})`);
+}
+
+/** @param {SystemReport} report */
+function drawSetAside({ services }) {
+  const text = setAsideText(services);
+  $("set-aside").hidden = !text;
+  setText($("set-aside"), text);
 }
 
 /**
