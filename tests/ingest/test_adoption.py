@@ -35,7 +35,7 @@ def prefix(tmp_path: Path, root: Path) -> list[str]:
     folder = tmp_path / "spools"
     folder.mkdir()
     text = (root / "services" / "ingest" / "start.sh").read_text()
-    for old, new in (("/spool", str(folder)), ("python3 -m gunicorn -c gunicorn.conf.py", '"$@"')):
+    for old, new in (("/spool", str(folder)), ("python3 -m ingest", '"$@"')):
         assert old in text
         text = text.replace(old, new)
     script = tmp_path / "start.sh"
