@@ -9,7 +9,8 @@ from typing import NamedTuple
 _HERE = Path(__file__).parent
 TEMPLATE = _HERE / "nginx.conf.template"
 # What a location costs: its circuit, time limit and limits of number. The template includes them.
-GROUPS = ("ingest.conf", "short_read.conf", "long_read.conf")
+GROUPS = ("ingest.conf", "batch.conf", "short_read.conf", "long_read.conf")
+PROBE = "probe.conf"  # for the addresses that tell how a circuit is
 _NAME = re.compile(r"@\{(\w+)\}")
 
 
@@ -46,7 +47,7 @@ class Config(NamedTuple):
 def render_all(config: Config) -> dict[str, str]:
     """Return the text of each file that belongs into the folder `run`, by its name."""
     main = {"nginx.conf": render(config, TEMPLATE.read_text())}
-    return main | {name: (_HERE / name).read_text() for name in GROUPS}
+    return main | {name: (_HERE / name).read_text() for name in (*GROUPS, PROBE)}
 
 
 def render(config: Config, template: str) -> str:

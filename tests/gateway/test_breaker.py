@@ -12,7 +12,8 @@ import requests
 from scripts.processes.waiting import eventually
 from tests.gateway.conftest import FAST_SECONDS, OPEN, SLOW_SECONDS, Gateway, seconds_of
 
-MAX_CONNS = 32
+# Who waits at any time while all services hang: 4 at each as its backup, and one half-open at each.
+TRYING = 10
 
 
 def touched(gateway: Gateway, number: int) -> int:
@@ -35,8 +36,10 @@ def eventually_stored(gateway: Gateway) -> float:
 
 def test_a_refusing_service_is_asked_five_times(gateway: Gateway) -> None:
     gateway.ingest[0].close()
+    began = time.monotonic()
     assert {gateway.timed("GET", "/newbeacondetect").status for _ in range(100)} == {200}
-    assert 1 <= touched(gateway, 0) <= 5
+    half_open = time.monotonic() - began  # once in a second or two
+    assert 1 <= touched(gateway, 0) <= 5 + half_open
 
 
 def test_a_killed_service_is_not_noticed_and_used_again(
@@ -49,25 +52,26 @@ def test_a_killed_service_is_not_noticed_and_used_again(
     assert Counter(answer.status for answer in answers) == {200: 60 * 26}
     starts = [float(request[2]["x-request-start"]) for request in gateway.ingest[0].requests]
     again = min(start for start in starts if start > killed + 3)
-    assert again - killed < 25
+    assert again - killed < 3 + 3
 
 
 def test_hanging_services_open_the_circuit_though_clients_hang_up(gateway: Gateway) -> None:
     for upstream in gateway.ingest:
         upstream.fault = "hang"
     gateway.load(35, 10, method="GET", timeout=1)
-    time.sleep(3.5)  # until the last of them is over for NGINX as well
+    eventually(lambda: len(gateway.logged()) == 350)  # the last of them is over for NGINX as well
     log = gateway.logged()
-    assert len(log) == 350
-    assert len(slow(gateway)) <= 2 * MAX_CONNS + 10
+    # Those of the first 3 s wait: nobody can know yet. Then few, each for two services at most.
+    assert len(slow(gateway)) <= 3 * 35 + 10 + 3 * TRYING
     assert {line["status"] for line in log} == {"503"}
-    assert seconds_of(log[-100:])[-1] < SLOW_SECONDS
+    assert seconds_of(log[-100:])[-TRYING * 2] < SLOW_SECONDS
+    assert seconds_of(log)[-1] < 7
     assert statistics.median(seconds_of(log)) < FAST_SECONDS
     both = gateway.ingest[0].requests + gateway.ingest[1].requests
-    assert max(Counter(request[2]["x-request-id"] for request in both).values()) == 1
+    assert max(Counter(request[2]["x-request-id"] for request in both).values()) <= 2
     for upstream in gateway.ingest:
         upstream.fault = ""
-    assert eventually_stored(gateway) < 25
+    assert eventually_stored(gateway) < 5
 
 
 def test_a_hanging_monitoring_service_costs_few_clients(gateway: Gateway) -> None:
@@ -92,16 +96,16 @@ def test_a_service_that_is_alone_has_a_circuit_too(make_gateway: Callable[..., G
     gateway.ingest[0].fault = "hang"
     answers = gateway.load(35, 6)
     assert {answer.status for answer in answers} == {503}
-    assert len(slow(gateway)) <= MAX_CONNS + 10
+    assert len(slow(gateway)) <= 3 * 35 + 10 + 2 * TRYING
 
 
 def test_one_hanging_service_costs_few_clients(gateway: Gateway) -> None:
     gateway.ingest[0].fault = "hang"
     answers = gateway.load(20, 8)
     counted = Counter(answer.status for answer in answers)
-    assert set(counted) <= {200, 503}
-    assert counted[503] <= 10  # each took one connection, which least_conn then avoids
-    assert sum(request[3] == b"" for request in gateway.ingest[1].requests) == counted[200]
+    assert set(counted) == {200}
+    assert 1 <= len(slow(gateway)) <= 10  # each took a connection there, which least_conn avoids
+    assert seconds_of(gateway.logged())[-1] < 3.5  # one wait, and then the other service answers
 
 
 def test_hanging_histories_leave_detections_alone(gateway: Gateway) -> None:
@@ -142,9 +146,8 @@ def test_what_both_services_answer(gateway: Gateway, status: int) -> None:
     for upstream in gateway.ingest:
         upstream.answer(200, b"ok")
     # 500 is the service's own answer to a request: it opens nothing. The others open the circuit.
-    opened = status != 500
-    assert (answers[-1].text == OPEN) == opened
-    assert (gateway.timed("POST", "/newbeacondetect").status == 503) == opened
+    assert (OPEN in {answer.text for answer in answers}) == (status != 500)
+    assert gateway.timed("POST", "/newbeacondetect").status == 200  # who is well again is used
 
 
 def test_an_answer_that_breaks_off_never_looks_complete(gateway: Gateway) -> None:
@@ -169,4 +172,4 @@ def test_a_dripping_service_holds_only_its_own_clients(gateway: Gateway) -> None
     gateway.ingest[0].fault = "drip"  # 10 s for an answer, though no pause is longer than 3 s
     answers = gateway.load(20, 6)
     assert {answer.status for answer in answers} == {200}
-    assert sum(answer.seconds > 1 for answer in answers) <= MAX_CONNS
+    assert sum(answer.seconds > 1 for answer in answers) <= 32

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from gateway.render import TEMPLATE, Config, render
+from gateway.render import TEMPLATE, Config, render, render_all
+from scripts.processes import ROOT
 from tests.gateway.conftest import OPEN, Gateway
 
 LEGACY = ["/newbeacondetect", "/extractbeacon", "/retrieveformonitoring"]
@@ -21,7 +22,8 @@ DATA = [*LEGACY, "/api/v1/x"]
 
 def test_the_numbers_of_the_breaker() -> None:
     text = render(Config(ingest="a:1 b:2 c:3", run="/with space"), TEMPLATE.read_text())
-    assert text.count("max_fails=5 fail_timeout=20s max_conns=32;") == 6
+    assert text.count("max_fails=5 fail_timeout=1s;") == 6
+    assert text.count("max_fails=0 max_conns=4 backup;") == 6
     assert text.count("least_conn;") == 2
     assert "gzip_comp_level 6;" in text
     assert 'pid "/with space/nginx.pid";' in text
@@ -29,6 +31,21 @@ def test_the_numbers_of_the_breaker() -> None:
     quoted = render(Config(run='/a"b\\c'), TEMPLATE.read_text())
     assert r'pid "/a\"b\\c/nginx.pid";' in quoted
     assert "user " not in render(Config(user=""), TEMPLATE.read_text()).split("worker_processes")[0]
+
+
+def test_a_connection_is_kept_for_each_place_and_closed_by_the_gateway_first() -> None:
+    files = render_all(Config())
+    upstreams = dict(re.findall(r"upstream (\w+) \{(.*?)\n    \}", files["nginx.conf"], re.DOTALL))
+    all_files = "\n".join(files.values())
+    groups = {"ingest": ["detections", "batches"], "reads": ["short_reads", "long_reads"]}
+    for name, zones in groups.items():
+        places = [{int(n) for n in re.findall(rf"limit_conn {z} (\d+);", all_files)} for z in zones]
+        assert all(len(numbers) == 1 for numbers in places)  # a probe sees what a client meets
+        kept = int(re.findall(r"keepalive (\d+);", upstreams[name])[0])
+        assert kept >= sum(number for (number,) in places)
+        idle_seconds = int(re.findall(r"keepalive_timeout (\d+)s;", upstreams[name])[0])
+        gunicorn = (ROOT / "services" / "ingest" / "gunicorn.conf.py").read_text()
+        assert idle_seconds < int(re.findall(r"(?m)^keepalive = (\d+)$", gunicorn)[0])
 
 
 def test_a_detection_brings_only_the_headers_that_are_read(gateway: Gateway) -> None:
@@ -44,7 +61,7 @@ def test_requests_carry_what_makes_a_retry_harmless(gateway: Gateway) -> None:
     gateway.ingest[0].answer(503, b"")
     gateway.ingest[1].answer(503, b"")
     gateway.request("POST", "/newbeacondetect", data={"a": "1"})
-    (first,), (second,) = gateway.ingest[0].requests, gateway.ingest[1].requests
+    first, second = gateway.ingest[0].requests[0], gateway.ingest[1].requests[0]
     for name in ("x-request-id", "x-request-start"):
         assert first[2][name] == second[2][name]
     assert first[3] == second[3] == b"a=1"
@@ -227,10 +244,41 @@ def test_the_api_and_its_description_are_reached(gateway: Gateway) -> None:
 def test_waiting_for_changes_and_corrections_may_take_longer(gateway: Gateway) -> None:
     for upstream in gateway.ingest:
         upstream.delay_seconds = 3.5
-    paths = ["/api/v1/changes?wait=9", "/api/v1/beacons/import", "/api/v1/detections"]
+    paths = ["/api/v1/changes?wait=9", "/api/v1/beacons/import", "/api/v1/now"]
     with ThreadPoolExecutor() as threads:
         answers = threads.map(lambda path: gateway.request("GET", path).status_code, paths)
     assert list(answers) == [200, 200, 503]
+
+
+@pytest.mark.parametrize("circuit", ["ingest", "reads"])
+def test_a_probe_tells_how_a_circuit_is(gateway: Gateway, circuit: str) -> None:
+    for upstream in gateway.ingest:
+        upstream.answer(200, b'{"status": "ok"}', {"Content-Type": "application/json"})
+
+    def probe() -> tuple[int, str, str]:
+        answer = gateway.request("POST", f"/_circuit/{circuit}?x=1", data=b"a=1")
+        return answer.status_code, answer.headers["X-Circuit-State"], answer.text
+
+    assert probe() == (200, "closed", '{"status": "ok"}')
+    asked = [request[:2] + request[3:] for one in gateway.ingest for request in one.requests]
+    assert asked == [("GET", "/healthz", b"")]
+    gateway.ingest[0].close()
+    assert {probe()[1] for _ in range(10)} == {"closed"}
+    gateway.ingest[1].close()
+    said = (503, "open", '{"error":"open: no ingest service answers"}\n')
+    assert {probe() for _ in range(8)} == {said}
+    assert gateway.monitoring.requests == []  # it asks us: it must not be asked itself
+    limited = {gateway.request("GET", f"/_circuit/{circuit}").status_code for _ in range(60)}
+    assert limited == {503, 429}
+    assert gateway.request("GET", "/healthz").status_code == 200
+    assert [line for line in gateway.logged() if "_circuit" in line["path"]] == []
+
+
+def test_a_probe_waits_for_a_hanging_service_once(gateway: Gateway) -> None:
+    gateway.ingest[0].fault = "hang"
+    answers = [gateway.timed("GET", "/_circuit/ingest") for _ in range(6)]
+    assert {answer.status for answer in answers} == {200}
+    assert max(answer.seconds for answer in answers) < 3
 
 
 def test_the_page_and_its_absence(gateway: Gateway) -> None:
@@ -240,10 +288,27 @@ def test_the_page_and_its_absence(gateway: Gateway) -> None:
     home = gateway.request("GET", "/", allow_redirects=False)
     assert (home.status_code, home.headers["Location"]) == (302, "/monitoring")
     gateway.monitoring.close()
-    absent = gateway.request("GET", "/monitoring")
-    assert absent.status_code == 503
-    assert "The monitoring page does not answer" in absent.text
-    assert absent.headers["Content-Type"].startswith("text/html")
+    page = {"Accept": "text/html,*/*;q=0.8"}
+    for path, headers in [("/monitoring", {}), ("/monitoring?x", {}), ("/monitoring/x", page)]:
+        absent = gateway.request("GET", path, headers=headers)
+        assert (absent.status_code, absent.headers["Retry-After"]) == (503, "5")
+        assert "The monitoring page does not answer" in absent.text
+        assert absent.headers["Content-Type"].startswith("text/html")
+    data = gateway.request("GET", "/monitoring/latest")
+    assert (data.status_code, data.headers["Retry-After"]) == (503, "5")
+    assert data.json() == {"error": "the monitoring service does not answer"}
+    assert data.headers["Content-Type"] == "application/json"
+
+
+def test_no_answer_leads_to_a_host_that_somebody_made_up(gateway: Gateway) -> None:
+    for upstream in [*gateway.ingest, gateway.monitoring]:
+        upstream.answer(308, b"", {"Location": "http://forged.example:81/api/v1/now?a=1"})
+    forged = {"Host": "forged.example:81"}
+    for path in ("/api/v1//now?a=1", "/monitoring", "/extractbeacon", "/docs"):
+        answer = gateway.request("GET", path, headers=forged, allow_redirects=False)
+        assert (answer.status_code, answer.headers["Location"]) == (308, "/api/v1/now?a=1")
+    home = gateway.request("GET", "/", headers=forged, allow_redirects=False)
+    assert home.headers["Location"] == "/monitoring"
 
 
 def test_the_log_is_json_and_names_nobody(gateway: Gateway) -> None:

@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 import pytest
 
-from gateway.render import GROUPS, Config, render_all
+from gateway.render import GROUPS, PROBE, Config, render_all
 
 INGEST = ["192.0.2.1:5001", "192.0.2.2:5001"]
 PLAIN = Config(ingest=" ".join(INGEST), monitoring="192.0.2.3:4000", run="/run/way mark")
 TLS = PLAIN._replace(tls_certificate="/certificate.pem", tls_key="/key.pem")
 EXPECTED = {
-    "ingest.conf": {"location = /newbeacondetect", "location = /api/v1/detections"},
+    "ingest.conf": {"location = /newbeacondetect"},
+    "batch.conf": {"location = /api/v1/detections"},
     "short_read.conf": {
         "location /api/",  # any address that is new there
         "location = /docs",
@@ -22,6 +23,9 @@ EXPECTED = {
         "location = /extractbeacon",
     },
 }
+
+
+PROBES = {"location = /_circuit/ingest", "location = /_circuit/reads"}
 
 
 class Block(NamedTuple):
@@ -61,7 +65,7 @@ def locations(http: Block) -> dict[str, Block]:
     for server in http.named("server"):
         prefix = "".join(f"{name}: " for name in server.values("server_name"))
         found |= {f"{prefix}{block.name}": block for block in server.named("location")}
-        assert not any(block.blocks for block in server.blocks)  # none is nested
+        assert not any(block.named("location") for block in server.blocks)  # none is nested
     return found
 
 
@@ -81,13 +85,16 @@ def test_each_location_that_asks_an_ingest_service_includes_one_group(config: Co
     included: dict[str, set[str]] = {name: set() for name in GROUPS}
     for name, location in locations(http).items():
         groups = [value.strip('"').rpartition("/")[2] for value in location.values("include")]
+        assert (groups == [PROBE]) == (name in PROBES)
+        if name in PROBES:
+            continue
         # What a location says itself leads elsewhere: only a group leads to the ingest services.
         assert not any(asks_ingest(http, target) for target in location.values("proxy_pass")), name
         assert len(groups) <= 1, name
         for group in groups:
             included[group].add(name)
     assert included == EXPECTED
-    assert set(files) == {"nginx.conf", *GROUPS}
+    assert set(files) == {"nginx.conf", *GROUPS, PROBE}
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -98,8 +105,12 @@ def test_a_group_has_circuit_time_limit_and_limits(group: str) -> None:
     (target,) = block.values("proxy_pass")
     assert asks_ingest(http, target)
     assert len(block.values("proxy_read_timeout")) == 1
-    zones = [value.split()[0] for value in block.values("limit_conn")]
-    assert zones[0] == "clients"
-    assert (len(zones) > 1) == (
-        group != "ingest.conf"
-    )  # what is read is large, and waits for slow readers
+    assert (target == "http://ingest") == (group in ("ingest.conf", "batch.conf"))
+    # The client's own limit first (that is how the two are told apart), and never all places.
+    (by_client, own), (by_place, all_places) = (
+        value.split() for value in block.values("limit_conn")
+    )
+    keys = [value.split() for value in http.values("limit_conn_zone")]
+    key_of = {zone.removeprefix("zone=").partition(":")[0]: key for key, zone in keys}
+    assert (key_of[by_client], key_of[by_place]) == ("$binary_remote_addr", "$place")
+    assert int(own) < int(all_places)

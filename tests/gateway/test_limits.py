@@ -100,10 +100,11 @@ def test_a_burst_over_the_limit_is_asked_to_wait(
         assert answer(patient.send(DETECTION + b"\r\n"))[0].status == 503
 
 
-def test_dripping_bodies_take_a_bounded_share(gateway: Gateway) -> None:
+def test_dripping_bodies_take_a_bounded_share(make_gateway: Callable[..., Gateway]) -> None:
+    gateway = make_gateway(client_rate="100000").start()
     begun = b"POST /newbeacondetect HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\na"
     with Client(gateway) as dripping, Client(gateway, "127.0.0.2") as other:
-        held = [dripping.send(begun) for _ in range(256)]
+        held = [dripping.send(begun) for _ in range(448)]
         whole = DETECTION + b"\r\n"
         eventually(lambda: next(statuses(dripping.send(whole), 1)) == 429)
         assert answer(dripping.send(begun))[0].status == 429
@@ -116,8 +117,8 @@ def test_slow_readers_of_histories_leave_detections_alone(gateway: Gateway) -> N
         upstream.answer(200, b"x" * 2_000_000)
     with Client(gateway) as reader:
         request = b"GET /extractbeacon HTTP/1.1\r\nHost: x\r\n\r\n"
-        held = [reader.send(request, receive_bytes=4096) for _ in range(50)]
-        eventually(lambda: sum(len(upstream.requests) for upstream in gateway.ingest) == 50)
+        held = [reader.send(request, receive_bytes=4096) for _ in range(54)]
+        eventually(lambda: sum(len(upstream.requests) for upstream in gateway.ingest) == 54)
         refused, _ = answer(reader.send(request))
         assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
         for upstream in gateway.ingest:
@@ -128,33 +129,46 @@ def test_slow_readers_of_histories_leave_detections_alone(gateway: Gateway) -> N
         assert next(statuses(held[0], 1)) == 200
 
 
-def test_slow_readers_of_one_kind_leave_places_for_another(gateway: Gateway) -> None:
-    for upstream in gateway.ingest:
+@pytest.mark.parametrize(
+    ("address", "own", "places"),
+    [
+        ("/extractbeacon", 54, 68),
+        ("/api/v1/staff/{}/detections?format=csv", 54, 68),
+        ("/api/v1/now", 56, 64),
+        ("/retrieveformonitoring", 52, 60),
+        ("/monitoring/latest", 96, 128),
+    ],
+)
+def test_slow_readers_leave_places_to_other_clients(
+    gateway: Gateway, address: str, own: int, places: int
+) -> None:
+    for upstream in [*gateway.ingest, gateway.monitoring]:
         upstream.answer(200, b"x" * 2_000_000)
-    history = b"GET /extractbeacon HTTP/1.1\r\nHost: x\r\n\r\n"
-    short = b"GET /api/v1/now HTTP/1.1\r\nHost: x\r\n\r\n"
 
-    def export(person: int) -> bytes:
-        return b"GET /api/v1/staff/%d/detections?format=csv HTTP/1.1\r\nHost: x\r\n\r\n" % person
+    def asked(number: int) -> bytes:
+        return f"GET {address.format(number)} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
 
-    def arrived(count: int) -> None:
-        eventually(lambda: sum(len(upstream.requests) for upstream in gateway.ingest) == count)
+    def refusal(client: Client) -> int:
+        """Return the status for one more, once all that were sent before have their places."""
+        found: list[int] = []
 
-    with Client(gateway) as reader:
-        held = [reader.send(export(person), receive_bytes=4096) for person in range(50)]
-        arrived(50)
-        refused, _ = answer(reader.send(export(50)))
-        assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
-        held += [reader.send(history, receive_bytes=4096) for _ in range(10)]
-        arrived(60)
-        assert answer(reader.send(history))[0].status == 429
-        # Short reads have places of their own, and so many as well.
-        held += [reader.send(short, receive_bytes=4096) for _ in range(64)]
-        arrived(124)
-        assert answer(reader.send(short))[0].status == 429
-        for upstream in gateway.ingest:
-            upstream.answer(200, b"ok")
-        assert gateway.timed("POST", "/newbeacondetect").status == 200
+        def refused() -> bool:
+            connection = client.send(asked(0), receive_bytes=4096)
+            found.append(next(statuses(connection, 1), 0))
+            connection.close()  # it gives back the place that it may have got
+            return found[-1] != 200
+
+        eventually(refused)
+        return found[-1]
+
+    with Client(gateway) as slow, Client(gateway, "127.0.0.2") as other:
+        held = [slow.send(asked(number), receive_bytes=4096) for number in range(own)]
+        assert refusal(slow) == 429
+        held += [other.send(asked(number), receive_bytes=4096) for number in range(places - own)]
+        with Client(gateway, "127.0.0.3") as late:
+            assert refusal(late) == 503
+            # Detections have places of their own, and so have the other kinds.
+            assert next(statuses(late.send(DETECTION + b"\r\n"), 1)) == 200
         assert {next(statuses(connection, 1)) for connection in held} == {200}
 
 

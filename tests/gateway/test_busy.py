@@ -1,0 +1,147 @@
+"""Busy is not open: when all places are taken, the gateway says so itself, and at little cost."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import pytest
+
+from scripts.processes.waiting import eventually
+from tests.gateway.conftest import OPEN, Gateway
+from tests.gateway.test_limits import Client, answer, statuses
+
+# By path: the places of all clients, and those of one.
+PLACES = {
+    "/newbeacondetect": (512, 448),
+    "/api/v1/detections": (112, 100),
+    "/api/v1/now": (64, 56),
+    "/extractbeacon": (68, 54),
+    "/api/v1/staff/7/detections?format=csv": (68, 54),
+}
+
+REQUESTS = 900  # of one connection: after 1000 nginx closes it, and waits for the client's close
+
+
+@pytest.fixture
+def gateway(make_gateway: Callable[..., Gateway]) -> Gateway:
+    """Return a gateway whose clients may ask as fast as they can."""
+    return make_gateway(client_rate="100000").start()
+
+
+def asking(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+
+
+def drip(gateway: Gateway) -> None:
+    """Let every answer take half a minute, without ever being silent for 3 s."""
+    for upstream in gateway.ingest:
+        upstream.answer(200, b"x" * 60)
+        upstream.fault = "drip"
+
+
+def arrived(gateway: Gateway, count: int) -> None:
+    eventually(lambda: sum(len(one.requests) for one in gateway.ingest) >= count)
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+@pytest.mark.parametrize("path", PLACES)
+def test_a_client_leaves_places_and_without_any_the_answer_is_busy(
+    gateway: Gateway, path: str
+) -> None:
+    places, own = PLACES[path]
+    drip(gateway)
+    with (
+        Client(gateway) as greedy,
+        Client(gateway, "127.0.0.2") as other,
+        Client(gateway, "127.0.0.3") as late,
+    ):
+        for _ in range(own):
+            greedy.send(asking(path))
+        arrived(gateway, own)
+        refused, body = answer(greedy.send(asking(path)))
+        assert (refused.status, refused.headers["X-Circuit-State"]) == (429, None)
+        assert "wait a second" in body["error"]
+        for _ in range(places - own):
+            other.send(asking(path))
+        arrived(gateway, places)
+        began = time.monotonic()
+        refused, body = answer(late.send(asking(path)))
+        assert time.monotonic() - began < 1
+        assert refused.status == 503
+        assert body["error"].startswith("busy: ")
+        assert refused.headers["Content-Type"] == "application/json"
+        for name, value in [("X-Circuit-State", "busy"), ("Retry-After", "1")]:
+            assert refused.headers.get_all(name) == [value]
+        assert gateway.monitoring.requests == []
+
+
+def test_a_probe_sees_that_a_circuit_is_busy_and_takes_no_place(gateway: Gateway) -> None:
+    drip(gateway)
+    with Client(gateway) as greedy, Client(gateway, "127.0.0.2") as other:
+        for number in range(512):
+            (greedy if number < 448 else other).send(asking("/newbeacondetect"))
+        arrived(gateway, 512)
+        for upstream in gateway.ingest:
+            upstream.fault = ""
+        states = {
+            name: gateway.request("GET", f"/_circuit/{name}").headers["X-Circuit-State"]
+            for name in ("ingest", "reads")
+        }
+        assert states == {"ingest": "busy", "reads": "closed"}
+        assert {line["circuit"] for line in gateway.logged()} <= {""}
+
+
+def test_a_refusal_costs_the_gateway_at_most_twice_an_insert(
+    gateway: Gateway,
+) -> None:
+    worker = gateway.worker()
+    body = b"user_address=7&beacon_address=C2A628384B08&rssi=-20"
+    detection = b"POST /newbeacondetect HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b"
+
+    def cost(client: Client, status: int, count: int) -> float:
+        """Return the gateway's CPU seconds for so many requests, one after the other."""
+        connection = client.send(b"")
+        before = cpu_seconds(worker)
+        for _ in range(count):
+            connection.sendall(detection % (len(body), body))
+            assert next(statuses(connection, 1)) == status
+        return cpu_seconds(worker) - before
+
+    with Client(gateway) as greedy, Client(gateway, "127.0.0.2") as other:
+        accepted = cost(other, 200, REQUESTS)
+        drip(gateway)
+        for number in range(512):
+            (greedy if number < 448 else other).send(asking("/newbeacondetect"))
+        arrived(gateway, REQUESTS + 512)
+        with Client(gateway, "127.0.0.3") as late:
+            refused = cost(late, 503, REQUESTS)
+    each_us = 1e6 / REQUESTS
+    print(f"accepted {accepted * each_us:.0f} us, refused {refused * each_us:.0f} us")
+    assert refused < 2 * accepted
+
+
+def test_400_at_once_from_one_address_are_all_taken(gateway: Gateway) -> None:
+    for upstream in gateway.ingest:
+        upstream.delay_seconds = 0.3
+    with Client(gateway) as campus:
+        held = [campus.send(asking("/newbeacondetect")) for _ in range(400)]
+        assert Counter(next(statuses(one, 1)) for one in held) == {200: 400}
+
+
+def test_an_open_circuit_is_not_busy(gateway: Gateway) -> None:
+    for upstream in gateway.ingest:
+        upstream.close()
+    with ThreadPoolExecutor(50) as pool:
+        load = [pool.submit(gateway.request, "GET", "/api/v1/now") for _ in range(50)]
+        answers = [one.result() for one in load]
+    assert {(one.status_code, one.text) for one in answers} == {(503, OPEN)}
+    assert {one.headers["X-Circuit-State"] for one in answers} == {"open"}
+    with pytest.raises(KeyError):
+        json.loads(answers[0].text)["error"]

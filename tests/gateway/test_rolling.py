@@ -1,0 +1,114 @@
+"""Services restarted one after the other, as fast as they come back: nobody notices."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from scripts.processes.service import IngestService
+from tests.gateway.conftest import Answer, Gateway
+
+RATE = 30
+ROUNDS = 6
+DETECTION = {"user_address": 7, "beacon_address": "C2A628384B08", "rssi": -20}
+
+
+@pytest.fixture
+def services(mongod: str, tmp_path: Path) -> Iterator[list[IngestService]]:
+    """Run two ingest services as they ship."""
+    made = [IngestService(mongod, tmp_path) for _ in range(2)]
+    try:
+        for service in made:
+            service.start()
+        yield made
+    finally:
+        for service in made:
+            service.kill()
+
+
+@pytest.fixture
+def before(services: list[IngestService], tmp_path: Path) -> Iterator[Gateway]:
+    """Run the gateway before them."""
+    run = tmp_path / "gateway"
+    run.mkdir()
+    addresses = " ".join(f"127.0.0.1:{service.port}" for service in services)
+    gateway = Gateway(run, ingest=addresses)
+    gateway.answer_open()
+    yield gateway.start()
+    gateway.close()
+
+
+class Load:
+    """Detections and reads, at a rate whatever the answers, as long as the context lasts."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.answers: list[Answer] = []
+        self._gateway = gateway
+        self._stopped = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=("POST", "/newbeacondetect", DETECTION)),
+            threading.Thread(target=self._run, args=("GET", "/api/v1/now", None)),
+        ]
+
+    def __enter__(self) -> "Load":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, method: str, path: str, data: dict[str, object] | None) -> None:
+        while not self._stopped.is_set():
+            self.answers += self._gateway.load(RATE, 1, path, method=method, data=data)
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_services_restarted_in_turns_cost_no_request(
+    services: list[IngestService], before: Gateway, end: str
+) -> None:
+    with Load(before) as load:
+        for number in range(ROUNDS):
+            service = services[number % 2]
+            getattr(service, end)()
+            service.start()
+    counted = Counter(answer.status for answer in load.answers)
+    assert counted[200] > ROUNDS * RATE
+    assert set(counted) == {200}
+
+
+def test_services_that_all_were_gone_are_used_as_soon_as_one_is_back(
+    services: list[IngestService], before: Gateway
+) -> None:
+    for service in services:
+        service.kill()
+    for _ in range(50):
+        assert before.timed("POST", "/newbeacondetect", data=DETECTION).status == 503
+    services[0].start()
+    assert before.timed("POST", "/newbeacondetect", data=DETECTION).status == 200
+
+
+def test_a_frozen_service_costs_few_requests_one_wait(
+    services: list[IngestService], before: Gateway
+) -> None:
+    master = psutil.Process(services[0].pid)
+    frozen = [master, *master.children(recursive=True)]
+    with Load(before) as load:
+        try:
+            for process in frozen:
+                process.suspend()
+            time.sleep(8)
+        finally:
+            for process in frozen:
+                process.resume()
+    assert {answer.status for answer in load.answers} == {200}
+    waited = [line for line in before.logged() if float(line["seconds"]) > 2]
+    # In each circuit 5 until it opens, and then who tries the service again.
+    assert 1 <= len(waited) <= 2 * (5 + 8)
+    assert max(float(line["seconds"]) for line in waited) < 5
