@@ -21,6 +21,8 @@ PLAN = (
         "tests/gateway/test_pollers.py",
         "tests/gateway/test_memory.py",
         "tests/gateway/test_limits.py",
+        "tests/gateway/test_busy.py",
+        "tests/gateway/test_rolling.py",
     ),
     ("tests/system/test_lifecycle.py",),
     ("tests/mongo/test_sharded.py",),

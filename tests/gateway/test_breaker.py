@@ -59,9 +59,8 @@ def test_hanging_services_open_the_circuit_though_clients_hang_up(gateway: Gatew
     for upstream in gateway.ingest:
         upstream.fault = "hang"
     gateway.load(35, 10, method="GET", timeout=1)
-    time.sleep(3.5)  # until the last of them is over for NGINX as well
+    eventually(lambda: len(gateway.logged()) == 350)  # the last of them is over for NGINX as well
     log = gateway.logged()
-    assert len(log) == 350
     # Those of the first 3 s wait: nobody can know yet. Then few, each for two services at most.
     assert len(slow(gateway)) <= 3 * 35 + 10 + 3 * TRYING
     assert {line["status"] for line in log} == {"503"}
@@ -143,12 +142,12 @@ def test_what_both_services_answer(gateway: Gateway, status: int) -> None:
     for upstream in gateway.ingest:
         upstream.answer(status, b'{"error":"x"}', {"Content-Type": "application/json"})
     answers = [gateway.request("POST", "/newbeacondetect") for _ in range(20)]
-    assert {answer.status_code for answer in answers} == {500 if status == 500 else 503}
+    assert answers[0].status_code == status
     for upstream in gateway.ingest:
         upstream.answer(200, b"ok")
-    # 500 and 503 are the service's own words to this request. And who answers again is used.
-    assert {answer.text for answer in answers} == {OPEN if status == 502 else '{"error":"x"}'}
-    assert gateway.timed("POST", "/newbeacondetect").status == 200
+    # 500 is the service's own answer to a request: it opens nothing. The others open the circuit.
+    assert (OPEN in {answer.text for answer in answers}) == (status != 500)
+    assert gateway.timed("POST", "/newbeacondetect").status == 200  # who is well again is used
 
 
 def test_an_answer_that_breaks_off_never_looks_complete(gateway: Gateway) -> None:

@@ -22,6 +22,14 @@ PLACES = {
     "/api/v1/staff/7/detections?format=csv": (68, 54),
 }
 
+REQUESTS = 900  # of one connection: after 1000 nginx closes it, and waits for the client's close
+
+
+@pytest.fixture
+def gateway(make_gateway: Callable[..., Gateway]) -> Gateway:
+    """Return a gateway whose clients may ask as fast as they can."""
+    return make_gateway(client_rate="100000").start()
+
 
 def asking(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
@@ -35,7 +43,7 @@ def drip(gateway: Gateway) -> None:
 
 
 def arrived(gateway: Gateway, count: int) -> None:
-    eventually(lambda: sum(len(one.requests) for one in gateway.ingest) == count)
+    eventually(lambda: sum(len(one.requests) for one in gateway.ingest) >= count)
 
 
 def cpu_seconds(process: psutil.Process) -> float:
@@ -91,9 +99,8 @@ def test_a_probe_sees_that_a_circuit_is_busy_and_takes_no_place(gateway: Gateway
 
 
 def test_a_refusal_costs_the_gateway_at_most_twice_an_insert(
-    make_gateway: Callable[..., Gateway],
+    gateway: Gateway,
 ) -> None:
-    gateway = make_gateway(client_rate="100000").start()
     worker = gateway.worker()
     body = b"user_address=7&beacon_address=C2A628384B08&rssi=-20"
     detection = b"POST /newbeacondetect HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b"
@@ -108,14 +115,15 @@ def test_a_refusal_costs_the_gateway_at_most_twice_an_insert(
         return cpu_seconds(worker) - before
 
     with Client(gateway) as greedy, Client(gateway, "127.0.0.2") as other:
-        accepted = cost(other, 200, 1000)
+        accepted = cost(other, 200, REQUESTS)
         drip(gateway)
         for number in range(512):
             (greedy if number < 448 else other).send(asking("/newbeacondetect"))
-        arrived(gateway, 1000 + 512)
+        arrived(gateway, REQUESTS + 512)
         with Client(gateway, "127.0.0.3") as late:
-            refused = cost(late, 503, 1000)
-    print(f"accepted {accepted * 1000:.0f} us, refused {refused * 1000:.0f} us")
+            refused = cost(late, 503, REQUESTS)
+    each_us = 1e6 / REQUESTS
+    print(f"accepted {accepted * each_us:.0f} us, refused {refused * each_us:.0f} us")
     assert refused < 2 * accepted
 
 

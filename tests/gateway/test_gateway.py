@@ -44,8 +44,8 @@ def test_a_connection_is_kept_for_each_place_and_closed_by_the_gateway_first() -
         kept = int(re.findall(r"keepalive (\d+);", upstreams[name])[0])
         assert kept >= sum(number for (number,) in places)
         idle_seconds = int(re.findall(r"keepalive_timeout (\d+)s;", upstreams[name])[0])
-        gunicorn = (ROOT / "services" / "ingest" / "gunicorn.conf.py").read_text()
-        assert idle_seconds < int(re.findall(r"(?m)^keepalive = (\d+)$", gunicorn)[0])
+        service = (ROOT / "services" / "ingest" / "ingest" / "__main__.py").read_text()
+        assert idle_seconds < int(re.findall(r"(?m)^KEEP_ALIVE_SECONDS = (\d+)$", service)[0])
 
 
 def test_a_detection_brings_only_the_headers_that_are_read(gateway: Gateway) -> None:
@@ -61,7 +61,7 @@ def test_requests_carry_what_makes_a_retry_harmless(gateway: Gateway) -> None:
     gateway.ingest[0].answer(503, b"")
     gateway.ingest[1].answer(503, b"")
     gateway.request("POST", "/newbeacondetect", data={"a": "1"})
-    (first,), (second,) = gateway.ingest[0].requests, gateway.ingest[1].requests
+    first, second = gateway.ingest[0].requests[0], gateway.ingest[1].requests[0]
     for name in ("x-request-id", "x-request-start"):
         assert first[2][name] == second[2][name]
     assert first[3] == second[3] == b"a=1"
@@ -207,7 +207,7 @@ def test_a_long_history_is_small_on_the_way(gateway: Gateway) -> None:
         (
             b"POST /newbeacondetect HTTP/1.1\r\nHost: x\r\nContent-Length: 10485760\r\n\r\n",
             413,
-            "body: larger than 1 MiB",
+            "body: larger than the limit",
         ),
     ],
 )
@@ -223,7 +223,7 @@ def test_errors_are_json(gateway: Gateway, request_: bytes, status: int, error: 
 
 def test_a_ten_megabyte_body_is_refused(gateway: Gateway) -> None:
     answer = gateway.request("POST", "/newbeacondetect", data=b"x" * 10_485_760)
-    assert (answer.status_code, answer.json()["error"]) == (413, "body: larger than 1 MiB")
+    assert (answer.status_code, answer.json()["error"]) == (413, "body: larger than the limit")
     assert gateway.ingest[0].requests == gateway.ingest[1].requests == []
 
 

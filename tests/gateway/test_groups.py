@@ -20,6 +20,7 @@ EXPECTED = {
     },
     "long_read.conf": {
         "location ~ ^/api/v1/(changes$|coverage$|beacons(/|$)|staff/|system/)",
+        "location = /api/v1/beacons/import",
         "location = /extractbeacon",
     },
 }

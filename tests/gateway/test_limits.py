@@ -100,7 +100,8 @@ def test_a_burst_over_the_limit_is_asked_to_wait(
         assert answer(patient.send(DETECTION + b"\r\n"))[0].status == 503
 
 
-def test_dripping_bodies_take_a_bounded_share(gateway: Gateway) -> None:
+def test_dripping_bodies_take_a_bounded_share(make_gateway: Callable[..., Gateway]) -> None:
+    gateway = make_gateway(client_rate="100000").start()
     begun = b"POST /newbeacondetect HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\na"
     with Client(gateway) as dripping, Client(gateway, "127.0.0.2") as other:
         held = [dripping.send(begun) for _ in range(448)]

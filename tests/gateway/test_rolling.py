@@ -1,10 +1,12 @@
 """Services restarted one after the other, as fast as they come back: nobody notices."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from scripts.processes.service import IngestService
@@ -90,3 +92,23 @@ def test_services_that_all_were_gone_are_used_as_soon_as_one_is_back(
         assert before.timed("POST", "/newbeacondetect", data=DETECTION).status == 503
     services[0].start()
     assert before.timed("POST", "/newbeacondetect", data=DETECTION).status == 200
+
+
+def test_a_frozen_service_costs_few_requests_one_wait(
+    services: list[IngestService], before: Gateway
+) -> None:
+    master = psutil.Process(services[0].pid)
+    frozen = [master, *master.children(recursive=True)]
+    with Load(before) as load:
+        try:
+            for process in frozen:
+                process.suspend()
+            time.sleep(8)
+        finally:
+            for process in frozen:
+                process.resume()
+    assert {answer.status for answer in load.answers} == {200}
+    waited = [line for line in before.logged() if float(line["seconds"]) > 2]
+    # In each circuit 5 until it opens, and then who tries the service again.
+    assert 1 <= len(waited) <= 2 * (5 + 8)
+    assert max(float(line["seconds"]) for line in waited) < 5
