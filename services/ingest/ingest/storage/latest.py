@@ -116,7 +116,11 @@ class Latest:
 
         As two lists, which cost a quarter of what a document for each does.
         """
-        lists = {"_id": None, "staff_ids": {"$push": "$_id"}, "versions": {"$push": "$version"}}
+        lists: dict[str, Any] = {
+            "_id": None,
+            "staff_ids": {"$push": "$_id"},
+            "versions": {"$push": "$version"},
+        }
         with domain_errors():
             for one in self._latest.aggregate([{"$group": lists}]):
                 return one["staff_ids"], one["versions"]
@@ -145,7 +149,11 @@ class Latest:
     ) -> tuple[list[dict[str, Any]], bool]:
         """Read versions and these fields from the shards that answer; tell whether all did."""
         # As a command: the driver's cursors do not say whether a shard is missing.
-        options = {"singleBatch": True, "batchSize": MAX_READ, "allowPartialResults": True}
+        options: dict[str, Any] = {
+            "singleBatch": True,
+            "batchSize": MAX_READ,
+            "allowPartialResults": True,
+        }
         options |= {"readConcern": {"level": "majority"}}
         find = {"find": self._latest.name, "filter": query, "projection": fields | {"version": 1}}
         with domain_errors():
