@@ -130,4 +130,4 @@ def test_an_edit_in_place_makes_everything_read_again(
     found = context.latest.versions([7, 8])
     assert found == {7: Version(shown(database)["version"], [100, 200, 0])}
     (entry,) = context.latest.entries([7, 8])
-    assert [one.location for one in entry.recent] == ["Corrected"] * 2
+    assert [one.location for one in entry.recent] == ["Corrected"]

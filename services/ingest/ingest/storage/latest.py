@@ -49,7 +49,10 @@ class Version(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One staff member: the version, and the newest detections, newest first, at most RECENT."""
+    """One staff member: the version, and the newest detections, newest first, at most RECENT.
+
+    Of those who were heard on one level alone only the newest: no other could tell a level.
+    """
 
     staff_id: StaffId
     version: int
@@ -139,9 +142,12 @@ class Latest:
         with domain_errors():
             found = self._latest.find({"_id": {"$in": staff_ids}}, {"changes": 0})
             for one in found.batch_size(BATCH):
-                if one["recent"]:
+                recent = one["recent"]
+                if recent:
+                    if all(other.get("level") == recent[0].get("level") for other in recent):
+                        recent = recent[:1]
                     who = {"staff_id": one["_id"]}
-                    recent = [detection(shown | who) for shown in one["recent"]]
+                    recent = [detection(shown | who) for shown in recent]
                     yield Entry(recent[0].staff_id, int(one["version"]), recent)
 
     def _read_there(
