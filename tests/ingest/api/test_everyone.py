@@ -62,9 +62,12 @@ def test_only_who_changed_is_read_again(
 ) -> None:
     asked: list[int] = []
     entries = Latest.entries
-    monkeypatch.setattr(
-        Latest, "entries", lambda self, who: asked.append(len(who)) or entries(self, who)
-    )
+
+    def spied(self: Latest, who: list[Any]) -> Any:
+        asked.append(len(who))
+        return entries(self, who)
+
+    monkeypatch.setattr(Latest, "entries", spied)
     crowd(database, 600)
     assert len(api.get("/staff")["data"]) == 600
     assert sum(asked) == 600
@@ -134,7 +137,8 @@ def test_an_answer_in_pieces_is_the_same_json(
         crowd(database, count)
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
-    for path, kind in (("/staff", Staff), ("/now", Now)):
+    kinds: list[tuple[str, type[Staff | Now]]] = [("/staff", Staff), ("/now", Now)]
+    for path, kind in kinds:
         text = api.client.get(f"/api/v1{path}").data
         answer = msgspec.json.decode(text, type=kind)  # checks each field
         assert msgspec.json.encode(answer) + b"\n" == text

@@ -27,8 +27,8 @@ from ingest.storage.everyone import LastHeard, People
 # Phones report every 4 s: a minute without is a pause, a quarter of an hour an absence.
 NOW_SECONDS = 60
 RECENT_SECONDS = 15 * 60
-# How many people are encoded at once: 100 kB.
-PIECE = 500
+# How many people are encoded at once: 50 kB.
+PIECE = 250
 
 
 class LastDetection(ResponseBody):

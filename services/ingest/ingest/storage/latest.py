@@ -60,7 +60,10 @@ class Version(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One staff member: the version, and the newest detections, newest first, at most RECENT."""
+    """One staff member: the version, and the newest detections, newest first, at most RECENT.
+
+    Of those who were heard on one level alone only the newest: no other could tell a level.
+    """
 
     staff_id: StaffId
     version: int
@@ -155,7 +158,11 @@ class Latest:
 
         As two lists, which cost a quarter of what a document for each does.
         """
-        lists = {"_id": None, "staff_ids": {"$push": "$_id"}, "versions": {"$push": "$version"}}
+        lists: dict[str, Any] = {
+            "_id": None,
+            "staff_ids": {"$push": "$_id"},
+            "versions": {"$push": "$version"},
+        }
         with domain_errors():
             for one in self._latest.aggregate([{"$group": lists}]):
                 return one["staff_ids"], one["versions"]
@@ -174,9 +181,12 @@ class Latest:
         with domain_errors():
             found = self._latest.find({"_id": {"$in": staff_ids}}, {"changes": 0})
             for one in found.batch_size(BATCH):
-                if one["recent"]:
+                recent = one["recent"]
+                if recent:
+                    if all(other.get("level") == recent[0].get("level") for other in recent):
+                        recent = recent[:1]
                     who = {"staff_id": one["_id"]}
-                    recent = [detection(shown | who) for shown in one["recent"]]
+                    recent = [detection(shown | who) for shown in recent]
                     yield Entry(recent[0].staff_id, int(one["version"]), recent)
 
     def _read_there(
