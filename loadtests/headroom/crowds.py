@@ -144,7 +144,7 @@ def exports(site: Site, seconds: float, clients: int) -> None:
     def export() -> None:
         wait_as_told(site.ask("export", EXPORT, verify=_whole))
 
-    together(*[partial(again_and_again, seconds, 0, export)] * clients)
+    together(*[partial(again_and_again, seconds, 0.1, export)] * clients)
 
 
 def _whole(response: Response) -> None:
