@@ -26,7 +26,9 @@ def services(mongod: str, database: Database[Any], tmp_path: Path) -> Iterator[l
     for name in COLLECTIONS:
         database[name].delete_many({})
     database["beacons"].insert_many([beacon(LOST, "Lobby A"), beacon(KEPT, "Lobby B")])
-    with running(*(Service(mongod, tmp_path, DIRECTORY_REFRESH_SECONDS=3600) for _ in range(2))) as services:
+    with running(
+        *(Service(mongod, tmp_path, DIRECTORY_REFRESH_SECONDS=3600) for _ in range(2))
+    ) as services:
         yield services
 
 

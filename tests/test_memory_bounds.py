@@ -1,0 +1,36 @@
+"""docs/memory.md names the bounds that the code has."""
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import ingest
+from ingest.web import lanes
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "memory.md").read_text()
+NAMED = re.findall(r"`([A-Z_]+)` = ([0-9]+)", PAGE)
+
+
+def values(name: str) -> set[int]:
+    """Return the values of a constant wherever the ingest service declares it."""
+    found = set()
+    for module in pkgutil.walk_packages(ingest.__path__, "ingest."):
+        if not module.name.endswith("__main__"):
+            found.add(getattr(importlib.import_module(module.name), name, None))
+    return {one for one in found if isinstance(one, int)}
+
+
+@pytest.mark.parametrize(("name", "number"), NAMED)
+def test_a_bound_is_as_the_page_says(name: str, number: str) -> None:
+    assert int(number) in values(name)
+
+
+def test_the_bounds_of_bodies_and_lanes_are_as_the_page_says() -> None:
+    sizes = (lanes.SMALL_BODY_BYTES, lanes.BATCH_BODY_BYTES, lanes.FILE_BODY_BYTES)
+    assert "{} bytes, of a batch {}, of an import {};".format(*sizes) in PAGE
+    for name in ("HEALTH", "WRITES", "SHORT", "LONG"):
+        assert f"`{name}` {getattr(lanes, name).threads}" in PAGE
+    assert len(NAMED) > 10
