@@ -85,8 +85,9 @@ def test_500_idle_tls_connections(secure: Gateway) -> None:
         clients = Clients(secure, held)
         idle = [clients.connect() for _ in range(500)]
         check(secure, worker)
-        idle[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert idle[0].recv(100).startswith(b"HTTP/1.1 200")
+        # The last: on a busy machine the first may have waited too long for its header.
+        idle[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert idle[-1].recv(100).startswith(b"HTTP/1.1 200")
 
 
 def test_300_slow_readers_of_a_long_history(secure: Gateway) -> None:
@@ -100,12 +101,12 @@ def test_300_slow_readers_of_a_long_history(secure: Gateway) -> None:
             encoding = b"gzip" if number % 2 else b"identity"
             asked = b"GET /extractbeacon HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %b\r\n\r\n"
             clients.connect(4096).sendall(asked % encoding)
-        eventually(lambda: sum(len(upstream.requests) for upstream in secure.ingest) == 54)
-        eventually(lambda: Counter(one["status"] for one in secure.logged())["429"] == 300 - 54)
+        eventually(lambda: sum(len(upstream.requests) for upstream in secure.ingest) == 52)
+        eventually(lambda: Counter(one["status"] for one in secure.logged())["429"] == 300 - 52)
         time.sleep(2)  # the rest of what will be buffered
         check(secure, worker)
     answered = Counter(line["status"] for line in secure.logged())
-    assert answered["429"] == 300 - 54
+    assert answered["429"] == 300 - 52
 
 
 def test_200_slow_readers_of_one_large_export(secure: Gateway) -> None:
@@ -118,7 +119,7 @@ def test_200_slow_readers_of_one_large_export(secure: Gateway) -> None:
         for _ in range(200):
             asked = b"GET /api/v1/staff/7/detections?format=csv HTTP/1.1\r\nHost: x\r\n"
             clients.connect(4096).sendall(asked + b"Accept-Encoding: gzip\r\n\r\n")
-        eventually(lambda: Counter(one["status"] for one in secure.logged())["429"] == 200 - 54)
+        eventually(lambda: Counter(one["status"] for one in secure.logged())["429"] == 200 - 52)
         time.sleep(2)  # the rest of what will be buffered
         check(secure, worker)
         other = clients.connect(address="127.0.0.2")
@@ -128,9 +129,9 @@ def test_200_slow_readers_of_one_large_export(secure: Gateway) -> None:
 
 # By path: the places of all clients, and those of one.
 SLOW = {
-    b"/extractbeacon": (68, 54),
+    b"/extractbeacon": (62, 52),
     b"/api/v1/staff": (64, 56),
-    b"/retrieveformonitoring": (60, 52),
+    b"/retrieveformonitoring": (50, 44),
 }
 
 
@@ -165,8 +166,8 @@ def test_512_detections_under_way(secure: Gateway) -> None:
     worker = secure.worker().pid
     with contextlib.ExitStack() as held:
         clients = Clients(secure, held)
-        connections = [clients.connect(0, f"127.0.0.{1 + number // 400}") for number in range(512)]
-        for connection in connections:
+        for number in range(512):
+            connection = clients.connect(0, f"127.0.0.{1 + number // 400}")
             connection.sendall(b"GET /newbeacondetect?a=1 HTTP/1.1\r\nHost: x\r\n\r\n")
         eventually(lambda: sum(len(upstream.requests) for upstream in secure.ingest) == 512)
         check(secure, worker)
