@@ -521,7 +521,7 @@ def test_nobody_in_who_does_not_belong(cluster: Cluster, kind: str) -> None:
                 client.admin.command("createUser", "root", pwd="x", roles=["root"])
 
 
-@pytest.mark.long
+@pytest.mark.named
 @pytest.mark.parametrize(
     ("rows", "people", "piece_mib", "low_ids_moved"),
     [
