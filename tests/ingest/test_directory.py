@@ -13,6 +13,7 @@ from ingest.storage.beacons import Beacon, Beacons
 from ingest.storage.directory import CHECK_SECONDS, Directory, Place
 from mongo.directory import load, parse
 from scripts.processes.waiting import eventually
+from tests.ingest.conftest import BEACON
 
 
 def place(directory: Directory, mac: str) -> Place | None:
@@ -28,6 +29,8 @@ class Clock:
 
 def test_an_edit_is_seen_after_the_refresh(database: Database[Any]) -> None:
     clock = Clock()
+    database["beacons"].delete_many({})
+    database["beacons"].insert_one(BEACON)
     directory = Directory(Beacons(database), 30, clock)
     assert place(directory, "C2A628384B08") == Place("4", "Lobby B")
     database["beacons"].update_one({}, {"$set": {"location": "Lobby A"}})
