@@ -295,7 +295,7 @@ def test_a_full_spool_is_a_503(
 ) -> None:
     context: Context = app.extensions["context"]
     monkeypatch.setattr(context.availability, "_away", True)
-    monkeypatch.setattr(context.spool, "_max_detections", 0)
+    monkeypatch.setattr(context.spools.own, "_max_detections", 0)
     answer = serve("GET", DETECT)
     assert (answer.status, answer.headers["retry-after"]) == (503, "2")
     assert "send it again" in json.loads(answer.body)["error"]

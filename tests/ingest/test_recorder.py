@@ -141,12 +141,12 @@ def test_a_spool_that_takes_no_deletions_drains_all_the_same(cluster: Cluster) -
     for event in "ab":  # the second is kept in a file that was made anew
         cluster.kill("mongod")
         assert client.post("/newbeacondetect", json=GOOD | {"event_id": event}).status_code == 202
-        file = context.spool._file()
+        file = context.spools.own._file()
         file.execute("PRAGMA query_only = 1")  # what a full disk does: a deletion is written too
         cluster.start()
         drained(app)
         # The drain makes the file anew after it has counted that nothing waits.
-        eventually(lambda: context.spool._open_file is not file, 20)  # noqa: B023
+        eventually(lambda: context.spools.own._open_file is not file, 20)  # noqa: B023
     assert len(stored(cluster)) == 2
     context.close()
 
@@ -165,7 +165,7 @@ def test_a_document_that_mongodb_refuses_takes_no_neighbour_along(cluster: Clust
         "rejected",
         "stored",
     ]
-    context.spool.append(documents)  # as after an outage
+    context.spools.own.append(documents)  # as after an outage
     context.availability.drain_wanted.set()
     drained(app)
     assert sorted(one["rssi"] for one in stored(cluster)) == [-2, -1]

@@ -24,9 +24,10 @@ from loadtests.headroom.stack import LIMITS, MIB, LimitedStack
 from loadtests.headroom.watch import Part, Watch
 from mongo.directory import DATABASE
 from scripts.processes import ROOT
-from scripts.processes.control_groups import Limits, LimitsUnavailableError
+from scripts.processes.control_groups import Limits
 from scripts.processes.limited_group import LimitedGroup, available
 from scripts.processes.waiting import eventually
+from tests.limited_stack import limited_stack
 
 GOOD = Part(64, rest=40, peak=57, growth=1, kernel_peak=64, killed=0, ended=0)
 # The kernel ends it rather than another process of its group.
@@ -193,11 +194,8 @@ def test_a_process_that_ended_is_found() -> None:
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[LimitedStack]:
-    try:
-        with LimitedStack() as stack:
-            yield stack
-    except LimitsUnavailableError as error:
-        pytest.skip(str(error))
+    with limited_stack() as stack:
+        yield stack
 
 
 def honest(site: Site, seconds: float) -> None:

@@ -8,7 +8,7 @@ import pytest
 from loadtests.headroom.cases import CASES
 from loadtests.headroom.command import run
 from loadtests.headroom.stack import LimitedStack
-from scripts.processes.control_groups import LimitsUnavailableError
+from tests.limited_stack import limited_stack
 
 SECONDS = 10.0
 CHOSEN = (
@@ -27,11 +27,8 @@ CHOSEN = (
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[LimitedStack]:
-    try:
-        with LimitedStack() as stack:
-            yield stack
-    except LimitsUnavailableError as error:
-        pytest.skip(str(error))
+    with limited_stack() as stack:
+        yield stack
 
 
 @pytest.mark.long

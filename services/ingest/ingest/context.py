@@ -34,7 +34,6 @@ class Context(NamedTuple):
     """What the endpoints work with."""
 
     service_name: str
-    insert_seconds: float  # how long storing a detection may take
     client: Client
     availability: Availability
     detections: Detections
@@ -45,7 +44,6 @@ class Context(NamedTuple):
     cluster: Cluster
     beacons: Beacons
     directory: Directory
-    spool: Spool
     spools: Spools
     recorder: Recorder
     drain: Drain
@@ -69,8 +67,7 @@ class Context(NamedTuple):
         beacons = Beacons(client.database)
         directory = Directory(beacons, config.directory_refresh_seconds)
         spool_file = Path(config.spool_file)
-        spool = Spool(spool_file, config.spool_max_detections)
-        spools = Spools(spool, spool_file)
+        spools = Spools(Spool(spool_file, config.spool_max_detections), spool_file)
         recorder = Recorder(availability, detections, latest, directory, spools)
         rule = Rule(
             hits=config.level_hits,
@@ -81,7 +78,6 @@ class Context(NamedTuple):
         everyone = Everyone(latest, rule)
         context = cls(
             service_name=service_name(config.spool_file),
-            insert_seconds=insert_seconds,
             client=client,
             availability=availability,
             detections=detections,
@@ -92,7 +88,6 @@ class Context(NamedTuple):
             cluster=Cluster(staff),
             beacons=beacons,
             directory=directory,
-            spool=spool,
             spools=spools,
             recorder=recorder,
             drain=Drain(availability, recorder, spools),

@@ -75,10 +75,6 @@ class Availability:
         self.check_reachable()
         self._client.ping(READ_PROBE_SECONDS)
 
-    def probe(self, seconds: float = PROBE_SECONDS) -> None:
-        """Raise StoreUnavailable unless all shards answer in time."""
-        self._client.ping(seconds)
-
     def lost(self, error: StoreUnavailable) -> None:
         """Note that a write failed: until it is known for whom, detections go to the spool."""
         if not self._degraded:
@@ -103,7 +99,7 @@ class Availability:
             self._patience_seconds = min(2 * patience, MAX_PROBE_SECONDS)
             return False
         try:
-            self.probe(max(patience, READ_PROBE_SECONDS))
+            self._client.ping(max(patience, READ_PROBE_SECONDS))
         except StoreUnavailable:
             return False
         self._on_trial = True

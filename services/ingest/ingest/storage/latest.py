@@ -113,7 +113,7 @@ class Latest:
         with domain_errors(), self._latest.database.client.start_session() as session:
             found = list(self._latest.find(query, {"version": 1, "changes": 1}, session=session))
             at = session.operation_time
-        return {one["_id"]: Version(one["version"], one["changes"], at) for one in found}
+        return _versions(found, at)
 
     def not_shown(self, documents: list[Document]) -> list[Document]:
         """Return those of the documents that `recent` does not show."""
@@ -147,11 +147,10 @@ class Latest:
         With a dead shard it takes all the time that it is given.
         """
         query = {"_id": {"$in": staff_ids}}
-        with self._latest.database.client.start_session() as session:
+        with domain_errors(), self._latest.database.client.start_session() as session:
             found, complete = self._read_there(query, {"changes": 1}, session)
             at = session.operation_time
-        versions = {one["_id"]: Version(one["version"], one["changes"], at) for one in found}
-        return versions, complete
+        return _versions(found, at), complete
 
     def every_version(self) -> tuple[list[StaffId], list[int]]:
         """Return everybody's staff id and version, in the same order.
@@ -228,3 +227,7 @@ class Latest:
             }
             changes = again
         return wrong | {staff_id: "not recorded in two attempts" for staff_id, _ in changes}
+
+
+def _versions(found: Iterable[dict[str, Any]], at: Timestamp | None) -> dict[StaffId, Version]:
+    return {one["_id"]: Version(one["version"], one["changes"], at) for one in found}
