@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scripts.processes.service import IngestService
 from tests.gateway.conftest import Answer, Gateway
+from tests.service import Service, running
 
 RATE = 30
 ROUNDS = 6
@@ -18,20 +18,14 @@ DETECTION = {"user_address": 7, "beacon_address": "C2A628384B08", "rssi": -20}
 
 
 @pytest.fixture
-def services(mongod: str, tmp_path: Path) -> Iterator[list[IngestService]]:
+def services(mongod: str, tmp_path: Path) -> Iterator[list[Service]]:
     """Run two ingest services as they ship."""
-    made = [IngestService(mongod, tmp_path) for _ in range(2)]
-    try:
-        for service in made:
-            service.start()
-        yield made
-    finally:
-        for service in made:
-            service.kill()
+    with running(*(Service(mongod, tmp_path) for _ in range(2))) as services:
+        yield services
 
 
 @pytest.fixture
-def before(services: list[IngestService], tmp_path: Path) -> Iterator[Gateway]:
+def before(services: list[Service], tmp_path: Path) -> Iterator[Gateway]:
     """Run the gateway before them."""
     run = tmp_path / "gateway"
     run.mkdir()
@@ -71,7 +65,7 @@ class Load:
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_services_restarted_in_turns_cost_no_request(
-    services: list[IngestService], before: Gateway, end: str
+    services: list[Service], before: Gateway, end: str
 ) -> None:
     with Load(before) as load:
         for number in range(ROUNDS):
@@ -87,7 +81,7 @@ def test_services_restarted_in_turns_cost_no_request(
 
 
 def test_services_that_all_were_gone_are_used_as_soon_as_one_is_back(
-    services: list[IngestService], before: Gateway
+    services: list[Service], before: Gateway
 ) -> None:
     for service in services:
         service.kill()
@@ -98,7 +92,7 @@ def test_services_that_all_were_gone_are_used_as_soon_as_one_is_back(
 
 
 def test_a_frozen_service_costs_few_requests_one_wait(
-    services: list[IngestService], before: Gateway
+    services: list[Service], before: Gateway
 ) -> None:
     master = psutil.Process(services[0].pid)
     frozen = [master, *master.children(recursive=True)]

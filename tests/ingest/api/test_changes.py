@@ -19,7 +19,7 @@ from mongo import topology
 from mongo.servers import Server
 from scripts.processes.cluster import Cluster
 from tests.ingest.api.conftest import MAC, Api
-from tests.service import Service
+from tests.service import Service, running
 
 Lines = list[dict[str, Any]]
 
@@ -166,14 +166,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def services(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Service]]:
     folder = tmp_path_factory.mktemp("services")
-    services = [Service(cluster.uri(), folder) for _ in range(2)]
-    try:
-        for service in services:
-            service.start()
+    with running(*(Service(cluster.uri(), folder) for _ in range(2))) as services:
         yield services
-    finally:
-        for service in services:
-            service.kill()
 
 
 def insist(services: list[Service], method: str, path: str, body: Any = None) -> requests.Response:
