@@ -18,8 +18,8 @@ PLACES = {
     "/newbeacondetect": (512, 448),
     "/api/v1/detections": (112, 100),
     "/api/v1/now": (64, 56),
-    "/extractbeacon": (68, 54),
-    "/api/v1/staff/7/detections?format=csv": (68, 54),
+    "/extractbeacon": (62, 52),
+    "/api/v1/staff/7/detections?format=csv": (62, 52),
 }
 
 REQUESTS = 900  # of one connection: after 1000 nginx closes it, and waits for the client's close

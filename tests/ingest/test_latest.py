@@ -152,6 +152,22 @@ def test_only_the_last_changes_are_kept(client: FlaskClient, database: Database[
     assert since(shown(database)) == list(range(3, CHANGES + 3))
 
 
+@pytest.mark.parametrize(
+    ("levels", "told"), [(["4", "4", "4"], ["4"]), (["4", "5", "4"], ["4", "5", "4"])]
+)
+def test_an_entry_tells_what_may_tell_a_level(
+    app: Flask, database: Database[Any], levels: list[str], told: list[str]
+) -> None:
+    recent = [{"level": level, "timestamp": 9 - n} for n, level in enumerate(levels)]
+    database["latest"].insert_one({"_id": 7, "version": 1, "changes": [], "recent": recent})
+    (entry,) = app.extensions["context"].latest.entries([7])
+    assert [one.level for one in entry.recent] == told
+    # An older database may lack the field: nobody is there on two levels for that, nor on one.
+    database["latest"].update_one({"_id": 7}, {"$unset": {"recent.2.level": 1}})
+    (entry,) = app.extensions["context"].latest.entries([7])
+    assert len(entry.recent) == 3
+
+
 def test_an_edit_in_place_makes_everything_read_again(
     client: FlaskClient, database: Database[Any]
 ) -> None:

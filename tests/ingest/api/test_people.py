@@ -132,7 +132,7 @@ def test_plan_positions_come_from_the_directory(api: Api) -> None:
 
 
 def test_a_download_is_whole(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "SMALL_LIMIT", 4)
+    monkeypatch.setattr(history, "DOWNLOAD_PAGE", 4)
     base = int(time.time()) - 100
     for number in range(10):
         api.hear(1, event_id=f"e{number}", timestamp=base + number // 3, rssi=-number)
@@ -155,7 +155,7 @@ def test_a_download_is_whole(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_download_that_fails_before_its_first_piece_is_a_503(
     api: Api, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(history, "SMALL_LIMIT", 4)
+    monkeypatch.setattr(history, "DOWNLOAD_PAGE", 4)
     for number in range(10):
         api.hear(1, event_id=f"e{number}")
     page = Detections.page

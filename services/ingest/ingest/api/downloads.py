@@ -96,14 +96,15 @@ def _csv(pages: Pages) -> Iterator[bytes]:
 
 
 def _cells(row: Row) -> list[Any]:
-    return [_cell(value) for value in msgspec.structs.astuple(row)]
+    return [
+        _text(value) if isinstance(value, str) else "" if value is UNSET else value
+        for value in msgspec.structs.astuple(row)
+    ]
 
 
-def _cell(value: Any) -> Any:
-    """Return a value for a spreadsheet, which must not take a name for a formula."""
-    if value is UNSET:
-        return ""
-    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@") else value
+def _text(value: str) -> str:
+    """Return a text for a spreadsheet, which must not take a name for a formula."""
+    return f"'{value}" if value.startswith(("=", "+", "-", "@")) else value
 
 
 def _geojson(pages: Pages) -> Iterator[bytes]:

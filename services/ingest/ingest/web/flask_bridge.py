@@ -13,7 +13,7 @@ from ingest.web.lanes import LANES, lane_of
 from ingest.web.request import Request
 
 # A shorter answer leaves in one piece, a longer one in pieces of this size.
-PIECE_BYTES = 256 * 1024
+PIECE_BYTES = 64 * 1024
 
 NO_HTTP_PREFIX = frozenset({b"transfer-encoding", b"content-type", b"content-length"})
 
