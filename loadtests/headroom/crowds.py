@@ -124,7 +124,7 @@ def campus(rate: float, batches: float = 0.0, histories: float = 0.0) -> Load:
 
 def _page(site: Site, seconds: float, number: int) -> None:
     gevent.sleep(number * PAGE_SECONDS / PAGES)
-    turn = iter(range(1_000_000))
+    turn = iter(range(number, 1_000_000))
     ask = partial(again_and_again, seconds, PAGE_SECONDS)
     ask(lambda: site.ask("page", PAGE[next(turn) % len(PAGE)], headers=GZIP))
 
