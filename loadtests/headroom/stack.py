@@ -1,7 +1,7 @@
 """The stack inside the limits of docker-compose.yml; mongod and the load are outside of them."""
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from scripts.native.parts import parts
 from scripts.processes.cluster import connection_string
 from scripts.processes.control_groups import SERVICE, UNLIMITED, Limits
 from scripts.processes.limited_group import LimitedGroup
-from scripts.processes.process import Process
 from scripts.processes.waiting import eventually
 
 MIB = 2**20
@@ -26,7 +25,6 @@ LIMITS = {
     "ingest-2": SERVICE,
     "monitoring": Limits(None, 48 * MIB),
 }
-AS_IN_THE_IMAGE = {"MALLOC_ARENA_MAX": "1"}  # the ingest service's
 RELOAD_SECONDS = 30.0  # nginx gives an old worker 20
 
 
@@ -87,12 +85,6 @@ class LimitedStack(New):
 
     def _limits(self, name: str) -> Limits:
         return self.limits.get(name, UNLIMITED)
-
-    def _launch(
-        self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path
-    ) -> Process:
-        more = AS_IN_THE_IMAGE if name.startswith("ingest-") else {}
-        return super()._launch(name, command, {**environment, **more}, folder)
 
 
 def _workers(group: LimitedGroup) -> set[int]:

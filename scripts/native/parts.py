@@ -17,6 +17,11 @@ from scripts.processes import ROOT
 from scripts.processes.cluster import connection_string
 from scripts.processes.health import Probe, http_problem, mongodb_problem
 
+# The allocator, as in the images: threads that each keep what they free cost some MiB a service.
+# The page's service hands on megabytes, and gives each back.
+INGEST_MEMORY = {"MALLOC_ARENA_MAX": "1"}
+MONITORING_MEMORY = INGEST_MEMORY | {"MALLOC_MMAP_THRESHOLD_": "131072"}
+
 
 @dataclass(frozen=True)
 class Part:
@@ -87,15 +92,13 @@ def _services(layout: Layout) -> Iterator[Part]:
         uri = connection_string(local, number)  # each service has a router of its own
         # Relative to the folder that all parts run in: supervisord cannot carry every path.
         more = {"MONGODB_URI": uri, "SPOOL_FILE": f"../spool/{name}.db"}
-        bind = {"INGEST_BIND": f"127.0.0.1:{port}"}
-        yield Part(
-            name, [sys.executable, "-m", "ingest"], _http(port, "/readyz"), port, bind | more
-        )
+        more |= {"INGEST_BIND": f"127.0.0.1:{port}"} | INGEST_MEMORY
+        yield Part(name, [sys.executable, "-m", "ingest"], _http(port, "/readyz"), port, more)
     port = layout.monitoring_port
     settings = ROOT / "services" / "monitoring" / "gunicorn.conf.py"
     command = [sys.executable, "-m", "gunicorn", "-c", str(settings)]
-    bind = {"MONITORING_BIND": f"127.0.0.1:{port}"}
-    yield Part("monitoring", command, _http(port, "/healthz"), port, bind)
+    more = {"MONITORING_BIND": f"127.0.0.1:{port}"} | MONITORING_MEMORY
+    yield Part("monitoring", command, _http(port, "/healthz"), port, more)
 
 
 def _gateway(layout: Layout) -> Part:
