@@ -531,7 +531,6 @@ def test_nobody_in_who_does_not_belong(cluster: Cluster, kind: str) -> None:
     ("rows", "people", "piece_mib", "low_ids_moved"),
     [
         (80_000, 4, 1, 2),  # more than two pieces of one person: MongoDB calls them jumbo
-        (1_000_000, 50_000, 128, 18),  # with the pieces that MongoDB makes by itself
     ],
 )
 def test_a_third_shard_takes_its_part_while_detections_come_in(
