@@ -1,7 +1,9 @@
 """Root may start the stack; nothing of it then is root."""
 
+import itertools
 import os
 import pwd
+import signal
 import subprocess
 import sys
 import tempfile
@@ -106,8 +108,38 @@ def test_what_ran_as_root_is_taken_over(stack: Stack) -> None:
     stack.data.chmod(0o755)
     assert "not started as the user waymark: ./scripts/down first\n" in stack.up()
     assert users(stack) == {"root"}
-    os.kill(stack.supervisor_pid(), 9)  # and what a crash leaves is root's
+    os.kill(stack.supervisor_pid(), signal.SIGKILL)  # and what a crash leaves is root's
     assert "WARNING" not in stack.up()
     assert users(stack) == {"waymark"}
     assert len(stack.history(1)) == 1
     assert stack.detect(1).status_code == 200
+
+
+def test_a_key_that_only_root_may_read_is_named_and_one_in_the_data_is_given(stack: Stack) -> None:
+    def made_in(folder: Path) -> None:
+        make = [f"{stack.root}/scripts/certificate", str(folder)]
+        subprocess.run(make, check=True, capture_output=True)
+        files = {"CERTIFICATE": folder / "certificate.pem", "KEY": folder / "key.pem"}
+        stack.environment |= {f"GATEWAY_TLS_{name}": str(file) for name, file in files.items()}
+
+    for name in ("TLS", "INTERNAL"):
+        stack.environment[f"GATEWAY_{name}_LISTEN"] = f"127.0.0.1:{ports.free_port()}"
+    elsewhere = stack.data.parent / "tls"
+    made_in(elsewhere)
+    assert f"the user waymark may not read {elsewhere}/key.pem\n" in stack.up()
+    assert stack.down() == "stopped"
+
+    made_in(stack.data / "tls")
+    (stack.data / "tls").chmod(0o700)
+    command = [*stack.prefix, "env", "--default-signal=INT", f"{stack.root}/scripts/up"]
+    command += ["--port", str(stack.port), "--data", str(stack.data)]
+    with subprocess.Popen(command, env=stack.environment, stdout=subprocess.PIPE, text=True) as up:
+        try:
+            assert up.stdout
+            said = list(itertools.takewhile(lambda line: "Ctrl-C" not in line, up.stdout))
+            assert "WARNING" not in "".join(said)
+            assert users(stack) == {"waymark"}  # `up` itself, which stays, as well
+            up.send_signal(signal.SIGINT)
+            assert up.wait(60) == 0
+        finally:
+            up.kill()
