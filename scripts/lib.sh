@@ -137,11 +137,11 @@ ensure_stack() {
     ensure_venv "${locks[@]}" "$@"
 }
 
-# ensure_user: whom root gives the stack to; without, it runs as root and says so.
+# ensure_user: whom root gives the stack to; where there is none, `up` runs as root and says so.
 ensure_user() {
     [ "$(id -u)" -ne 0 ] || getent passwd waymark >/dev/null ||
-        (run_logged "adding the user waymark" useradd --system --user-group --no-create-home \
-            --home-dir /nonexistent --shell /usr/sbin/nologin waymark) || true
+        PATH="$PATH:/usr/sbin" useradd --system --user-group --no-create-home --home-dir /nonexistent \
+            --shell /usr/sbin/nologin waymark 2>/dev/null || true
 }
 
 # ensure_sharded: mongod and mongos of one version; the packaged mongod has no mongos.

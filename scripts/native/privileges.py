@@ -32,8 +32,10 @@ def obstacle(layout: Layout) -> str | None:
     if Supervisor(layout).owner() not in (None, user.pw_uid):
         return f"it was not started as the user {USER}: ./scripts/down first"
     look = [*_as(user), "sh", "-c", _FIRST_CLOSED, "sh", *map(str, _needed(layout))]
-    closed = subprocess.run(look, capture_output=True, text=True, check=True, cwd="/").stdout
-    return f"the user {USER} may not read {closed.strip()}" if closed else None
+    looked = subprocess.run(look, capture_output=True, text=True, check=False, cwd="/")
+    if looked.returncode:  # in a container without the rights, or a namespace without the user
+        return looked.stderr.strip()
+    return f"the user {USER} may not read {looked.stdout.strip()}" if looked.stdout else None
 
 
 def hand_over(layout: Layout) -> NoReturn:

@@ -143,3 +143,12 @@ def test_a_key_that_only_root_may_read_is_named_and_one_in_the_data_is_given(sta
             assert up.wait(60) == 0
         finally:
             up.kill()
+
+
+def test_root_of_a_namespace_without_other_users_is_told_so(root: Path, tmp_path: Path) -> None:
+    stack = Stack(root, tmp_path / "data", ["unshare", "--user", "--map-root-user"])
+    try:
+        assert "  WARNING: everything runs as root: setpriv: " in stack.up()
+        assert stack.detect(1).status_code == 200
+    finally:
+        stack.down()
