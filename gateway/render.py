@@ -12,6 +12,7 @@ TEMPLATE = _HERE / "nginx.conf.template"
 GROUPS = ("ingest.conf", "batch.conf", "short_read.conf", "long_read.conf")
 PROBE = "probe.conf"  # for the addresses that tell how a circuit is
 _NAME = re.compile(r"@\{(\w+)\}")
+_THIS_MACHINE = re.compile(r"127(\.\d+){3}|\[?::1\]?|localhost|unix")
 
 
 class ConfigError(ValueError):
@@ -29,6 +30,7 @@ class Config(NamedTuple):
     tls_key: str = ""  # file with its key
     tls_listen: str = "127.0.0.1:8443"  # where to listen for TLS
     internal_listen: str = "127.0.0.1:8081"  # with TLS: plain HTTP for the monitoring service
+    published: str = ""  # address where the container's port is published; empty outside of one
     run: str = "/run/waymark"  # folder for pid, sockets, cache, bodies too large for memory
     user: str = "www-data"  # whom the worker runs as; empty when nginx is not started by root
 
@@ -42,6 +44,23 @@ class Config(NamedTuple):
         if not config.client_rate.isdecimal() or int(config.client_rate) < 1:
             raise ConfigError(f"GATEWAY_CLIENT_RATE: {config.client_rate!r} is no whole number > 0")
         return config
+
+
+def exposure(config: Config) -> str | None:
+    """Return the warning that is due where other machines may reach the gateway."""
+    listens = [config.listen]
+    if config.tls_certificate:
+        listens += [config.tls_listen, config.internal_listen]
+    every = " ".join(listens).split()
+    hosts = [config.published] if config.published else [_host(listen) for listen in every]
+    beyond = sorted({host for host in hosts if not _THIS_MACHINE.fullmatch(host)})
+    return (
+        f"WARNING: open to other machines (on {', '.join(beyond)}), and there is no access control "
+        "yet: whoever reaches it may read where everybody is and change or delete everything; "
+        "a firewall has to keep out all but phones that you know"
+        if beyond
+        else None
+    )
 
 
 def render_all(config: Config) -> dict[str, str]:
@@ -83,6 +102,11 @@ def _values(config: Config) -> dict[str, list[str]]:
         for name in ("tls_listen", "tls_port", "internal_listen", "redirect_port"):
             values[name] = []
     return values
+
+
+def _host(listen: str) -> str:
+    """Return the address to listen on; a port alone is every address."""
+    return "unix" if listen.startswith("unix:") else listen.rpartition(":")[0] or "*"
 
 
 def _port(listen: str) -> str:

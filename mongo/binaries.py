@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import shutil
-import stat
 from pathlib import Path
 
 FETCHED = Path(__file__).resolve().parents[1] / ".cache" / "mongodb-7.0.11"
@@ -48,6 +47,8 @@ def _packaged() -> Path:
     for folder in (spec.submodule_search_locations or []) if spec else []:
         mongod = Path(folder) / "db" / "bin" / "mongod"
         if mongod.is_file():
-            mongod.chmod(mongod.stat().st_mode | stat.S_IXUSR)  # the wheel lacks the run bit
+            mode = mongod.stat().st_mode
+            if mode & 0o111 != 0o111:  # the wheel lacks the run bit
+                mongod.chmod(mode | 0o111)
             return mongod.parent
     raise NoMongod("no mongod here: install MongoDB, or set MONGODB_BIN to the folder that has it")

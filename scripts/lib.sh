@@ -4,7 +4,7 @@ set -euo pipefail
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 VENV="$ROOT/.venv"
-LOG="$ROOT/data/log"
+LOG="$ROOT/data" # not its folder log: there, root would follow a link of the stack's user
 export PYTHONPATH="$ROOT" PIP_DISABLE_PIP_VERSION_CHECK=1
 
 die() {
@@ -135,6 +135,13 @@ ensure_stack() {
     ensure_nginx
     ensure_program setpriv util-linux
     ensure_venv "${locks[@]}" "$@"
+}
+
+# ensure_user: whom root gives the stack to; where there is none, `up` runs as root and says so.
+ensure_user() {
+    [ "$(id -u)" -ne 0 ] || getent passwd waymark >/dev/null ||
+        PATH="$PATH:/usr/sbin" useradd --system --user-group --no-create-home --home-dir /nonexistent \
+            --shell /usr/sbin/nologin waymark 2>/dev/null || true
 }
 
 # ensure_sharded: mongod and mongos of one version; the packaged mongod has no mongos.

@@ -26,7 +26,7 @@ supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 # `setpriv --pdeathsig` ends a part when supervisord is killed: nothing is ever orphaned.
 _PROGRAM = """\
 [program:{name}]
-command=setpriv --pdeathsig TERM {command}
+command=setpriv --pdeathsig TERM {rights}{command}
 environment={environment}
 priority={priority}
 autostart=false
@@ -42,6 +42,8 @@ stdout_logfile_maxbytes=5MB
 stdout_logfile_backups=1
 """
 
+# The gateway alone may listen on a port below 1024 (privileges.py).
+_NO_RIGHTS = "--inh-caps=-all --ambient-caps=-all "
 # What ends sooner is started again after a pause: mongod on a full disk would take a whole CPU.
 PAUSE_BEFORE_SECONDS = 5
 STOP_SECONDS = 30  # a part that has not ended by then is killed
@@ -57,6 +59,7 @@ def _program(part: Part, priority: int) -> str:
     pairs = (f'{key}="{value}"' for key, value in part.environment.items())
     return _PROGRAM.format(
         name=part.name,
+        rights="" if part.name == "gateway" else _NO_RIGHTS,
         command=_escaped(shlex.join(part.command)),
         environment=_escaped(",".join(pairs)),
         priority=priority,

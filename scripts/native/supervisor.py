@@ -84,6 +84,10 @@ class Supervisor:
         """Return the pid that supervisord left in its file."""
         return int((self._layout.run / "supervisord.pid").read_text())
 
+    def owner(self) -> int | None:
+        """Return the user that it runs as; None when it does not run."""
+        return self._socket.stat().st_uid if self.running() else None
+
     def launch(self, *, tied_to_us: bool) -> None:
         """Start supervisord without any part; `tied_to_us`: it ends when this process does."""
         file = self._write_configuration()

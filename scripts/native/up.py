@@ -2,6 +2,7 @@
 
 import argparse
 import fcntl
+import os
 import shlex
 import signal
 import sys
@@ -10,13 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gateway.render import Config, exposure
 from mongo import topology
 from mongo.binaries import NoMongod
 from mongo.directory import DirectoryError
-from scripts.native import leftovers, spools
+from scripts.native import leftovers, privileges, spools
 from scripts.native.down import down
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
-from scripts.native.parts import parts
+from scripts.native.parts import environment, parts
 from scripts.native.startup import start_all
 from scripts.native.supervisor import Supervisor
 from scripts.processes import ports
@@ -51,11 +53,24 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # leaves nothing behind, as Ctrl-C
     try:
         layout = Layout.chosen(options.data.resolve(), options.port, options.sharded.resolve())
+        if os.geteuid() == 0:
+            _leave_root(layout)
         up(layout, demo=options.demo, detach=options.detach)
     except FAILURES as error:
         sys.exit(f"up: {error}")
     except KeyboardInterrupt:
         sys.exit("up: interrupted")
+
+
+def _leave_root(layout: Layout) -> None:
+    """Go on as the stack's own user; where that cannot be, say why."""
+    with _locked(layout):
+        if reason := privileges.obstacle(layout):
+            print(f"  WARNING: everything runs as root: {reason}", flush=True)
+            return
+        if not Supervisor(layout).running():
+            _clear(layout)  # what root's parts left, only root may end
+        privileges.hand_over(layout)
 
 
 def up(layout: Layout, *, demo: bool, detach: bool) -> None:
@@ -89,12 +104,16 @@ def up(layout: Layout, *, demo: bool, detach: bool) -> None:
 def _locked(layout: Layout) -> Iterator[None]:
     """Refuse a second `up` on the same data while this one works."""
     layout.run.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (layout.run / "up.lock").open("w") as lock:
+    # The folder itself: in a folder of another user, root would follow a link in place of a file.
+    lock = os.open(layout.run, os.O_RDONLY | os.O_DIRECTORY)
+    try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StackError(f"another ./scripts/up is at work in {layout.data}") from None
         yield
+    finally:
+        os.close(lock)
 
 
 def _check_same(layout: Layout) -> None:
@@ -135,6 +154,8 @@ Waymark is up.
   stop            {how_to_stop}""",
         flush=True,
     )
+    if warning := exposure(Config.from_environment(environment(layout))):
+        print(f"\n{warning}", flush=True)
 
 
 def _data_option(layout: Layout) -> str:

@@ -22,9 +22,8 @@ class Stack(Client):
     """The compose project of the tests."""
 
     def __init__(self, docker: Docker, made: Images) -> None:
-        port, monitoring_port = free_port(), free_port()
+        port = free_port()
         super().__init__(f"http://127.0.0.1:{port}")
-        self.page = Client(f"http://127.0.0.1:{monitoring_port}")
         self.images = made
         self.docker = Docker(
             docker.environment
@@ -32,7 +31,6 @@ class Stack(Client):
                 "BASE_IMAGE": made.base,
                 "MONGO_IMAGE": made.mongo,
                 "WAYMARK_PORT": str(port),
-                "WAYMARK_MONITORING_PORT": str(monitoring_port),
             }
         )
         emulated = ["--file", str(HERE / "emulated.yml")] if made.emulated else []

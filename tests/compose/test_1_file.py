@@ -52,6 +52,13 @@ def test_the_memory_table_of_the_architecture_is_true(services: dict[str, Any]) 
 @pytest.mark.parametrize("name", sorted(OURS | MONGO | ONE_SHOT))
 def test_every_service_is_confined(services: dict[str, Any], name: str) -> None:
     one = services[name]
+    user, group = map(int, one["user"].split(":"))
+    assert user > 0
+    assert group > 0
+    assert one["pids_limit"] <= 512
+    assert not {"privileged", "cap_add", "devices", "group_add", "ipc", "pid"} & set(one)
+    assert one.get("network_mode") == ("none" if name == "secrets" else None)
+    assert {mount["type"] for mount in one.get("volumes", [])} <= {"volume"}  # no path of the host
     assert one["read_only"] is True
     assert one["cap_drop"] == ["ALL"]
     assert one["security_opt"] == ["no-new-privileges:true"]
@@ -78,25 +85,23 @@ def test_each_image_of_ours_is_a_target_of_the_one_dockerfile(services: dict[str
     assert stages[-len(IMAGES) :] == IMAGES
 
 
-def test_two_ports_are_published_and_on_this_machine_only(docker: Docker) -> None:
-    def published(**variables: str) -> dict[str, list[tuple[str, str]]]:
-        found = read(docker, "docker-compose.yml", **variables)["services"].items()
-        ports = {name: one.get("ports", []) for name, one in found}
-        return {
-            name: [(port["host_ip"], port["published"]) for port in ports[name]]
-            for name in ports
-            if ports[name]
-        }
+@pytest.mark.parametrize("files", [(), ("docker-compose.ha.yml",)])
+def test_the_gateways_port_alone_is_published_and_on_this_machine_only(
+    docker: Docker, files: tuple[str, ...]
+) -> None:
+    def published(**variables: str) -> list[tuple[str, str, str, int]]:
+        found = read(docker, "docker-compose.yml", *files, **variables)["services"]
+        told = found["gateway"]["environment"]["GATEWAY_PUBLISHED"]  # so that it can warn
+        assert told == variables.get("WAYMARK_PUBLISH", "127.0.0.1")
+        return [
+            (name, port["host_ip"], port["published"], port["target"])
+            for name, one in found.items()
+            for port in one.get("ports", [])
+        ]
 
-    assert published() == {
-        "gateway": [("127.0.0.1", "8080")],
-        "monitoring": [("127.0.0.1", "4000")],
-    }
-    chosen = {"WAYMARK_PUBLISH": "10.0.0.1", "WAYMARK_PORT": "80", "WAYMARK_MONITORING_PORT": "81"}
-    assert published(**chosen) == {
-        "gateway": [("10.0.0.1", "80")],
-        "monitoring": [("10.0.0.1", "81")],
-    }
+    assert published() == [("gateway", "127.0.0.1", "8080", 8080)]
+    chosen = {"WAYMARK_PUBLISH": "10.0.0.1", "WAYMARK_PORT": "80"}
+    assert published(**chosen) == [("gateway", "10.0.0.1", "80", 8080)]
 
 
 def test_mongodb_is_the_official_image_unless_chosen(docker: Docker) -> None:

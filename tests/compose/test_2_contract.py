@@ -40,11 +40,14 @@ def test_a_repeated_event_is_stored_once(stack: Stack) -> None:
     assert [found["timestamp"] for found in stack.history("once")] == [7]
 
 
-def test_the_page_answers_on_both_ports(stack: Stack) -> None:
-    for client in (stack, stack.page):
-        page = client.get("/monitoring")
-        assert (page.status_code, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
-        assert client.get("/monitoring/latest").json()["now"] > 0
+def test_the_page_answers(stack: Stack) -> None:
+    page = stack.get("/monitoring")
+    assert (page.status_code, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert stack.get("/monitoring/latest").json()["now"] > 0
+
+
+def test_on_this_machine_only_the_gateway_warns_of_nothing(stack: Stack) -> None:
+    assert "WARNING" not in stack.compose("logs", "gateway")
 
 
 def test_one_ingest_service_is_enough(stack: Stack) -> None:

@@ -93,7 +93,7 @@ class Sampler:
 def detect_and_watch(stack: Stack, load: Load) -> None:
     """PERF-TP-1 with HACS and the pages."""
     begin = int(time.time())
-    url, page = stack.url, stack.page.url
+    url = stack.url
     detection = "newbeacondetect?user_address=0&beacon_address=C2A628384B08&rssi=-20"
     extract = f"extractbeacon?staff_id={{n}}&start_time=0&end_time={begin + 3600}"
     hacs = round(HACS_A_SECOND * DETECTION_SECONDS)
@@ -101,7 +101,7 @@ def detect_and_watch(stack: Stack, load: Load) -> None:
     for thread in (
         load.send("detection", f"{url}/{detection}", DETECTIONS, DETECTION_SECONDS),
         load.send("extract", f"{url}/{extract}", hacs, DETECTION_SECONDS),
-        load.send("page", f"{page}/monitoring/latest", pages, DETECTION_SECONDS),
+        load.send("page", f"{url}/monitoring/latest", pages, DETECTION_SECONDS),
     ):
         thread.join()
 

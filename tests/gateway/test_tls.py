@@ -1,5 +1,8 @@
 """TLS as soon as there is a certificate."""
 
+import itertools
+import os
+import signal
 import socket
 import ssl
 import subprocess
@@ -14,6 +17,13 @@ from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
 from tests.gateway.conftest import Gateway
 
+# In place of a program: kills who calls it, before the Nth call of any; else it is the program.
+DIES = """#!/bin/sh
+left=$(($(cat "$STEPS") - 1))
+echo $left >"$STEPS"
+[ $left -ne 0 ] || { kill -9 $PPID; exit; }
+PATH="${PATH#*:}" exec "${0##*/}" "$@"
+"""
 V2, V3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 
 
@@ -28,6 +38,29 @@ def test_the_printed_variables_survive_a_shell(tmp_path: Path) -> None:
     command = ["bash", "-c", script, str(ROOT / "scripts" / "certificate"), folder]
     printed = subprocess.run(command, cwd=tmp_path / "here", check=True, capture_output=True)
     assert printed.stdout.count(b"-----BEGIN") == 2
+
+
+def test_killed_before_any_step_the_next_run_makes_a_pair(tmp_path: Path) -> None:
+    programs, steps = tmp_path / "programs", tmp_path / "steps"
+    programs.mkdir()
+    for name in ("openssl", "mkdir", "chmod", "chown", "sync", "mv", "rmdir"):
+        (programs / name).write_text(DIES)
+        (programs / name).chmod(0o755)
+    dying = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}", "STEPS": str(steps)}
+    for step in itertools.count(1):
+        folder = tmp_path / f"tls-{step}"
+        steps.write_text(f"{step}")
+        command = [ROOT / "scripts" / "certificate", folder]
+        killed = subprocess.run(command, env=dying, capture_output=True, check=False)
+        assert killed.returncode in (0, -signal.SIGKILL)
+        if not (folder / "key.pem").exists():
+            certificate(folder)
+        ssl.create_default_context().load_cert_chain(folder / "certificate.pem", folder / "key.pem")
+        rights = {file.name: file.stat().st_mode & 0o777 for file in folder.glob("*.pem")}
+        assert rights == {"certificate.pem": 0o644, "key.pem": 0o600}
+        if not killed.returncode:
+            break
+    assert step > 7
 
 
 @pytest.fixture

@@ -140,18 +140,3 @@ def test_what_is_missing_is_named_at_the_deadline(tmp_path: Path) -> None:
     cluster = Cluster(SINGLE, tmp_path)  # never started
     with pytest.raises(NotInTimeError, match=r"after 1 s still no answer from 127\.0\.0\.1:"):
         cluster.bootstrap(deadline_seconds=1)
-
-
-def test_secrets_are_made_once_and_never_shown(tmp_path: Path) -> None:
-    folder = tmp_path / "secrets"
-    assert secrets.ensure(folder) == ["keyfile", "admin_password", "app_password"]
-    made = secrets.Secrets.read(folder)
-    assert secrets.ensure(folder) == []
-    assert secrets.Secrets.read(folder) == made
-    assert len(set(made)) == 3
-    assert [file.stat().st_mode & 0o777 for file in folder.iterdir()] == [0o400] * 3
-    assert made.app_password not in repr(made)
-    done = subprocess.run(
-        [sys.executable, "-m", "mongo.secrets", str(folder)], capture_output=True, check=True
-    )
-    assert not any(secret.encode() in done.stdout + done.stderr for secret in made)

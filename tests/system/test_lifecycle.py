@@ -34,6 +34,7 @@ def test_a_life(fresh: Stack) -> None:
     assert fresh.down().startswith("nothing was ever started")
     output = fresh.up()
     assert f"{fresh.url}/monitoring" in output
+    assert "other machines" not in output
     assert "57 added" in output
     assert fresh.detect(90).status_code == 200
     pids = fresh.pids()
@@ -66,6 +67,22 @@ def test_a_life(fresh: Stack) -> None:
     assert "57 added" not in fresh.up()
     assert time.monotonic() - began < 45
     assert len(fresh.history(90)) == 1
+
+
+def test_open_to_other_machines_it_says_so_at_each_start(fresh: Stack, tmp_path: Path) -> None:
+    make = [f"{fresh.root}/scripts/certificate", str(tmp_path / "tls")]
+    subprocess.run(make, check=True, capture_output=True)
+    fresh.environment |= {
+        "GATEWAY_TLS_CERTIFICATE": f"{tmp_path}/tls/certificate.pem",
+        "GATEWAY_TLS_KEY": f"{tmp_path}/tls/key.pem",
+        # An address of this machine alone, but in a form that only its own resolver knows.
+        "GATEWAY_TLS_LISTEN": f"127.1:{free_port()}",
+        "GATEWAY_INTERNAL_LISTEN": f"127.0.0.1:{free_port()}",
+    }
+    for _ in range(2):
+        (warning,) = (line for line in fresh.up().splitlines() if "other machines" in line)
+        assert warning.startswith("WARNING: open to other machines (on 127.1), ")
+    assert "(on 127.1)" in (fresh.data / "log" / "gateway.log").read_text()
 
 
 def test_a_folder_of_any_name(fresh: Stack) -> None:
