@@ -14,7 +14,7 @@ from ingest.api import bodies
 from ingest.api.problems import Problem
 from ingest.api.schema_fields import Rssi, StaffId
 from ingest.errors import ParameterError
-from ingest.rules.request_parameters import EVENT_ID
+from ingest.rules.request_parameters import EVENT_ID, MAC_TEXT, TIME_TEXT
 from ingest.rules.unique_keys import unique_keys
 
 MAX_ITEMS = 1000
@@ -22,14 +22,32 @@ MAX_ITEMS = 1000
 EARLIEST = 1_577_836_800
 
 
+# A number is a text of digits, and an empty text counts as none.
+EVENT_ID_SCHEMAS = [
+    {"type": "string", "pattern": f"^({EVENT_ID.pattern})?$"},
+    {"type": "number"},
+    {"type": "null"},
+]
+
+
 class DetectionInput(Struct, gc=False):
     """One detection; fields of other names are ignored."""
 
     staff_id: StaffId
-    mac: Annotated[str, Meta(description="MAC of the beacon, any case, with or without `:` or `-`")]
+    mac: Annotated[
+        str,
+        Meta(
+            description="MAC of the beacon, any case, with or without `:` or `-`",
+            extra_json_schema={"pattern": f"^{MAC_TEXT}$"},
+        ),
+    ]
     rssi: Rssi
     timestamp: Annotated[
-        int | float | str | UnsetType | None,
+        Annotated[int, Meta(extra_json_schema={"minimum": EARLIEST})]
+        | Annotated[float, Meta(extra_json_schema={"minimum": EARLIEST})]
+        | Annotated[str, Meta(extra_json_schema={"pattern": f"^({TIME_TEXT})?$"})]
+        | UnsetType
+        | None,
         Meta(
             description="When it was heard, by the device's clock: unix seconds, unix"
             " milliseconds or ISO 8601 with a time zone. From 2020 to 24 h ahead of ours. Without"
@@ -41,7 +59,7 @@ class DetectionInput(Struct, gc=False):
         Meta(
             description="Any text that names this detection, a UUID say; a repeat of the whole item"
             " is then stored once. Without it, a repeat of the request is a detection of its own.",
-            extra_json_schema={"pattern": f"^{EVENT_ID.pattern}$"},  # `parameters` checks it
+            extra_json_schema={"anyOf": EVENT_ID_SCHEMAS},  # `parameters` checks it
         ),
     ] = UNSET
 
