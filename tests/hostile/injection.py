@@ -95,7 +95,7 @@ _PARAMETERS = [
     f"/api/v1/staff/honest/detections?from=0{_CRLF}",
     f"/api/v1/staff/honest/detections?format=csv{_CRLF}",
     f"/api/v1/staff/honest/detections?cursor=1-1{_CRLF}",
-    "/api/v1/staff/honest/detections?cursor=1-000000000000000000000000",
+    "/api/v1/staff/nobody/detections?cursor=1-000000000000000000000000",
     f"/api/v1/staff/honest{_CRLF}/detections",
     f"/api/v1/changes?after=a{_CRLF}",
     f"/api/v1/changes?from=1{_CRLF}",

@@ -240,7 +240,10 @@ _LINES = {
 }
 # Each byte of 0x80 to 0xff by itself in the query, and each control code.
 _BYTES = [
-    (f"0x{byte:02x} in the query", _GET.replace(b"?", b"?x=%c&" % byte, 1) + b"\r\n")
+    (
+        f"{'control code' if byte < 0x80 else 'byte'} 0x{byte:02x}",
+        _GET.replace(b"?", b"?x=%c&" % byte, 1) + b"\r\n",
+    )
     for byte in (*range(1, 0x20), 0x7F, *range(0x80, 0x100))
     if byte not in (0x0A,)
 ]

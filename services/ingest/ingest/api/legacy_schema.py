@@ -19,7 +19,7 @@ def _text(pattern: str, *, optional: bool = False) -> Meta:
 
 
 # JSON gives numbers or their texts alike.
-_StaffId = Annotated[int, Meta(ge=0)] | Annotated[str, _text(request_parameters.STAFF_TEXT.pattern)]
+_StaffId = int | Annotated[str, _text(request_parameters.STAFF_TEXT.pattern)]
 _Whole = Annotated[int, Meta(ge=0, le=request_parameters.MAX_UNIX_SECONDS)]
 _Seconds = _Whole | Annotated[str, _text(request_parameters.WHOLE_TEXT)]
 _MaybeSeconds = _Whole | Annotated[str, _text(request_parameters.WHOLE_TEXT, optional=True)]
@@ -51,7 +51,7 @@ class NewDetection(Struct):
         _MaybeSeconds | UnsetType | None, Meta(description="Unix seconds of the device")
     ] = UNSET
     event_id: Annotated[
-        _Event | int | UnsetType | None,
+        _Event | float | UnsetType | None,
         Meta(description="Names the detection; a repeat is stored once"),
     ] = UNSET
 
