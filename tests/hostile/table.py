@@ -35,21 +35,17 @@ def lines(site: Site, tried: Sequence[Case]) -> list[Line]:
         for target in TARGETS
         if declared(case.name).of(target)
     ]
+    before = site.staff()
     with ThreadPoolExecutor(AT_ONCE) as threads:
         found = list(threads.map(lambda one: _tried(site, *one), wanted))
-    stored = {
-        _hidden(number, target)
-        for number, case, target in wanted
-        if target[0] in declared(case.name).stores
+    hidden = {_hidden(number, to).decode(): (case.name, to) for number, case, to in wanted}
+    expected = HONEST | {
+        one for one, (name, target) in hidden.items() if target[0] in declared(name).stores
     }
-    expected = {one.decode() for one in stored} | HONEST
-    named = {
-        _hidden(number, target).decode(): (case.name, target) for number, case, target in wanted
-    }
-    for one in sorted(site.staff() ^ expected):
-        name, target = named.get(one, (one, "gateway"))
-        word = "is not stored" if one in expected else "was stored"
-        found.append(Line(name, target, "", f"{one} {word}"))
+    for one in sorted((site.staff() - before) ^ (expected - before)):
+        name, target = hidden.get(one, (one, TARGETS[0]))
+        became = "is not stored" if one in expected else "was stored"
+        found.append(Line(name, target, "", f"{one} {became}"))
     return found
 
 

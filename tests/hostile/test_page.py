@@ -88,6 +88,17 @@ def watched(page: Page) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
+    "name", ["<img src=x onerror=got=1>", "<a href=javascript:got=1>", "<iframe>"]
+)
+def test_markup_would_be_noticed(opened: Opener, name: str) -> None:
+    page = opened("/system")
+    with pytest.raises(AssertionError), watched(page):
+        page.reload()
+        loaded(page)
+        page.evaluate("(name) => document.body.insertAdjacentHTML('beforeend', name)", name)
+
+
+@pytest.mark.parametrize(
     "path",
     [
         "",
@@ -133,7 +144,7 @@ def test_a_beacons_form_shows_names_as_they_are(opened: Opener, named: None) -> 
     with watched(page):
         page.goto(f"{home}/monitoring/directory")
         loaded(page)
-        page.locator("#beacons tbody tr").filter(has_text=NAMES[0]).get_by_role("button").click()
+        page.locator("#beacons tbody tr").filter(has_text="EE:00:00").get_by_role("button").click()
         expect(page.get_by_role("dialog").get_by_label("Location")).to_have_value(NAMES[0])
 
 
