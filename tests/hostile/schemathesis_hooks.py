@@ -45,7 +45,7 @@ def _can_be(given: Given) -> bool:
     except ParameterError:
         return False
     bounds = [(times["start_time"], times["end_time"]), (times["from"], times["to"])]
-    return all(None in (first, last) or first <= last for first, last in bounds)
+    return all(None in (first, last) or (first or 0) <= (last or 0) for first, last in bounds)
 
 
 def _seconds(given: Given, name: str) -> int | None:

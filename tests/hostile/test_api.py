@@ -20,16 +20,10 @@ def check(url: str, *options: str) -> None:
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "services" / "ingest")]),
     }
     program = Path(sys.executable).with_name("schemathesis")
-    command = [
-        program,
-        "--config-file",
-        HERE / "schemathesis.toml",
-        "run",
-        f"{url}/api/v1/openapi.json",
-    ]
-    more = ["--checks", "all", "--no-color", "--seed", "1", "--continue-on-failure"]
+    command = [str(program), "--config-file", str(HERE / "schemathesis.toml")]
+    always = ["--checks", "all", "--no-color", "--seed", "1", "--continue-on-failure"]
     done = subprocess.run(
-        [*command, *more, *options],
+        [*command, "run", f"{url}/api/v1/openapi.json", *always, *options],
         env=environment,
         cwd=HERE,
         capture_output=True,
