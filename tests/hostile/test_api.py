@@ -14,7 +14,8 @@ HERE = Path(__file__).parent
 NOT_AT_THE_GATEWAY = "/readyz"  # each service's own; asked of a service itself
 
 
-def check(url: str, *options: str) -> None:
+def check(url: str, folder: Path, *options: str) -> None:
+    """Run it in a folder where it may leave what it remembers."""
     environment = os.environ | {
         "SCHEMATHESIS_HOOKS": "tests.hostile.schemathesis_hooks",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "services" / "ingest")]),
@@ -25,7 +26,7 @@ def check(url: str, *options: str) -> None:
     done = subprocess.run(
         [*command, "run", f"{url}/api/v1/openapi.json", *always, *options],
         env=environment,
-        cwd=HERE,
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
@@ -35,15 +36,24 @@ def check(url: str, *options: str) -> None:
     assert done.returncode == 0, found[:20_000] + done.stderr
 
 
-def test_no_finding_through_the_gateway(site: Site) -> None:
-    check(site.url, "--phases", "coverage", "--exclude-path", NOT_AT_THE_GATEWAY, "--workers", "2")
+def test_no_finding_through_the_gateway(site: Site, tmp_path: Path) -> None:
+    check(
+        site.url,
+        tmp_path,
+        "--phases",
+        "coverage",
+        "--exclude-path",
+        NOT_AT_THE_GATEWAY,
+        "--workers",
+        "2",
+    )
 
 
 @pytest.mark.long
-def test_no_finding_in_many_requests(site: Site) -> None:
-    check(site.url, "--max-examples", "200", "--exclude-path", NOT_AT_THE_GATEWAY)
+def test_no_finding_in_many_requests(site: Site, tmp_path: Path) -> None:
+    check(site.url, tmp_path, "--max-examples", "200", "--exclude-path", NOT_AT_THE_GATEWAY)
 
 
 @pytest.mark.long
-def test_no_finding_of_a_service_itself(site: Site) -> None:
-    check(f"http://127.0.0.1:{site.ports['ingest']}", "--max-examples", "50")
+def test_no_finding_of_a_service_itself(site: Site, tmp_path: Path) -> None:
+    check(f"http://127.0.0.1:{site.ports['ingest']}", tmp_path, "--max-examples", "50")
