@@ -36,7 +36,8 @@ def create_app(config: Config | None = None) -> Flask:
 
 def _refuse_other_spellings() -> None:
     """Refuse `//api/…`, which Flask takes for `/api/…`, but lanes and limits do not."""
-    if request.environ["PATH_INFO"].startswith("//"):
+    asked = request.environ
+    if asked["PATH_INFO"].startswith("//"):
         abort(404)
 
 
