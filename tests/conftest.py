@@ -27,7 +27,6 @@ PLAN = (
     ("tests/system/test_lifecycle.py",),
     ("tests/mongo/test_sharded.py",),
     (  # they share one stack and one browser
-        "tests/hostile/test_api.py",
         "tests/hostile/test_page.py",
         "tests/hostile/test_table.py",
     ),
