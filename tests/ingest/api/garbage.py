@@ -251,7 +251,9 @@ class Garbage:
             at = self._random.randrange(len(body) + 1)
             return body[:at] + bytes([self._random.randrange(256)]) + body[at:]
         if how == 2:
-            return body.decode().encode(self._random.choice(["utf-16", "utf-32", "utf-8-sig"]))
+            return body.decode(errors="replace").encode(
+                self._random.choice(["utf-16", "utf-32", "utf-8-sig"])
+            )
         if how == 3:
             return body.replace(b"}", b',"mac":1,"mac":2}')
         if how == 4:
