@@ -27,6 +27,10 @@ PLAN = (
     ("tests/system/test_lifecycle.py",),
     ("tests/mongo/test_sharded.py",),
     (  # they share one stack and one browser
+        "tests/hostile/test_page.py",
+        "tests/hostile/test_table.py",
+    ),
+    (  # they share one stack and one browser
         "tests/page/test_blind.py",
         "tests/page/test_coverage.py",
         "tests/page/test_directory.py",

@@ -1,6 +1,6 @@
 """The ingest service: takes detections in and gives histories out."""
 
-from flask import Flask, Response, request
+from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from ingest import api, legacy
@@ -22,6 +22,7 @@ def create_app(config: Config | None = None) -> Flask:
     app.url_map.merge_slashes = False  # it would redirect to whatever Host the client names
     context = app.extensions["context"] = Context.assemble(config)
     cors.init_app(app)
+    app.before_request(_refuse_other_spellings)
     app.before_request(_refuse_large_bodies)
     for error in (ParameterError, StoreUnavailable, HTTPException):
         app.register_error_handler(error, _error_response)
@@ -31,6 +32,13 @@ def create_app(config: Config | None = None) -> Flask:
     app.register_blueprint(health.bp)
     api.init_app(app)
     return app
+
+
+def _refuse_other_spellings() -> None:
+    """Refuse `//api/…`, which Flask takes for `/api/…`, but lanes and limits do not."""
+    asked = request.environ
+    if asked["PATH_INFO"].startswith("//"):
+        abort(404)
 
 
 def _refuse_large_bodies() -> None:

@@ -15,6 +15,7 @@ def create_app(config: Config | None = None) -> Flask:
     """Assemble the service; it needs nothing but the gateway's address."""
     config = config or Config.from_environment()
     app = Flask(__name__, static_folder=None)
+    app.url_map.merge_slashes = False  # it would redirect to whatever Host the client names
     app.config["PUBLIC_URL"] = config.public_url or config.gateway_url
     app.config["COVERAGE_GAP_MINUTES"] = config.coverage_gap_minutes
     app.config["SNAPSHOT_SECONDS"] = config.snapshot_seconds
@@ -37,5 +38,6 @@ def create_app(config: Config | None = None) -> Flask:
     return app
 
 
-def _http_error(error: HTTPException) -> tuple[Response, int]:
-    return jsonify(error=error.name.lower()), error.code or 500
+def _http_error(error: HTTPException) -> tuple[Response, int, dict[str, str]]:
+    headers = {name: value for name, value in error.get_headers() if name == "Allow"}
+    return jsonify(error=error.name.lower()), error.code or 500, headers

@@ -165,7 +165,7 @@ class Garbage:
                 return str(self._random.choice(schema["enum"]))
             if "example" in schema:
                 return str(schema["example"])
-            if schema["type"] == "integer":
+            if schema.get("type") == "integer":
                 low = schema.get("minimum", -10)
                 return str(self._random.randint(low - 1, min(schema.get("maximum", 10), low + 50)))
         return self._text()
@@ -237,7 +237,8 @@ class Garbage:
         if kind in ("integer", "number"):
             if name == "timestamp":
                 return self._random.choice([1_700_000_000, 1_700_000_000_000, 5, 1_700_000_000.25])
-            return self._random.randint(schema.get("minimum", 0), schema.get("maximum", 100))
+            low = int(schema.get("minimum", 0))
+            return self._random.randint(low, max(low, int(schema.get("maximum", 100))))
         if name in ("mac", "beacon_address") and self._often():
             return "C2:A6:28:38:4B:08"
         return self._random.choice(["7", "SDA-001", "Lobby B", 'a "b" \\c', "2023-11-14T22:13:30Z"])
@@ -250,7 +251,9 @@ class Garbage:
             at = self._random.randrange(len(body) + 1)
             return body[:at] + bytes([self._random.randrange(256)]) + body[at:]
         if how == 2:
-            return body.decode().encode(self._random.choice(["utf-16", "utf-32", "utf-8-sig"]))
+            return body.decode(errors="replace").encode(
+                self._random.choice(["utf-16", "utf-32", "utf-8-sig"])
+            )
         if how == 3:
             return body.replace(b"}", b',"mac":1,"mac":2}')
         if how == 4:

@@ -29,7 +29,7 @@ def test_every_route_is_in_the_document_and_the_reverse(
     app: Flask, document: dict[str, Any]
 ) -> None:
     routes = {
-        (method, re.sub(r"<(\w+)>", r"{\1}", rule.rule))
+        (method, re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule))
         for rule in app.url_map.iter_rules()
         for method in (rule.methods or set()) - AUTOMATIC
     }

@@ -1,6 +1,6 @@
 """The documented API, `/api/v1`. Each view stands under its declaration (see `openapi`)."""
 
-from flask import Flask, Response
+from flask import Flask, Response, request
 
 from ingest.api import (
     beacon_import,
@@ -17,6 +17,7 @@ from ingest.api import (
     system,
     unknown_beacons,
 )
+from ingest.errors import ParameterError
 
 # What declares operations when it is imported.
 DECLARED = (
@@ -33,14 +34,23 @@ DECLARED = (
     unknown_beacons,
 )
 
-
 PREFIX = openapi.PREFIX
 
 
 def init_app(app: Flask) -> None:
     """Add the API."""
+    app.url_map.converters["beacon"] = beacons.BeaconInPath
     app.register_blueprint(openapi.bp)
     app.register_blueprint(docs.bp)
+
+
+@openapi.bp.before_request
+def refuse_repeated_parameters() -> None:
+    """Refuse a query string in which two readers may take different values for the same name."""
+    known = openapi.QUERY_NAMES.get(request.endpoint or "", set())
+    repeated = [name for name, values in request.args.lists() if len(values) > 1]
+    if errors := [ParameterError(name, "stands twice") for name in repeated if name in known]:
+        raise problems.invalid(errors)
 
 
 @openapi.bp.errorhandler(Exception)

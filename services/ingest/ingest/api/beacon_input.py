@@ -9,10 +9,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.api.problems import Problem
 from ingest.api.readers import read_all
-from ingest.api.schema_fields import Metres, ResponseBody
+from ingest.api.schema_fields import ResponseBody
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
-from ingest.rules.request_parameters import MAX_TEXT
+from ingest.rules.request_parameters import MAX_METRES, MAX_TEXT
 from ingest.storage.beacons import Beacon
 
 MAX_LINES = 2000
@@ -22,13 +22,20 @@ MAX_ERRORS = 100
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
 
 
+_Coordinate = Annotated[
+    Annotated[float, Meta(ge=-MAX_METRES, le=MAX_METRES)]
+    | Annotated[str, Meta(extra_json_schema={"pattern": r"^(-?[0-9]{1,6}(\.[0-9]{1,9})?)?$"})],
+    Meta(description="Metres on the plan of the level; both or neither"),
+]
+
+
 class PlaceInput(Struct):
     """Where a beacon hangs; fields of other names are ignored."""
 
-    level: Annotated[Name, Meta(description="Level")]
-    location: Annotated[Name, Meta(description="Name of the spot")]
-    x: Metres | UnsetType | None = UNSET
-    y: Metres | UnsetType | None = UNSET
+    level: Annotated[Name | float, Meta(description="Level")]
+    location: Annotated[Name | float, Meta(description="Name of the spot")]
+    x: _Coordinate | UnsetType | None = UNSET
+    y: _Coordinate | UnsetType | None = UNSET
 
 
 class BadLine(ResponseBody):

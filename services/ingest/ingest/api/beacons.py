@@ -7,6 +7,7 @@ from typing import Annotated
 
 from flask import Response, request
 from msgspec import Meta
+from werkzeug.routing import BaseConverter
 
 from ingest.api import beacon_input, bodies, openapi, responses
 from ingest.api.beacon_input import Name, PlaceInput
@@ -21,6 +22,13 @@ from ingest.storage.beacons import Beacon
 # Holds one of the service's threads for seconds: a few at once would keep everybody waiting.
 _correcting = threading.BoundedSemaphore(1)
 _CORRECT_PAST = Flag("correct_past", "`1`: also past detections")
+
+
+class BeaconInPath(BaseConverter):
+    """Any text but what other addresses are called: with another method they are a 405."""
+
+    regex = "(?!(?:import|unknown)$)[^/]+"
+    part_isolating = True
 
 
 class RegisteredBeacon(ResponseBody):
@@ -78,7 +86,7 @@ def beacons() -> Response:
 
 @declare(
     "GET",
-    "/beacons/<mac>",
+    "/beacons/<beacon:mac>",
     summary="One beacon",
     parameters=[MAC_IN_PATH],
     answers=openapi.gives(RegisteredBeacon),
@@ -95,7 +103,7 @@ def beacon(mac: str) -> Response:
 
 @declare(
     "PUT",
-    "/beacons/<mac>",
+    "/beacons/<beacon:mac>",
     summary="Register or move a beacon",
     description="Detections from now on get this place; the other services see it after 2 s at the"
     " latest. With `correct_past=1` every stored detection of this beacon gets it as well, in"
@@ -140,7 +148,7 @@ def put_beacon(mac: str) -> Response:
 
 @declare(
     "POST",
-    "/beacons/<mac>/correction",
+    "/beacons/<beacon:mac>/correction",
     summary="Go on with a correction of the past",
     description="Gives stored detections the place that the beacon has now, for some seconds;"
     " repeat it until the answer is 200. Each detection is a change of its own: many of them push a"
@@ -194,7 +202,7 @@ def _present(found: Beacon | None, mac: str) -> Beacon:
 
 @declare(
     "DELETE",
-    "/beacons/<mac>",
+    "/beacons/<beacon:mac>",
     summary="Take a beacon out of the directory",
     description="Detections from now on have the level and location `unknown`; past ones keep"
     " theirs. A beacon that is not there is success too: the answer to a repeat is the same.",

@@ -48,7 +48,11 @@ _WAIT = Integer(
     " gap from `/staff/<staff_id>/detections`, by `id`.",
     parameters=[
         Text("after", "`next` of the answer before"),
-        Text("from", "Without `after`: a time in any of the three forms"),
+        Text(
+            "from",
+            "Without `after`: a time in any of the three forms",
+            pattern=request_parameters.TIME_TEXT,
+        ),
         _LIMIT,
         _WAIT,
     ],

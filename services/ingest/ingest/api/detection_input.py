@@ -12,9 +12,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.api import bodies
 from ingest.api.problems import Problem
-from ingest.api.schema_fields import Rssi, StaffId
+from ingest.api.schema_fields import STAFF_ID, Rssi, StaffId, StaffText
 from ingest.errors import ParameterError
-from ingest.rules.request_parameters import EVENT_ID
+from ingest.rules.request_parameters import EVENT_ID, MAC_TEXT, TIME_TEXT
 from ingest.rules.unique_keys import unique_keys
 
 MAX_ITEMS = 1000
@@ -22,14 +22,28 @@ MAX_ITEMS = 1000
 EARLIEST = 1_577_836_800
 
 
+# A number counts as the text of its digits, and an empty text as none.
+EventIdText = Annotated[str, Meta(extra_json_schema={"pattern": f"^({EVENT_ID.pattern})?$"})]
+
+
 class DetectionInput(Struct, gc=False):
     """One detection; fields of other names are ignored."""
 
-    staff_id: StaffId
-    mac: Annotated[str, Meta(description="MAC of the beacon, any case, with or without `:` or `-`")]
+    staff_id: Annotated[int | StaffText, Meta(description=STAFF_ID)]
+    mac: Annotated[
+        str,
+        Meta(
+            description="MAC of the beacon, any case, with or without `:` or `-`",
+            extra_json_schema={"pattern": f"^{MAC_TEXT}$"},
+        ),
+    ]
     rssi: Rssi
     timestamp: Annotated[
-        int | float | str | UnsetType | None,
+        Annotated[int, Meta(extra_json_schema={"minimum": EARLIEST})]
+        | Annotated[float, Meta(extra_json_schema={"minimum": EARLIEST})]
+        | Annotated[str, Meta(extra_json_schema={"pattern": f"^({TIME_TEXT})?$"})]
+        | UnsetType
+        | None,
         Meta(
             description="When it was heard, by the device's clock: unix seconds, unix"
             " milliseconds or ISO 8601 with a time zone. From 2020 to 24 h ahead of ours. Without"
@@ -37,11 +51,10 @@ class DetectionInput(Struct, gc=False):
         ),
     ] = UNSET
     event_id: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=128)] | UnsetType | None,
+        EventIdText | float | UnsetType | None,
         Meta(
             description="Any text that names this detection, a UUID say; a repeat of the whole item"
-            " is then stored once. Without it, a repeat of the request is a detection of its own.",
-            extra_json_schema={"pattern": f"^{EVENT_ID.pattern}$"},  # `parameters` checks it
+            " is then stored once. Without it, a repeat of the request is a detection of its own."
         ),
     ] = UNSET
 
@@ -54,6 +67,9 @@ class BatchInput(Struct):
 
 class StrictItem(DetectionInput, forbid_unknown_fields=True, gc=False):
     """An item in the types that phones send; `UNSET` is what it does not have."""
+
+    staff_id: StaffId
+    event_id: Annotated[str, Meta(min_length=1, max_length=128)] | UnsetType | None = UNSET
 
 
 class _Batch(msgspec.Struct, forbid_unknown_fields=True):

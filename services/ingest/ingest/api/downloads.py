@@ -63,6 +63,8 @@ class FeatureCollection(ResponseBody, tag_field="type"):
 
 
 Pages = Iterable[list[Row]]
+# What begins a formula, in full width too, or a space that a spreadsheet may drop before one.
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", " ")
 
 
 def download(kind: str, pages: Pages) -> Response:
@@ -104,7 +106,8 @@ def _cells(row: Row) -> list[Any]:
 
 def _text(value: str) -> str:
     """Return a text for a spreadsheet, which must not take a name for a formula."""
-    return f"'{value}" if value.startswith(("=", "+", "-", "@")) else value
+    risky = value.startswith(_FORMULA) or not value[:1].isprintable()  # a tab, a line's end
+    return f"'{value}" if risky else value
 
 
 def _geojson(pages: Pages) -> Iterator[bytes]:

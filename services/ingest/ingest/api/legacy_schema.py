@@ -12,7 +12,18 @@ from ingest.rules import request_parameters
 
 _FORM = "application/x-www-form-urlencoded"
 
-UnixSeconds = Annotated[int, Meta(ge=0, le=request_parameters.MAX_UNIX_SECONDS)]
+
+def _text(pattern: str, *, optional: bool = False) -> Meta:
+    """Describe a text; an optional one may be empty."""
+    return Meta(extra_json_schema={"pattern": f"^({pattern}){'?' if optional else ''}$"})
+
+
+# JSON gives numbers or their texts alike.
+_StaffId = int | Annotated[str, _text(request_parameters.STAFF_TEXT.pattern)]
+_Whole = Annotated[int, Meta(ge=0, le=request_parameters.MAX_UNIX_SECONDS)]
+_Seconds = _Whole | Annotated[str, _text(request_parameters.WHOLE_TEXT)]
+_MaybeSeconds = _Whole | Annotated[str, _text(request_parameters.WHOLE_TEXT, optional=True)]
+_Event = Annotated[str, _text(request_parameters.EVENT_ID.pattern, optional=True)]
 
 
 class LegacyError(ResponseBody):
@@ -26,30 +37,37 @@ class NewDetection(Struct):
     """The parameters of `/newbeacondetect`."""
 
     user_address: Annotated[
-        str, Meta(description="The staff id", extra_json_schema={"example": "0"})
+        _StaffId, Meta(description="The staff id", extra_json_schema={"example": "0"})
     ]
     beacon_address: Annotated[
-        str, Meta(description="MAC of the beacon", extra_json_schema={"example": "C2A628384B08"})
+        Annotated[str, _text(request_parameters.MAC_TEXT)],
+        Meta(description="MAC of the beacon", extra_json_schema={"example": "C2A628384B08"}),
     ]
-    rssi: Annotated[Rssi, Meta(extra_json_schema={"example": -67})]
+    rssi: Annotated[
+        Rssi | Annotated[str, _text(request_parameters.RSSI_TEXT)],
+        Meta(description="Signal strength in dBm", extra_json_schema={"example": -67}),
+    ]
     timestamp: Annotated[
-        UnixSeconds | UnsetType, Meta(description="Unix seconds of the device")
+        _MaybeSeconds | UnsetType | None, Meta(description="Unix seconds of the device")
     ] = UNSET
     event_id: Annotated[
-        str | UnsetType, Meta(description="Names the detection; a repeat is stored once")
+        _Event | float | UnsetType | None,
+        Meta(description="Names the detection; a repeat is stored once"),
     ] = UNSET
 
 
 class Range(Struct):
     """The parameters of `/extractbeacon`."""
 
-    staff_id: Annotated[str, Meta(description="The staff id", extra_json_schema={"example": "0"})]
+    staff_id: Annotated[
+        _StaffId, Meta(description="The staff id", extra_json_schema={"example": "0"})
+    ]
     start_time: Annotated[
-        UnixSeconds,
+        _Seconds,
         Meta(description="Not before, unix seconds", extra_json_schema={"example": 0}),
     ]
     end_time: Annotated[
-        UnixSeconds,
+        _Seconds,
         Meta(description="Not after, unix seconds", extra_json_schema={"example": 4102444800}),
     ]
 

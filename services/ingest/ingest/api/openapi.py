@@ -1,5 +1,6 @@
 """The declarations of the API's operations: what `document` describes and `/docs` shows."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -48,19 +49,24 @@ class Operation(NamedTuple):
 
 
 OPERATIONS: list[Operation] = []
+# The parameters of each view's query string, by Flask's name of the view.
+QUERY_NAMES: dict[str, set[str]] = {}
 # In the order of the document and the page.
 TAGS = ("detections", "people", "beacons", "system", "legacy", "health", "description")
 
 
 def declare(method: str, path: str, **words: Any) -> Callable[[View], View]:
     """Document a view and route it, by the same words; `path` is below /api/v1."""
+    shown = PREFIX + re.sub(r"<\w+:", "<", path)
 
     def decorate(view: View) -> View:
         problems = [*words.pop("problems", ()), "internal_error"]
         words.setdefault("description", (view.__doc__ or "").strip())
-        OPERATIONS.append(
-            Operation(method, PREFIX + path, name=view.__name__, problems=problems, **words)
-        )
+        OPERATIONS.append(Operation(method, shown, name=view.__name__, problems=problems, **words))
+        described = [one.described() for one in words.get("parameters", ())]
+        QUERY_NAMES[f"{bp.name}.{view.__name__}"] = {
+            one["name"] for one in described if one["in"] == "query"
+        }
         bp.add_url_rule(path, view.__name__, view, methods=[method])
         return view
 

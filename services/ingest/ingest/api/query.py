@@ -25,10 +25,13 @@ class Text(NamedTuple):
     description: str
     example: str | None = None
     where: str = "query"
+    pattern: str = ""  # of a text that is not empty
 
     def described(self) -> Described:
         """Return the parameter as OpenAPI has it."""
         schema: Described = {"type": "string"} | ({"example": self.example} if self.example else {})
+        if self.pattern:  # an empty one of the query counts as none
+            schema["pattern"] = f"^({self.pattern}){'?' if self.where == 'query' else ''}$"
         required = {"required": True} if self.where == "path" else {}
         return _described(self.name, self.where, self.description, schema) | required
 
@@ -83,7 +86,7 @@ class Flag(NamedTuple):
 
     def described(self) -> Described:
         """Return the parameter as OpenAPI has it."""
-        schema = {"type": "string", "enum": ["0", "1"]}
+        schema = {"type": "string", "enum": ["0", "1", "true", "false", ""]}
         return _described(self.name, "query", self.description, schema)
 
     def read(self, given: Given) -> bool:
@@ -98,4 +101,10 @@ def _described(name: str, where: str, description: str, schema: Described) -> De
 IF_NONE_MATCH = Text(
     "If-None-Match", "`ETag` of the answer that you have; 304 if it holds", where="header"
 )
-MAC_IN_PATH = Text("mac", "MAC, any case, with or without `:` or `-`", "C2A628384B08", "path")
+MAC_IN_PATH = Text(
+    "mac",
+    "MAC, any case, with or without `:` or `-`",
+    "C2A628384B08",
+    "path",
+    request_parameters.MAC_TEXT,
+)

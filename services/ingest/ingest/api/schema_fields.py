@@ -16,12 +16,8 @@ StaffNumber = Annotated[int, Meta(ge=0)]
 StaffText = Annotated[
     str, Meta(extra_json_schema={"pattern": f"^{request_parameters.STAFF_TEXT.pattern}$"})
 ]
-StaffId = Annotated[
-    StaffNumber | StaffText,
-    Meta(
-        description="Staff id. A canonical decimal is a number: 7 and `7` in quotes are one person."
-    ),
-]
+STAFF_ID = "Staff id. A canonical decimal is a number: 7 and `7` in quotes are one person."
+StaffId = Annotated[StaffNumber | StaffText, Meta(description=STAFF_ID)]
 Mac = Annotated[
     str,
     Meta(

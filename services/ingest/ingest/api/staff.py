@@ -27,7 +27,11 @@ _HYSTERESIS = (
 
 
 _LIMIT = Integer("limit", "How many at most", low=1, high=MANY, default=MANY)
-_AFTER = Text("after", "Only those after this staff id: where the page before ended")
+_AFTER = Text(
+    "after",
+    "Only those after this staff id: where the page before ended",
+    pattern=request_parameters.STAFF_TEXT.pattern,
+)
 
 
 class Staff(ResponseBody):
@@ -100,7 +104,7 @@ _LEVEL = Text("level", "Only this level")
     description=f"The entries of `/staff` that are not `stale`, by level. {_HYSTERESIS}",
     parameters=[_LEVEL, IF_NONE_MATCH],
     answers=openapi.gives(Now, cached=True),
-    problems=["store_unavailable"],
+    problems=["invalid_request", "store_unavailable"],
     curl="curl 'HOST/api/v1/now?level=4'",
     tag="people",
 )

@@ -80,11 +80,19 @@ _ANSWERS[200] = Body(
     " next is in the `Link` header. In GeoJSON the coordinates are metres on the plan of the level,"
     " not degrees.",
     parameters=[
-        Text("staff_id", "Staff id", example="0", where="path"),
-        Text("from", "Not before: unix seconds, unix milliseconds or ISO 8601"),
-        Text("to", "Not after, in the same forms; both are inclusive"),
+        Text("staff_id", "Staff id", "0", "path", request_parameters.STAFF_TEXT.pattern),
+        Text(
+            "from",
+            "Not before: unix seconds, unix milliseconds or ISO 8601",
+            pattern=request_parameters.TIME_TEXT,
+        ),
+        Text(
+            "to",
+            "Not after, in the same forms; both are inclusive",
+            pattern=request_parameters.TIME_TEXT,
+        ),
         _LIMIT,
-        Text("cursor", "`next` of the page before"),
+        Text("cursor", "`next` of the page before", pattern=_CURSOR.pattern),
         _FORMAT,
         IF_NONE_MATCH,
     ],

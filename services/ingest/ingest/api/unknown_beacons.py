@@ -13,7 +13,11 @@ from ingest.context import get_context
 from ingest.rules import request_parameters
 from ingest.storage.visits import MAX_UNKNOWN
 
-_SINCE = Text("since", "Not before: a time in any of the three forms")
+_SINCE = Text(
+    "since",
+    "Not before: a time in any of the three forms",
+    pattern=request_parameters.TIME_TEXT,
+)
 
 
 class UnknownBeacon(ResponseBody):

@@ -28,6 +28,14 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,30}(\.0+)?")
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?")
 EVENT_ID = re.compile(r"[!-~]{1,128}")
 MAC_DIGITS = re.compile(r"[0-9A-F]{12}")
+# What the document says of texts; what stands below decides, and takes a little more.
+MAC_TEXT = "([0-9A-Fa-f][:-]?){11}[0-9A-Fa-f]"
+WHOLE_TEXT = "[0-9]{1,12}"
+RSSI_TEXT = "-?[0-9]|-?1[0-9]|20|-([2-9][0-9]|1[01][0-9]|12[0-7])"
+TIME_TEXT = (
+    r"[0-9]{1,14}(\.[0-9]{1,30})?|[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt ]"
+    r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?([Zz]|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])"
+)
 _ISO_TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)", re.ASCII
 )

@@ -1,0 +1,86 @@
+"""Many more requests: those of the table changed at random, and those made from the document."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from tests.hostile import smuggling
+from tests.hostile.case import HIDDEN, TARGETS, is_failure, leaked
+from tests.hostile.site import Site
+from tests.hostile.wire import exchange
+from tests.ingest.api.garbage import Case as Made
+from tests.ingest.api.garbage import Garbage
+
+AT_ONCE = 16  # connections
+SILENT_SECONDS = 0.5  # many are never complete
+# A change may make the hidden request an honest one: no case of the table has this id.
+HIDDEN_ID = b"hidden-fuzz0"
+_PIECES = [
+    *(b"\r\n", b"\n", b"\r", b"\0", b" ", b"\t", b"\x0b", b":", b";", b",", b"0", b"+", b"-", b"x"),
+    *(b"\xff", b"\x80", b"chunked", b"Transfer-Encoding: chunked\r\n", b"Content-Length: 0\r\n"),
+    *(b"HTTP/1.1", b"HTTP/1.0", b"0\r\n\r\n", b"GET / HTTP/1.1\r\n", b"Connection: close\r\n"),
+]
+
+
+class Done(NamedTuple):
+    """How often which statuses came, and what must not have."""
+
+    said: Counter[tuple[str, str]]
+    wrong: list[str]
+
+    def printed(self) -> Iterator[str]:
+        """Yield a line for each kind of answer, the most frequent first, and for what is wrong."""
+        for (target, said), count in self.said.most_common():
+            yield f"{count:>8} {target:<12}{said}"
+        yield f"{self.said.total()} requests, {len(self.wrong)} with an answer that none may get"
+        yield from self.wrong[:20]
+
+
+def fuzz(site: Site, count: int, seed: int) -> Done:
+    """Send so many requests: the same for the same seed."""
+    document = site.get("/api/v1/openapi.json").json()
+    done = Done(Counter(), [])
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        each = count // AT_ONCE
+        numbers = range(seed * AT_ONCE, (seed + 1) * AT_ONCE)
+        parts = threads.map(lambda number: _part(site, document, each, number), numbers)
+        for part in parts:
+            done.said.update(part.said)
+            done.wrong.extend(part.wrong)
+    return done
+
+
+def _part(site: Site, document: dict[str, object], count: int, seed: int) -> Done:
+    chance, garbage = random.Random(seed), Garbage(document, seed)
+    heads = [case.sent for case in smuggling.cases()]
+    done = Done(Counter(), [])
+    for _ in range(count):
+        target = chance.choice(TARGETS)
+        honest = target != "monitoring" and chance.random() < 0.5
+        sent = _raw(garbage.case()) if honest else _changed(chance, chance.choice(heads))
+        sent = sent.replace(HIDDEN, HIDDEN_ID)
+        said, answers = exchange(site.ports[target], sent, silent_seconds=SILENT_SECONDS)
+        done.said[target, said] += 1
+        if is_failure(said) or leaked(answers):
+            done.wrong.append(f"{target}: {said} for {sent[:400]!r}")
+    return done
+
+
+def _raw(case: Made) -> bytes:
+    """Return a request made from the document as its bytes."""
+    headers = {"Host": "a"} | case.headers
+    if case.body is not None:
+        headers["Content-Length"] = str(len(case.body))
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    line = f"{case.method} {case.target} HTTP/1.1\r\n"
+    return (line + head + "\r\n").encode("latin-1") + (case.body or b"")
+
+
+def _changed(chance: random.Random, sent: bytes) -> bytes:
+    for _ in range(chance.randint(1, 4)):
+        at, length = chance.randrange(len(sent) + 1), chance.choice([0, 0, 1, 2, 8])
+        piece = chance.choice(_PIECES) if chance.random() < 0.8 else chance.randbytes(2)
+        sent = sent[:at] + piece + sent[at + length :]
+    return sent

@@ -1,0 +1,58 @@
+"""Hooks of schemathesis: what a JSON schema cannot say of a good request is not sent as one."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import schemathesis
+
+from ingest.api.detection_input import EARLIEST
+from ingest.errors import ParameterError
+from ingest.rules.request_parameters import MAX_UNIX_SECONDS, integer, moment
+
+TIMES = ("start_time", "end_time", "from", "to", "since", "timestamp")
+
+Given = Mapping[str, Any]
+
+
+@schemathesis.hook
+def filter_case(_: Any, case: Any) -> bool:
+    """Tell whether the document can judge a case, and nobody has to wait for it."""
+    body = case.body if isinstance(case.body, Mapping) else {}
+    query = case.query or {}
+    if str(query.get("wait", 0)) not in ("0", "") or query.get("correct_past") in ("1", "true"):
+        return False
+    if case.meta and case.meta.generation.mode.is_negative:
+        # A bad item of a batch is answered in its result: the batch is no bad request.
+        return not isinstance(body.get("detections"), list)
+    if case.media_type != "application/json" and None in body.values():
+        return False  # a form has no null
+    if case.operation.path.endswith("/changes") and query.get("after"):
+        return False  # a cursor has a checksum
+    items = body.get("detections", [body])
+    return all(_can_be(one) for one in (query, *items) if isinstance(one, Mapping))
+
+
+def _can_be(given: Given) -> bool:
+    """Tell whether clock, calendar and what belongs together allow what is given."""
+    names = [str(given.get(name, "x")).strip() for name in ("level", "location")]
+    if not all(name and name.isprintable() for name in names):
+        return False
+    if (given.get("x") in (None, "")) != (given.get("y") in (None, "")):
+        return False
+    try:
+        times = {name: _seconds(given, name) for name in TIMES}
+    except ParameterError:
+        return False
+    bounds = [(times["start_time"], times["end_time"]), (times["from"], times["to"])]
+    return all(None in (first, last) or (first or 0) <= (last or 0) for first, last in bounds)
+
+
+def _seconds(given: Given, name: str) -> int | None:
+    """Return a time; ParameterError where the service's clock or the calendar has none such."""
+    if given.get(name) in (None, ""):
+        return None
+    latest = int(time.time()) if name in ("timestamp", "from") else MAX_UNIX_SECONDS
+    if name.endswith("_time") or "user_address" in given:
+        return integer(given, name, 0, latest)
+    return moment(given, name, EARLIEST if name == "timestamp" else 1, latest)
