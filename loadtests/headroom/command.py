@@ -20,8 +20,8 @@ from loadtests.headroom.watch import Watch
 from loadtests.report.document import line, table
 
 SECONDS, QUICK_SECONDS = 20.0, 6.0
-WARM_UP_SHARE = 0.3  # as long again, before; at most so long:
-WARM_UP_SECONDS = 60.0
+WARM_UP_SHARE = 0.5  # as long again, before; at most until the window of the last minutes is full:
+WARM_UP_SECONDS = 900.0
 FILE = "headroom.json"
 
 Runs = dict[str, list[Result]]  # by case
@@ -59,7 +59,7 @@ def headroom(options: argparse.Namespace) -> int:
     with LimitedStack() as stack:
         for number, case in enumerate(chosen, start=1):
             for again in range(options.rounds):
-                _progress(number, len(chosen), again, case, (seconds + 8) * options.rounds)
+                _progress(number, len(chosen), again, case, (1.5 * seconds + 8) * options.rounds)
                 runs.setdefault(case.name, []).append(run(stack, case, seconds, runs))
                 facts["load_average"].append(round(os.getloadavg()[0], 1))
                 _keep(options.output / FILE, facts, runs)
