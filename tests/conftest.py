@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from xdist.remote import Producer
@@ -10,6 +11,9 @@ from xdist.scheduler import LoadFileScheduling
 from mongo import topology
 from scripts.processes.cluster import Cluster
 from tests.upstream import Upstream
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Several processes share the tests (scripts/test), file by file, but for these: files of one line
 # stay together. Those lines start first, the longest before the others: one that started last would
@@ -80,6 +84,20 @@ def mongod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("mongod")
     with Cluster(topology.load(topology.EMBEDDED), folder).running() as cluster:
         yield cluster.uri()
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    """Run the one browser of this process: Playwright cannot be begun twice."""
+    from playwright.sync_api import expect, sync_playwright  # most processes need none
+
+    from tests.page.browser import launch
+
+    expect.set_options(timeout=30_000)  # ms; a busy machine draws slowly
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

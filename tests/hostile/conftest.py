@@ -1,4 +1,4 @@
-"""One stack and one browser for all tests of this folder."""
+"""One stack for all tests of this folder."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from tests.hostile.site import Site, running_site
 from tests.ingest.conftest import app, client, database  # noqa: F401  # fixtures
-from tests.page.conftest import browser, opened  # noqa: F401  # fixtures
+from tests.page.conftest import opened  # noqa: F401  # fixtures
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 import requests
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from scripts.processes.waiting import eventually
-from tests.page.browser import launch
 from tests.system.conftest import Stack
 
 ZONE = "Asia/Singapore"
@@ -60,15 +59,6 @@ def office(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Off
         yield office
     finally:
         office.down()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    expect.set_options(timeout=30_000)  # ms; a busy machine draws slowly
-    with sync_playwright() as playwright:
-        browser = launch(playwright)
-        yield browser
-        browser.close()
 
 
 Opener = Callable[..., Page]
