@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 
 from monitoring import create_app
 from monitoring.config import Config
+from scripts.native.parts import MONITORING_MEMORY
 from scripts.processes import ROOT
 from scripts.processes.control_groups import Limits
 from scripts.processes.health import http_problem
@@ -27,9 +28,7 @@ class Service(Process):
         given = {
             "GATEWAY_URL": gateway_url,
             "MONITORING_BIND": f"127.0.0.1:{self.port}",
-            "MALLOC_ARENA_MAX": "1",  # this and the next as in the image
-            "MALLOC_MMAP_THRESHOLD_": "131072",
-        }
+        } | MONITORING_MEMORY
         super().__init__(
             "monitoring",
             [sys.executable, "-m", "gunicorn", "-c", "gunicorn.conf.py"],
