@@ -17,6 +17,7 @@ from pymongo.database import Database
 from ingest import legacy
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
+from ingest.rules.roles import Role, needs
 from ingest.storage.detections import Detections
 from ingest.web import request_body
 from ingest.web.asgi_server import Server
@@ -60,7 +61,7 @@ def serve(app: Flask) -> Iterator[Callable[..., Answer]]:
 
     async def make() -> Server:
         bridge = Bridge(app)
-        return Server(legacy.endpoints(context), bridge, context.close)
+        return Server(legacy.endpoints(context), bridge, context.admission, context.close)
 
     service = asyncio.run_coroutine_threadsafe(make(), loop).result()
 
@@ -252,6 +253,7 @@ def test_a_body_that_does_not_come_is_a_408(
 
 def test_a_long_answer_of_flask_comes_in_pieces(app: Flask, serve: Callable[..., Answer]) -> None:
     @app.get("/long")
+    @needs(Role.NOBODY)
     def long() -> Any:
         return iter([b"x" * 1000] * 1000)
 
@@ -314,6 +316,7 @@ def test_a_full_lane_holds_up_no_other(
     started = threading.Semaphore(0)
 
     @app.get(slow)
+    @needs(Role.NOBODY)
     def wait() -> str:
         started.release()
         released.wait(60)
@@ -367,7 +370,7 @@ def test_what_fails_before_its_first_piece_is_said(
         raise StoreUnavailable("it has just gone")
 
     for path in ("/rows", "/api/v1/rows"):
-        app.add_url_rule(path, path, lambda: rows())
+        app.add_url_rule(path, path, needs(Role.NOBODY)(lambda: rows()))
     answer = serve("GET", "/rows")
     assert (answer.status, json.loads(answer.body)["error"][:12]) == (503, "the database")
     answer = serve("GET", "/api/v1/rows")

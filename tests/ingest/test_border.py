@@ -13,7 +13,7 @@ ROOMS = [
     {"errors", "config", "process", "batcher"},
     {"rules"},
     {"storage"},
-    {"recording", "histories"},
+    {"recording", "histories", "access"},
     {"context"},
     {"web"},
     {"legacy"},

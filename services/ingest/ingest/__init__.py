@@ -6,9 +6,9 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from ingest import api, legacy
 from ingest.config import Config
 from ingest.context import Context
-from ingest.errors import ParameterError, StoreUnavailable
+from ingest.errors import Forbidden, ParameterError, StoreUnavailable, Unauthenticated
 from ingest.legacy import monitoring
-from ingest.web import cors, error_responses, health
+from ingest.web import cors, credentials, error_responses, health
 from ingest.web.lanes import largest_body
 
 
@@ -23,14 +23,16 @@ def create_app(config: Config | None = None) -> Flask:
     context = app.extensions["context"] = Context.assemble(config)
     cors.init_app(app)
     app.before_request(_refuse_other_spellings)
+    credentials.init_app(app)
     app.before_request(_refuse_large_bodies)
-    for error in (ParameterError, StoreUnavailable, HTTPException):
+    for error in (Unauthenticated, Forbidden, ParameterError, StoreUnavailable, HTTPException):
         app.register_error_handler(error, _error_response)
     for endpoint in legacy.endpoints(context):
         endpoint.mount(app)
     app.register_blueprint(monitoring.bp)
     app.register_blueprint(health.bp)
     api.init_app(app)
+    credentials.check_roles(app)
     return app
 
 

@@ -12,4 +12,4 @@ def create_service(config: Config | None = None) -> Server:
     app = create_app(config)
     context: Context = app.extensions["context"]
     context.back_fill.start()
-    return Server(legacy.endpoints(context), Bridge(app), context.close)
+    return Server(legacy.endpoints(context), Bridge(app), context.admission, context.close)

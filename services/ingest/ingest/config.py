@@ -4,6 +4,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+ACCESS = (OPEN, REQUIRED) = ("open", "required")
+_ACCESS = {"waymark_access", "waymark_legacy_access"}
+
 
 @dataclass(frozen=True)
 class Config:
@@ -33,6 +36,12 @@ class Config:
     spool_file: str = "/var/lib/waymark/spool.db"
     # How many may wait there (about 300 bytes each); then phones have to keep theirs.
     spool_max_detections: int = 200_000
+    # `required`: every address needs a token with the right role; `open`: none does.
+    waymark_access: str = "open"
+    # The same for the three legacy endpoints alone.
+    waymark_legacy_access: str = "required"
+    # File with the token that the monitoring service reads with.
+    page_token_file: str = ""
     # Where the service listens.
     ingest_bind: str = "127.0.0.1:5001"
 
@@ -47,5 +56,7 @@ class Config:
             text = environment[variable]
             if field.type is int and not text.isdecimal():
                 raise ValueError(f"{variable} must be a whole number, not {text!r}")
+            if field.name in _ACCESS and text not in ACCESS:
+                raise ValueError(f"{variable} must be {' or '.join(ACCESS)}, not {text!r}")
             given[field.name] = int(text) if field.type is int else text
         return cls(**given)  # type: ignore[arg-type]  # converted by the field's type above

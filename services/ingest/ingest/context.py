@@ -5,6 +5,8 @@ from typing import NamedTuple, cast
 
 from flask import current_app
 
+from ingest.access.admission import Admission
+from ingest.access.known import Known
 from ingest.config import Config
 from ingest.histories.last_minutes import LastMinutes
 from ingest.histories.read_through_cache import Histories
@@ -27,6 +29,7 @@ from ingest.storage.everyone import Everyone
 from ingest.storage.indexes import Indexes
 from ingest.storage.latest import Latest
 from ingest.storage.past_places import PastPlaces
+from ingest.storage.tokens import Tokens
 from ingest.storage.visits import Visits
 
 
@@ -52,6 +55,9 @@ class Context(NamedTuple):
     last_minutes: LastMinutes
     back_fill: BackFill
     corrections: Corrections
+    tokens: Tokens
+    known: Known
+    admission: Admission
 
     @classmethod
     def assemble(cls, config: Config) -> "Context":
@@ -76,6 +82,8 @@ class Context(NamedTuple):
             silence_seconds=config.level_silence_seconds,
         )
         everyone = Everyone(latest, rule)
+        tokens = Tokens(client.database)
+        known = Known(tokens, spool_file.with_suffix(".access.json"))
         context = cls(
             service_name=service_name(config.spool_file),
             client=client,
@@ -96,13 +104,19 @@ class Context(NamedTuple):
             last_minutes=LastMinutes(detections, latest, everyone),
             back_fill=BackFill(detections, latest),
             corrections=Corrections(PastPlaces(staff), latest, beacons, insert_seconds),
+            tokens=tokens,
+            known=known,
+            admission=Admission(config, known),
         )
         context.indexes.start(insert_seconds)
+        if not context.admission.open:
+            known.start()
         return context
 
     def close(self) -> None:
         """Stop the threads, then close the spools and the connection."""
         self.back_fill.close()
+        self.known.close()
         self.indexes.close()
         self.drain.close()
         self.recorder.close()

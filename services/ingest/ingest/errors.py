@@ -1,6 +1,9 @@
 """What can go wrong, in the service's own words; `web.error_responses` answers it over HTTP."""
 
 RETRY_AFTER_SECONDS = 2
+# What a stranger is told: the scheme, and in words.
+AUTHENTICATE = "Bearer"
+STRANGER = "needs a valid token: send it as `Authorization: Bearer ...`"
 
 
 class ParameterError(ValueError):
@@ -22,3 +25,11 @@ class StoreUnavailable(Exception):
 
 class CursorExpired(Exception):
     """The changes after a cursor are not all kept any more."""
+
+
+class Unauthenticated(Exception):
+    """Nobody knows who makes this request, and it needs to be known."""
+
+
+class Forbidden(Exception):
+    """Who makes this request is known, and may not do this."""

@@ -13,6 +13,7 @@ from ingest.api.problems import Problem
 from ingest.api.query import Flag
 from ingest.api.schema_fields import ResponseBody
 from ingest.context import get_context
+from ingest.rules.roles import Role
 
 _DRY_RUN = Flag("dry_run", "`1`: change nothing, answer what would change")
 _EXAMPLE = f"{','.join(COLUMNS)}\nC2A628384B08,4,Room 4-01,12,5\n"
@@ -38,6 +39,7 @@ class Import(ResponseBody):
 @declare(
     "POST",
     "/beacons/import",
+    role=Role.ADMIN,
     summary="Load a file of beacons",
     description=f"CSV in UTF-8 with the columns `{','.join(COLUMNS)}` (the last two may be"
     f" empty) and at most {MAX_LINES} beacons, like `mongo/directory.csv`. All of it or, when"

@@ -17,6 +17,7 @@ from ingest.api.query import IF_NONE_MATCH, MAC_IN_PATH, Flag
 from ingest.api.schema_fields import Mac, Metres, ResponseBody
 from ingest.context import get_context
 from ingest.rules import request_parameters
+from ingest.rules.roles import Role
 from ingest.storage.beacons import Beacon
 
 # Holds one of the service's threads for seconds: a few at once would keep everybody waiting.
@@ -67,6 +68,7 @@ _CORRECTS = openapi.gives(CorrectedBeacon) | {
 @declare(
     "GET",
     "/beacons",
+    role=Role.READ,
     summary="The directory of beacons",
     description="All of it, by MAC. Another service's writes are seen after 2 s at the latest.",
     parameters=[IF_NONE_MATCH],
@@ -87,6 +89,7 @@ def beacons() -> Response:
 @declare(
     "GET",
     "/beacons/<beacon:mac>",
+    role=Role.READ,
     summary="One beacon",
     parameters=[MAC_IN_PATH],
     answers=openapi.gives(RegisteredBeacon),
@@ -104,6 +107,7 @@ def beacon(mac: str) -> Response:
 @declare(
     "PUT",
     "/beacons/<beacon:mac>",
+    role=Role.ADMIN,
     summary="Register or move a beacon",
     description="Detections from now on get this place; the other services see it after 2 s at the"
     " latest. With `correct_past=1` every stored detection of this beacon gets it as well, in"
@@ -149,6 +153,7 @@ def put_beacon(mac: str) -> Response:
 @declare(
     "POST",
     "/beacons/<beacon:mac>/correction",
+    role=Role.ADMIN,
     summary="Go on with a correction of the past",
     description="Gives stored detections the place that the beacon has now, for some seconds;"
     " repeat it until the answer is 200. Each detection is a change of its own: many of them push a"
@@ -203,6 +208,7 @@ def _present(found: Beacon | None, mac: str) -> Beacon:
 @declare(
     "DELETE",
     "/beacons/<beacon:mac>",
+    role=Role.ADMIN,
     summary="Take a beacon out of the directory",
     description="Detections from now on have the level and location `unknown`; past ones keep"
     " theirs. A beacon that is not there is success too: the answer to a repeat is the same.",

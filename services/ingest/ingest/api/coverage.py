@@ -24,6 +24,7 @@ from ingest.api.schema_fields import (
 )
 from ingest.batcher import SharedResult
 from ingest.context import Context, get_context
+from ingest.rules.roles import Role
 from ingest.storage.beacons import Beacon
 from ingest.storage.directory import Snapshot
 from ingest.storage.everyone import People
@@ -59,6 +60,7 @@ class Coverage(ResponseBody):
 @declare(
     "GET",
     "/coverage",
+    role=Role.READ,
     summary="When each location was last visited, and by whom",
     description="Every location of the directory: by a detection of a beacon while it hung there."
     f" Up to {SHARED_SECONDS:.0f} s old; `as_of` says when it was read.",

@@ -15,6 +15,7 @@ from ingest.api.query import Flag
 from ingest.context import Context, get_context
 from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome, PartlyStored
+from ingest.rules.roles import Role
 from ingest.storage.directory import Snapshot
 from ingest.storage.documents import Document
 from ingest.web import request_identity
@@ -27,6 +28,7 @@ _ANSWERS = openapi.gives(DetectionResults)
 @declare(
     "POST",
     "/detections",
+    role=Role.INGEST,
     summary="Store detections",
     description=f'One object, or `{{"detections": [...]}}` with up to {MAX_ITEMS} of them. 200:'
     " each is stored by a majority of the database's servers, in their journals, or its result says"

@@ -8,11 +8,13 @@ import msgspec
 from flask import Blueprint, Response, render_template, request
 from markupsafe import Markup, escape
 
-from ingest.api import document, openapi, responses
+from ingest.api import document, legacy_schema, openapi, responses
 from ingest.api.document import Schema
 from ingest.api.openapi import JSON, OPERATIONS, Body, Content, Operation, declare
 from ingest.api.problem_details import CODES
 from ingest.api.query import IF_NONE_MATCH
+from ingest.context import get_context
+from ingest.rules.roles import Role, needs
 
 bp = Blueprint("docs", __name__, template_folder="templates")
 # The page holds no script and loads nothing.
@@ -30,6 +32,7 @@ class _Field(NamedTuple):
 @declare(
     "GET",
     "/openapi.json",
+    role=Role.READ,
     summary="This description, as OpenAPI 3.1",
     parameters=[IF_NONE_MATCH],
     answers={
@@ -41,18 +44,19 @@ class _Field(NamedTuple):
 )
 def openapi_json() -> Response:
     """Answer the OpenAPI document."""
-    text = _document()
+    text = _document(required=not get_context().admission.open)
     etag = responses.tag(text)
     response = Response(text, mimetype=JSON)
     return responses.not_modified(etag) or responses.tagged(response, etag)
 
 
 @cache
-def _document() -> bytes:
-    return msgspec.json.encode(document.document()) + b"\n"
+def _document(*, required: bool) -> bytes:
+    return msgspec.json.encode(document.document(required=required)) + b"\n"
 
 
 @bp.get("/docs")
+@needs(Role.READ)
 def docs() -> Response:
     """Show the description to people."""
     host = request.host if _HOST.fullmatch(request.host) else "localhost"
@@ -61,8 +65,10 @@ def docs() -> Response:
     return Response(page, headers={"Content-Security-Policy": POLICY}, mimetype="text/html")
 
 
-_PAGE = Body("The page.", {"text/html": Content(str)})
-OPERATIONS.append(Operation("GET", "/docs", "docs", "This page", {200: _PAGE}, tag="description"))
+_PAGE = {200: Body("The page.", {"text/html": Content(str)}), **legacy_schema.REFUSED}
+OPERATIONS.append(
+    Operation("GET", "/docs", Role.READ, "docs", "This page", _PAGE, tag="description")
+)
 
 
 @lru_cache(maxsize=4)
@@ -78,6 +84,7 @@ def _page(host: str) -> str:
         code=_code,
         fields=_fields_of,
         parameters=document.parameters,
+        description=document.description,
     )
 
 

@@ -9,9 +9,11 @@ import msgspec
 from ingest.api import openapi
 from ingest.api.openapi import Body, Content, Operation
 from ingest.api.problem_details import CODES, MEDIA_TYPE, ProblemDetails
+from ingest.rules.roles import Role
 
 Schema = dict[str, Any]
 _REFERENCE = "#/components/schemas/"
+_SCHEME = "token"
 
 
 class Schemas(NamedTuple):
@@ -51,12 +53,15 @@ def _types(operations: Iterable[Operation]) -> Iterator[Any]:
                     yield from types if isinstance(types, tuple) else (types,)
 
 
-def document() -> Schema:
-    """Return the OpenAPI document."""
+def document(*, required: bool = False) -> Schema:
+    """Return the OpenAPI document, of a service where access is open or a token required."""
     paths: dict[str, Schema] = {}
     for operation in openapi.in_order():
         path = operation.path.replace("<", "{").replace(">", "}")
-        paths.setdefault(path, {})[operation.method.lower()] = _described(operation)
+        described = paths.setdefault(path, {})[operation.method.lower()] = _described(operation)
+        if required and operation.role is not Role.NOBODY:
+            described["security"] = [{_SCHEME: []}]
+    schemes = {_SCHEME: {"type": "http", "scheme": "bearer"}} if required else {}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -68,7 +73,7 @@ def document() -> Schema:
         "servers": [{"url": "/", "description": "The gateway that serves this document"}],
         "tags": [{"name": tag} for tag in openapi.TAGS],
         "paths": paths,
-        "components": {"schemas": schemas().components},
+        "components": {"schemas": schemas().components, "securitySchemes": schemes},
     }
 
 
@@ -76,7 +81,7 @@ def _described(operation: Operation) -> Schema:
     found: Schema = {
         "operationId": operation.name,
         "summary": operation.summary,
-        "description": operation.description,
+        "description": description(operation),
         "tags": [operation.tag],
         "parameters": parameters(operation),
         "responses": {str(s): _answer(body) for s, body in operation.answers.items()}
@@ -89,6 +94,12 @@ def _described(operation: Operation) -> Schema:
             "required": True,
         }
     return found
+
+
+def description(operation: Operation) -> str:
+    """Return what is said of an operation, with the role that it needs."""
+    role = f"Needs the role `{operation.role.value}` where access is not open."
+    return f"{operation.description} {role if operation.role is not Role.NOBODY else ''}".strip()
 
 
 def parameters(operation: Operation) -> list[Schema]:

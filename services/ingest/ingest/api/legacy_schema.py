@@ -9,6 +9,7 @@ from ingest.api import openapi
 from ingest.api.openapi import JSON, OPERATIONS, Body, Content, Operation
 from ingest.api.schema_fields import Level, Location, Mac, ResponseBody, Rssi, Seconds, StaffId
 from ingest.rules import request_parameters
+from ingest.rules.roles import Role
 
 _FORM = "application/x-www-form-urlencoded"
 
@@ -108,8 +109,13 @@ def _fails(description: str) -> Body:
 
 
 _FAILED = {500: _fails("A bug of ours.")}
+REFUSED = {
+    401: _fails("The address needs a token, and this is no valid one."),
+    403: _fails("The token is valid, and its role may not do this."),
+}
 _ERRORS = {
     400: _fails("A parameter is missing or bad."),
+    **REFUSED,
     413: _fails("The body is over the limit."),
     503: _fails("The database does not answer: nothing was stored, send it again."),
 }
@@ -118,7 +124,12 @@ _STATE = Body("The state.", {JSON: Content(dict[str, Any])})
 
 
 def _describe(
-    path: str, summary: str, answers: Mapping[int, Body], given: Any = None, example: str = ""
+    path: str,
+    role: Role,
+    summary: str,
+    answers: Mapping[int, Body],
+    given: Any = None,
+    example: str = "",
 ) -> None:
     """Describe an endpoint that takes GET and POST alike; `given` are its parameters."""
     content = Content(given)
@@ -126,6 +137,7 @@ def _describe(
     get = Operation(
         method="GET",
         path=path,
+        role=role,
         name=f"{path[1:]}_get",
         summary=summary,
         query=given,
@@ -147,6 +159,7 @@ def _describe(
 
 _describe(
     "/newbeacondetect",
+    Role.INGEST,
     "Store a detection",
     {
         200: Body("Stored.", _TEXT),
@@ -157,6 +170,7 @@ _describe(
 )
 _describe(
     "/extractbeacon",
+    Role.READ,
     "The whole history of a staff member between two times",
     openapi.gives(Extract, cached=True),
     Range,
@@ -164,12 +178,14 @@ _describe(
 )
 _describe(
     "/retrieveformonitoring",
+    Role.READ,
     "Everybody's last 15 minutes",
     openapi.gives(LastMinutes, cached=True),
 )
 _HEALTH = Operation(
     method="GET",
     path="/healthz",
+    role=Role.NOBODY,
     name="healthz",
     summary="Whether the process lives; of a service on its own port, else the gateway's",
     answers={200: _STATE, **_FAILED},

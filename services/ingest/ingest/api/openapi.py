@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from flask import Blueprint
 
 from ingest.api.query import Parameter
+from ingest.rules.roles import Role, needs
 
 PREFIX = "/api/v1"
 JSON = "application/json"
@@ -36,6 +37,7 @@ class Operation(NamedTuple):
 
     method: str
     path: str
+    role: Role
     name: str
     summary: str
     answers: Mapping[int, Body]
@@ -52,22 +54,26 @@ OPERATIONS: list[Operation] = []
 # The parameters of each view's query string, by Flask's name of the view.
 QUERY_NAMES: dict[str, set[str]] = {}
 # In the order of the document and the page.
-TAGS = ("detections", "people", "beacons", "system", "legacy", "health", "description")
+TAGS = ("detections", "people", "beacons", "access", "system", "legacy", "health", "description")
 
 
-def declare(method: str, path: str, **words: Any) -> Callable[[View], View]:
+def declare(method: str, path: str, *, role: Role, **words: Any) -> Callable[[View], View]:
     """Document a view and route it, by the same words; `path` is below /api/v1."""
     shown = PREFIX + re.sub(r"<\w+:", "<", path)
 
     def decorate(view: View) -> View:
         problems = [*words.pop("problems", ()), "internal_error"]
         words.setdefault("description", (view.__doc__ or "").strip())
-        OPERATIONS.append(Operation(method, shown, name=view.__name__, problems=problems, **words))
+        if role is not Role.NOBODY:
+            problems += ["unauthenticated", "forbidden"]
+        OPERATIONS.append(
+            Operation(method, shown, role, name=view.__name__, problems=problems, **words)
+        )
         described = [one.described() for one in words.get("parameters", ())]
         QUERY_NAMES[f"{bp.name}.{view.__name__}"] = {
             one["name"] for one in described if one["in"] == "query"
         }
-        bp.add_url_rule(path, view.__name__, view, methods=[method])
+        bp.add_url_rule(path, view.__name__, needs(role)(view), methods=[method])
         return view
 
     return decorate

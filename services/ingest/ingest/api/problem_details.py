@@ -12,6 +12,8 @@ MEDIA_TYPE = "application/problem+json"
 # Every code, with its status and its meaning; /docs shows this table.
 CODES = {
     "invalid_request": (400, "A parameter or the body is missing or bad; `errors` names it."),
+    "unauthenticated": (401, "The address needs a token, and this is no valid one."),
+    "forbidden": (403, "The token is valid, and its role may not do this."),
     "not_found": (404, "There is nothing at this address, or no such staff member or beacon."),
     "method_not_allowed": (
         405,

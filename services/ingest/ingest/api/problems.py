@@ -11,7 +11,15 @@ from werkzeug.exceptions import HTTPException
 
 from ingest.api.detection_results import UnconfirmedResult
 from ingest.api.problem_details import CODES, MEDIA_TYPE, FaultyField, ProblemDetails
-from ingest.errors import RETRY_AFTER_SECONDS, ParameterError, StoreUnavailable
+from ingest.errors import (
+    AUTHENTICATE,
+    RETRY_AFTER_SECONDS,
+    STRANGER,
+    Forbidden,
+    ParameterError,
+    StoreUnavailable,
+    Unauthenticated,
+)
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +80,10 @@ def of(error: Exception) -> Problem:
         return error
     if isinstance(error, ParameterError):
         return invalid([error])
+    if isinstance(error, Unauthenticated):
+        return Problem("unauthenticated", STRANGER, headers={"WWW-Authenticate": AUTHENTICATE})
+    if isinstance(error, Forbidden):
+        return Problem("forbidden", str(error))
     if isinstance(error, StoreUnavailable):
         log.error("request %s: %s", request.headers.get("X-Request-ID", "-"), error)
         return unavailable("the database does not answer; send the request again")

@@ -15,6 +15,7 @@ from ingest.api.query import IF_NONE_MATCH, Integer, Text
 from ingest.api.schema_fields import Complete, Level, ResponseBody, Seconds
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import by_staff_id
+from ingest.rules.roles import Role
 from ingest.storage.everyone import LastHeard
 
 # More than there are.
@@ -66,6 +67,7 @@ _ANSWERS[200] = _ANSWERS[200]._replace(
 @declare(
     "GET",
     "/staff",
+    role=Role.READ,
     summary="Where everybody was last heard",
     description=f"One entry for every staff member ever heard. {_HYSTERESIS} The `ETag` changes"
     " when a detection came in or a freshness changed.",
@@ -100,6 +102,7 @@ _LEVEL = Text("level", "Only this level")
 @declare(
     "GET",
     "/now",
+    role=Role.READ,
     summary="Who is where now, level by level",
     description=f"The entries of `/staff` that are not `stale`, by level. {_HYSTERESIS}",
     parameters=[_LEVEL, IF_NONE_MATCH],

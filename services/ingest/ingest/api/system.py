@@ -13,6 +13,7 @@ from ingest.api.schema_fields import ResponseBody, Seconds
 from ingest.batcher import SharedResult
 from ingest.context import Context, get_context
 from ingest.errors import StoreUnavailable
+from ingest.rules.roles import Role
 
 SHARED_SECONDS = 10.0
 PING_TIMEOUT_SECONDS = 0.4
@@ -35,6 +36,16 @@ class Memory(ResponseBody):
     limit_bytes: Annotated[int | None, Meta(description="The container's limit")]
 
 
+class Access(ResponseBody):
+    """Whether requests need a token, and since when nothing newer is known of tokens."""
+
+    required: Annotated[bool, Meta(description="Whether requests need a token")]
+    as_of: Annotated[
+        int | None,
+        Meta(description="When tokens were last read: while MongoDB is away, what was known holds"),
+    ]
+
+
 class System(ResponseBody):
     """How the service that answers is."""
 
@@ -46,6 +57,7 @@ class System(ResponseBody):
         int, Meta(description="Damaged detections, and spools whole, that were set aside", ge=0)
     ]
     mongodb: MongoDB
+    access: Access
     memory: Memory
 
 
@@ -75,6 +87,7 @@ class Database(ResponseBody):
 @declare(
     "GET",
     "/system",
+    role=Role.READ,
     summary="How the ingest service that answers is",
     description="The gateway takes turns: ask again to meet the others.",
     answers=openapi.gives(System),
@@ -93,6 +106,7 @@ def system() -> Response:
             queued=context.recorder.queued,
             set_aside=context.recorder.set_aside,
             mongodb=MongoDB(latency_ms is not None, latency_ms),
+            access=_access(context),
             memory=Memory(*process.memory()),
         )
     )
@@ -101,6 +115,7 @@ def system() -> Response:
 @declare(
     "GET",
     "/system/database",
+    role=Role.READ,
     summary="Detections on each shard, and in each minute of the last hour",
     description=f"Up to {SHARED_SECONDS:.0f} s old; `as_of` says when it was read.",
     answers=openapi.gives(Database),
@@ -121,6 +136,11 @@ def _database(context: Context) -> Database:
     minutes = [Minute(one.timestamp, one.count) for one in context.cluster.minutes(now)]
     shards = [Shard(one.name, one.documents, one.bytes) for one in context.cluster.shards()]
     return Database(int(now), shards, minutes)
+
+
+def _access(context: Context) -> Access:
+    as_of = context.known.as_of
+    return Access(not context.admission.open, None if as_of is None else int(as_of))
 
 
 def _latency_ms(context: Context) -> float | None:

@@ -11,6 +11,7 @@ from ingest.api.query import Text
 from ingest.api.schema_fields import Mac, ResponseBody, Seconds, StaffId
 from ingest.context import get_context
 from ingest.rules import request_parameters
+from ingest.rules.roles import Role
 from ingest.storage.visits import MAX_UNKNOWN
 
 _SINCE = Text(
@@ -40,6 +41,7 @@ class UnknownBeacons(ResponseBody):
 @declare(
     "GET",
     "/beacons/unknown",
+    role=Role.READ,
     summary="Beacons that were heard but are not in the directory",
     description=f"The {MAX_UNKNOWN} that were heard last. Register one with `PUT /beacons/<mac>`.",
     parameters=[_SINCE],

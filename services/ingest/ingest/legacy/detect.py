@@ -8,6 +8,7 @@ from ingest.errors import ParameterError
 from ingest.recording.outcome import Outcome
 from ingest.rules import request_parameters
 from ingest.rules.detection_identity import event_key
+from ingest.rules.roles import Role
 from ingest.storage.documents import NOWHERE, Document, document
 from ingest.web.endpoint import Endpoint
 from ingest.web.request import Request
@@ -39,7 +40,10 @@ def endpoint(context: Context) -> Endpoint[Document, Outcome]:
             raise ParameterError("body", "MongoDB refuses this detection")
         return outcome
 
-    return Endpoint("/newbeacondetect", parse, work, lambda _, outcome: _added(outcome), head=False)
+    def reply(_: Request, outcome: Outcome) -> Response:
+        return _added(outcome)
+
+    return Endpoint("/newbeacondetect", Role.INGEST, parse, work, reply, head=False)
 
 
 @cache

@@ -4,12 +4,14 @@ from flask import Blueprint, Response, request
 
 from ingest.context import get_context
 from ingest.legacy.extract import GZIP_MIN_BYTES
+from ingest.rules.roles import Role, needs
 from ingest.web.responses import takes_gzip
 
 bp = Blueprint("monitoring", __name__)
 
 
 @bp.route("/retrieveformonitoring", methods=["GET", "POST"])
+@needs(Role.READ)
 def retrieve_for_monitoring() -> Response:
     """Answer all of them; the gateway keeps the answer for all who ask within 2 s.
 

@@ -8,10 +8,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from ingest.web import cors, error_responses
+from ingest.access.admission import Admission
+from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
+from ingest.web import cors, credentials, error_responses
 from ingest.web.endpoint import METHODS, Endpoint
 from ingest.web.flask_bridge import Bridge, pieces
-from ingest.web.lanes import LANES, lane_of, largest_body
+from ingest.web.lanes import LANES, SMALL_BODY_BYTES, lane_of, largest_body
 from ingest.web.request import Request
 from ingest.web.request_body import Receive, declared_length, read_body
 from ingest.web.responses import Response
@@ -31,10 +33,12 @@ class Server:
         self,
         endpoints: Iterable[Endpoint[Any, Any]],
         bridge: Bridge,
+        admission: Admission,
         close: Callable[[], None],
     ) -> None:
         self._endpoints = {endpoint.path: endpoint for endpoint in endpoints}
         self._bridge = bridge
+        self._admission = admission
         self._close = close
         self._large = {lane: asyncio.Semaphore(LARGE_BODIES) for lane in LANES}
 
@@ -70,16 +74,33 @@ class Server:
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send
     ) -> None:
         method, path = scope["method"], scope["path"]
-        body = await read_body(headers, receive, largest_body(path))
+        body = await read_body(headers, receive, self._largest_body(path, headers))
         if body is None:
             await _send(cors.with_headers(error_responses.late()), send)
             return
         request = Request(method, path, scope["query_string"], headers, body.data, body.length)
         endpoint = self._endpoints.get(path)
         if endpoint and method in METHODS:
-            await _send(cors.with_headers(await endpoint.respond(request)), send)
+            await _send(cors.with_headers(await self._answer(endpoint, request)), send)
         else:
             await self._bridge.respond(scope, request, send)
+
+    async def _answer(self, endpoint: Endpoint[Any, Any], request: Request) -> Response:
+        """Answer whoever may call an endpoint of the loop."""
+        given = credentials.of_headers(request.headers)
+        try:
+            self._admission.admit(endpoint.role, request.path, given)
+        except (Unauthenticated, Forbidden, StoreUnavailable) as error:
+            return error_responses.response_to(error, request.header(b"x-request-id"))
+        return await endpoint.respond(request)
+
+    def _largest_body(self, path: str, headers: dict[bytes, bytes]) -> int:
+        """Return how much is read of a body: of a stranger's never much."""
+        limit = largest_body(path)
+        if limit > SMALL_BODY_BYTES and declared_length(headers) > SMALL_BODY_BYTES:
+            stranger = self._admission.stranger(credentials.of_headers(headers))
+            return SMALL_BODY_BYTES if stranger else limit
+        return limit
 
 
 async def _send(response: Response, send: Send) -> None:

@@ -10,6 +10,7 @@ from flask import Response as FlaskResponse
 from flask import request as flask_request
 
 from ingest.errors import BodyTooLarge
+from ingest.rules.roles import Role, needs
 from ingest.web import error_responses
 from ingest.web.lanes import largest_body
 from ingest.web.request import Request
@@ -29,6 +30,7 @@ class Endpoint(NamedTuple, Generic[Parsed, Result]):
     """
 
     path: str
+    role: Role
     parse: Callable[[Request], Parsed]
     work: Callable[[Parsed], Awaitable[Result]]
     reply: Callable[[Request, Result], Response]
@@ -46,6 +48,7 @@ class Endpoint(NamedTuple, Generic[Parsed, Result]):
     def mount(self, app: Flask) -> None:
         """Let a Flask application answer it too."""
 
+        @needs(self.role)
         def view() -> FlaskResponse:
             if flask_request.method == "HEAD" and not self.head:
                 abort(405)

@@ -4,7 +4,16 @@ import logging
 
 from werkzeug.exceptions import HTTPException
 
-from ingest.errors import RETRY_AFTER_SECONDS, BodyTooLarge, ParameterError, StoreUnavailable
+from ingest.errors import (
+    AUTHENTICATE,
+    RETRY_AFTER_SECONDS,
+    STRANGER,
+    BodyTooLarge,
+    Forbidden,
+    ParameterError,
+    StoreUnavailable,
+    Unauthenticated,
+)
 from ingest.web.responses import Response, of_json
 
 log = logging.getLogger(__name__)
@@ -16,6 +25,11 @@ def response_to(error: Exception, request_id: str) -> Response:
     """Return the response to whatever went wrong with a request."""
     if isinstance(error, ParameterError):
         return of_json(400, {"error": str(error), "parameter": error.parameter})
+    if isinstance(error, Unauthenticated):
+        scheme = (b"www-authenticate", AUTHENTICATE.encode())
+        return of_json(401, {"error": STRANGER}, scheme)
+    if isinstance(error, Forbidden):
+        return of_json(403, {"error": str(error)})
     if isinstance(error, BodyTooLarge):
         return of_json(413, {"error": "body: larger than the limit", "parameter": "body"})
     if isinstance(error, StoreUnavailable):

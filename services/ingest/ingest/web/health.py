@@ -6,6 +6,7 @@ from flask import Blueprint, Response, jsonify
 
 from ingest.context import get_context
 from ingest.errors import StoreUnavailable
+from ingest.rules.roles import Role, needs
 from ingest.storage.availability import READ_PROBE_SECONDS
 
 log = logging.getLogger(__name__)
@@ -13,12 +14,14 @@ bp = Blueprint("health", __name__)
 
 
 @bp.get("/healthz")
+@needs(Role.NOBODY)
 def healthz() -> Response:
     """Answer as long as the process lives."""
     return jsonify(status="ok")
 
 
 @bp.get("/readyz")
+@needs(Role.NOBODY)
 def readyz() -> tuple[Response, int]:
     """Answer 200 only when all of MongoDB answers; in about a second when it does not."""
     context = get_context()

@@ -1,0 +1,131 @@
+"""What a service knows of tokens: in memory, and in a file for a start without the database."""
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import KeysView
+from pathlib import Path
+from typing import NamedTuple
+
+from ingest.access import tokens as secrets_of_tokens
+from ingest.access.visitor import Visitor
+from ingest.errors import StoreUnavailable
+from ingest.storage.tokens import Token, Tokens
+
+# A revoked token is refused by all services at the latest so much later, and what asks them may
+# itself remember an answer for 10 s: within the 30 s that are promised.
+REFRESH_SECONDS = 10.0
+# When a token was last used is told to the minute.
+USE_SECONDS = 60
+
+log = logging.getLogger(__name__)
+
+
+class _Snapshot(NamedTuple):
+    as_of: float  # unix seconds
+    tokens: dict[str, Token]  # by digest
+
+
+class Known:
+    """The tokens as they were last read; while the database is away, what was known holds."""
+
+    def __init__(self, tokens: Tokens, file: Path) -> None:
+        self._tokens = tokens
+        self._file = file
+        self._snapshot: _Snapshot | None = None
+        self._used: dict[str, int] = {}
+        self._noted: dict[str, int] = {}  # the part of it that the database has
+        self._kept: KeysView[str] | None = None  # the digests in the file
+        self._failing = False
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="access", daemon=True)
+
+    def start(self) -> None:
+        """Read once, else take what the file holds; then read again and again in a thread."""
+        if not self.refresh():
+            self._snapshot = self._restored()
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread soon."""
+        self._closed.set()
+
+    @property
+    def as_of(self) -> float | None:
+        """Return when all of this was true, in unix seconds; None: never."""
+        return self._snapshot.as_of if self._snapshot else None
+
+    def visitor(self, secret: str) -> Visitor | None:
+        """Return whose token that is, None for no valid one's.
+
+        StoreUnavailable: nothing is known, and so nobody can be told from a stranger.
+        """
+        snapshot = self._snapshot
+        if snapshot is None:
+            raise StoreUnavailable("no token was ever read")
+        token = snapshot.tokens.get(secrets_of_tokens.digest(secret))
+        if token is None:
+            return None
+        now = int(time.time())
+        if token.expires_at is not None and token.expires_at <= now:
+            return None
+        self._used[token.token_id] = now
+        return Visitor(token.label, "token", token.role, token.expires_at)
+
+    def refresh(self) -> bool:
+        """Read all tokens; tell whether that could be done."""
+        began = time.time()
+        try:
+            found = self._tokens.valid(began)
+            self._note_use()
+        except StoreUnavailable as error:
+            if not self._failing:  # once, not for as long as the database is away
+                log.warning("tokens are not read: what was known holds: %s", error)
+            self._failing = True
+            return False
+        self._failing = False
+        known = {token.digest: token for token in found}
+        self._snapshot = _Snapshot(began, known)
+        if known.keys() != self._kept:
+            self._keep(known)
+        return True
+
+    def _note_use(self) -> None:
+        due = {
+            token_id: when
+            for token_id, when in list(self._used.items())
+            if when - self._noted.get(token_id, 0) >= USE_SECONDS
+        }
+        if due:
+            self._tokens.note_use(due)
+            self._noted |= due
+
+    def _keep(self, known: dict[str, Token]) -> None:
+        """Write the file, whole or not at all; it holds digests and no secret."""
+        new = self._file.with_name(self._file.name + ".new")
+        try:
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+                json.dump({"tokens": [token.document() for token in known.values()]}, out)
+                out.flush()
+                os.fsync(out.fileno())
+            new.replace(self._file)
+            self._kept = known.keys()
+        except OSError as error:
+            log.warning("%s is not written: %s", self._file, error)
+
+    def _restored(self) -> _Snapshot | None:
+        try:
+            as_of = self._file.stat().st_mtime
+            documents = json.loads(self._file.read_text("utf-8"))["tokens"]
+            return _Snapshot(as_of, {one["digest"]: Token.from_document(one) for one in documents})
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            log.warning("%s cannot be read: %s", self._file, error)
+            return None
+
+    def _run(self) -> None:
+        while not self._closed.wait(REFRESH_SECONDS if not self._failing else 1.0):
+            self.refresh()

@@ -1,0 +1,24 @@
+"""Whoever makes a request, as far as the services care."""
+
+from typing import NamedTuple
+
+from ingest.rules.roles import Role
+
+
+class Credentials(NamedTuple):
+    """What a request says of who makes it."""
+
+    authorization: str = ""  # the header, "Bearer ..."
+    cookie: str = ""  # the header
+
+
+class Visitor(NamedTuple):
+    """Who that is."""
+
+    name: str  # the label of a token
+    kind: str  # "token", or "anybody" where access is open
+    role: Role
+    expires_at: int | None = None  # unix seconds
+
+
+ANYBODY = Visitor("", "anybody", Role.ADMIN)
