@@ -93,7 +93,8 @@ FROM driver AS mongo-init
 COPY mongo /app/mongo
 WORKDIR /app
 # 999 is who MongoDB runs as in its own image: only it may read the key file.
-RUN install -d -o 999 -g 999 -m 0700 /secrets && install -d -o 999 -g 10001 -m 0750 /app-secret
+RUN install -d -o 999 -g 999 -m 0700 /secrets \
+    && install -d -o 999 -g 10001 -m 0750 /app-secret /page-secret
 ENV PYTHONPATH=/opt/driver/site
 USER 999:999
 ENTRYPOINT ["python3", "-m"]

@@ -11,6 +11,14 @@ TEMPLATE = _HERE / "nginx.conf.template"
 # What a location costs: its circuit, time limit and limits of number. The template includes them.
 GROUPS = ("ingest.conf", "batch.conf", "short_read.conf", "long_read.conf")
 PROBE = "probe.conf"  # for the addresses that tell how a circuit is
+# Settings that all services share: `WAYMARK_` and their names.
+SHARED = ("access", "legacy_access", "legacy_parameter", "admin_token_sha256")
+REQUIRED = "required"
+_WORDS = {
+    "access": ("open", REQUIRED),
+    "legacy_access": ("open", REQUIRED),
+    "legacy_parameter": ("refused", "allowed"),
+}
 _NAME = re.compile(r"@\{(\w+)\}")
 _THIS_MACHINE = re.compile(r"127(\.\d+){3}|\[?::1\]?|localhost|unix")
 
@@ -20,7 +28,10 @@ class ConfigError(ValueError):
 
 
 class Config(NamedTuple):
-    """Settings of the gateway, each `GATEWAY_` and its name; docs/configuration.md lists them."""
+    """Settings of the gateway; docs/configuration.md lists them.
+
+    Each is read from `GATEWAY_` and its name, but those of SHARED.
+    """
 
     listen: str = "127.0.0.1:8080"  # address:port, several separated by spaces
     ingest: str = "127.0.0.1:5001 127.0.0.1:5002"  # the ingest services, separated by spaces
@@ -31,6 +42,10 @@ class Config(NamedTuple):
     tls_listen: str = "127.0.0.1:8443"  # where to listen for TLS
     internal_listen: str = "127.0.0.1:8081"  # with TLS: plain HTTP for the monitoring service
     published: str = ""  # address where the container's port is published; empty outside of one
+    access: str = "open"  # or `required`: each request needs a token
+    legacy_access: str = REQUIRED  # or `open`: the legacy endpoints need none all the same
+    legacy_parameter: str = "refused"  # or `allowed`: legacy clients may send `?token=`
+    admin_token_sha256: str = ""  # digest of the first administrator's token: there is one
     run: str = "/run/waymark"  # folder for pid, sockets, cache, bodies too large for memory
     user: str = "www-data"  # whom the worker runs as; empty when nginx is not started by root
 
@@ -38,29 +53,53 @@ class Config(NamedTuple):
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":
         """Read the settings that are given; ConfigError when they contradict each other."""
         names = {field: f"GATEWAY_{field.upper()}" for field in cls._fields}
+        names |= {field: f"WAYMARK_{field.upper()}" for field in SHARED}
         config = cls(**{name: environment[v] for name, v in names.items() if v in environment})
         if bool(config.tls_certificate) != bool(config.tls_key):
             raise ConfigError("set both GATEWAY_TLS_CERTIFICATE and GATEWAY_TLS_KEY, or neither")
         if not config.client_rate.isdecimal() or int(config.client_rate) < 1:
             raise ConfigError(f"GATEWAY_CLIENT_RATE: {config.client_rate!r} is no whole number > 0")
+        for field, words in _WORDS.items():
+            if getattr(config, field) not in words:
+                raise ConfigError(f"{names[field]} must be {' or '.join(words)}")
         return config
 
 
-def exposure(config: Config) -> str | None:
-    """Return the warning that is due where other machines may reach the gateway."""
+def check_exposure(config: Config) -> list[str]:
+    """Return the warnings that are due where other machines may reach the gateway.
+
+    Raises ConfigError where they may, and whoever reaches it could do everything.
+    """
+    beyond = _beyond_this_machine(config)
+    if not beyond:
+        return []
+    if config.access != REQUIRED or not config.admin_token_sha256:
+        raise ConfigError(
+            f"other machines would reach it (on {', '.join(beyond)}), and without tokens whoever "
+            "reaches it may read where everybody is and change everything: run ./scripts/configure"
+        )
+    warnings = []
+    if config.legacy_access != REQUIRED:
+        warnings.append(
+            "WARNING: WAYMARK_LEGACY_ACCESS=open: whoever reaches it may read where everybody was, "
+            "and store detections"
+        )
+    if config.legacy_parameter == "allowed":
+        warnings.append(
+            "WARNING: WAYMARK_LEGACY_PARAMETER=allowed: a token in an address stays in the history "
+            "and the logs of what it passes"
+        )
+    return warnings
+
+
+def _beyond_this_machine(config: Config) -> list[str]:
+    """Return the addresses on which other machines may reach the gateway."""
     listens = [config.listen]
     if config.tls_certificate:
         listens += [config.tls_listen, config.internal_listen]
     every = " ".join(listens).split()
     hosts = [config.published] if config.published else [_host(listen) for listen in every]
-    beyond = sorted({host for host in hosts if not _THIS_MACHINE.fullmatch(host)})
-    return (
-        f"WARNING: open to other machines (on {', '.join(beyond)}), and there is no access control "
-        "yet: whoever reaches it may read where everybody is and change or delete everything; "
-        "a firewall has to keep out all but phones that you know"
-        if beyond
-        else None
-    )
+    return sorted({host for host in hosts if not _THIS_MACHINE.fullmatch(host)})
 
 
 def render_all(config: Config) -> dict[str, str]:
@@ -98,6 +137,11 @@ def _values(config: Config) -> dict[str, list[str]]:
     values |= {name: values[name][0].split() if values[name] else [] for name in lists}
     values["redirect_port"] = list({_port(listen) for listen in values["listen"]})
     values["tls_port"] = [_port(listen) for listen in values["tls_listen"][:1]]
+    guarded = config.access == REQUIRED and config.legacy_access == REQUIRED
+    values["pollers_ask"] = ["auth_request"] if guarded else []
+    by_parameter = config.legacy_parameter == "allowed"
+    values["legacy_authorization"] = ["$legacy_authorization"] if by_parameter else []
+    values["authorization"] = values["legacy_authorization"] or ["$http_authorization"]
     if not config.tls_certificate:
         for name in ("tls_listen", "tls_port", "internal_listen", "redirect_port"):
             values[name] = []

@@ -17,7 +17,7 @@ from pathlib import Path
 
 if not __package__:  # run as a file
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from gateway.render import Config, ConfigError, exposure, render_all
+from gateway.render import Config, ConfigError, check_exposure, render_all
 
 # A service that moved is used again within 10 s: this, a look-up and a reload.
 LOOK_SECONDS = 3.0
@@ -170,9 +170,10 @@ def main(prefix: Sequence[str] = ()) -> None:
     """Run the gateway as the environment says, and end as nginx ends."""
     try:
         config = Config.from_environment()
+        warnings = check_exposure(config)
     except ConfigError as error:
         sys.exit(f"gateway: {error}")
-    if warning := exposure(config):
+    for warning in warnings:
         print(f"gateway: {warning}", file=sys.stderr, flush=True)
     sys.exit(Gateway(config, prefix).run())
 

@@ -55,6 +55,8 @@ def environment(layout: Layout) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "MONGODB_USER": secrets.APP_USER,
         "MONGODB_PASSWORD_FILE": str(layout.secrets / secrets.APP_PASSWORD),
+        "PAGE_TOKEN_FILE": str(layout.secrets / secrets.PAGE_TOKEN),
+        "SESSION_KEY_FILE": str(layout.secrets / secrets.SESSION_KEY),
         "GATEWAY_URL": _plain_url(layout),
         "GATEWAY_LISTEN": f"127.0.0.1:{layout.gateway_port}",
         "GATEWAY_INGEST": ingest,

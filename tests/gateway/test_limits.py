@@ -188,7 +188,5 @@ def test_the_status_is_for_this_machine_only(gateway: Gateway) -> None:
     assert "Active connections: 1" in gateway.request("GET", "/nginx_status").text
     with Client(gateway, "127.0.0.2") as stranger:
         refused, body = answer(stranger.send(b"GET /nginx_status HTTP/1.1\r\nHost: x\r\n\r\n"))
-        assert (refused.status, body) == (
-            403,
-            {"error": "only for the machine that the gateway runs on"},
-        )
+        assert refused.status == 403
+        assert "only the gateway's machine" in body["error"]

@@ -24,7 +24,7 @@ class Admission:
         self._known = known
         self._open = settings.waymark_access == config.OPEN
         self._legacy_open = settings.waymark_legacy_access == config.OPEN
-        self._page = _page_token(settings.page_token_file)
+        self._built_in = _built_in(settings)
         if self._legacy_open and not self._open:
             log.warning("WAYMARK_LEGACY_ACCESS=open: whoever reaches us may post, and read all")
 
@@ -59,11 +59,17 @@ class Admission:
         scheme, secret = given.authorization[: len(_SCHEME)], given.authorization[len(_SCHEME) :]
         if scheme.lower() != _SCHEME:
             return None
-        if tokens.digest(secret) == self._page:
-            return Visitor("monitoring service", "token", Role.READ)
-        return self._known.visitor(secret)
+        digest = tokens.digest(secret)
+        return self._built_in.get(digest) or self._known.visitor(digest)
 
 
-def _page_token(file: str) -> str:
-    """Return the digest of the monitoring service's token; no secret has the empty one."""
-    return tokens.digest(Path(file).read_text("utf-8").strip()) if file else ""
+def _built_in(settings: Config) -> dict[str, Visitor]:
+    """Return who is known by the settings, not by the database, by the digests of their tokens."""
+    found: dict[str, Visitor] = {}
+    if settings.waymark_admin_token_sha256:
+        first = Visitor("first administrator", "token", Role.ADMIN)
+        found[settings.waymark_admin_token_sha256] = first
+    if settings.page_token_file:
+        secret = Path(settings.page_token_file).read_text("utf-8").strip()
+        found[tokens.digest(secret)] = Visitor("monitoring service", "token", Role.READ)
+    return found

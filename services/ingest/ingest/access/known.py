@@ -9,7 +9,6 @@ from collections.abc import KeysView
 from pathlib import Path
 from typing import NamedTuple
 
-from ingest.access import tokens as secrets_of_tokens
 from ingest.access.visitor import Visitor
 from ingest.errors import StoreUnavailable
 from ingest.storage.tokens import Token, Tokens
@@ -57,15 +56,15 @@ class Known:
         """Return when all of this was true, in unix seconds; None: never."""
         return self._snapshot.as_of if self._snapshot else None
 
-    def visitor(self, secret: str) -> Visitor | None:
-        """Return whose token that is, None for no valid one's.
+    def visitor(self, digest: str) -> Visitor | None:
+        """Return whose token has that digest, None for no valid one's.
 
         StoreUnavailable: nothing is known, and so nobody can be told from a stranger.
         """
         snapshot = self._snapshot
         if snapshot is None:
             raise StoreUnavailable("no token was ever read")
-        token = snapshot.tokens.get(secrets_of_tokens.digest(secret))
+        token = snapshot.tokens.get(digest)
         if token is None:
             return None
         now = int(time.time())
