@@ -58,12 +58,19 @@ def environment(layout: Layout) -> dict[str, str]:
         "PAGE_TOKEN_FILE": str(layout.secrets / secrets.PAGE_TOKEN),
         "SESSION_KEY_FILE": str(layout.secrets / secrets.SESSION_KEY),
         "GATEWAY_URL": _plain_url(layout),
-        "GATEWAY_LISTEN": f"127.0.0.1:{layout.gateway_port}",
+        "GATEWAY_LISTEN": _listen(layout.gateway_port),
         "GATEWAY_INGEST": ingest,
         "GATEWAY_MONITORING": f"127.0.0.1:{layout.monitoring_port}",
         "GATEWAY_RUN": str(layout.run),
         "GATEWAY_USER": "root" if os.geteuid() == 0 else "",  # data may lie where only we may read
     }
+
+
+def _listen(port: int) -> str:
+    """Return where the gateway listens: always for us, too."""
+    publish = os.environ.get("WAYMARK_PUBLISH", "127.0.0.1")
+    hosts = ["0.0.0.0"] if publish == "0.0.0.0" else list(dict.fromkeys(["127.0.0.1", publish]))  # noqa: S104
+    return " ".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts)
 
 
 def _plain_url(layout: Layout) -> str:
