@@ -12,7 +12,7 @@ from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
 from ingest.rules.roles import Role
 
 LEGACY = frozenset({"/newbeacondetect", "/extractbeacon", "/retrieveformonitoring"})
-_SCHEME = "bearer "
+_SCHEME = "bearer"
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Admission:
 
     def visitor(self, given: Credentials) -> Visitor | None:
         """Return who makes a request, None for a stranger."""
-        scheme, secret = given.authorization[: len(_SCHEME)], given.authorization[len(_SCHEME) :]
+        scheme, _, secret = given.authorization.partition(" ")
         if scheme.lower() != _SCHEME:
             return None
         digest = tokens.digest(secret)

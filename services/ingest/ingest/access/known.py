@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import KeysView
+from collections.abc import Iterable, KeysView
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,9 +22,22 @@ USE_SECONDS = 60
 log = logging.getLogger(__name__)
 
 
+class _Holder(NamedTuple):
+    token_id: str
+    visitor: Visitor  # made once, not for each request
+
+
 class _Snapshot(NamedTuple):
     as_of: float  # unix seconds
-    tokens: dict[str, Token]  # by digest
+    holders: dict[str, _Holder]  # by digest
+
+    @classmethod
+    def of(cls, as_of: float, tokens: Iterable[Token]) -> "_Snapshot":
+        holders = {}
+        for token in tokens:
+            visitor = Visitor(token.label, "token", token.role, token.expires_at)
+            holders[token.digest] = _Holder(token.token_id, visitor)
+        return cls(as_of, holders)
 
 
 class Known:
@@ -64,14 +77,15 @@ class Known:
         snapshot = self._snapshot
         if snapshot is None:
             raise StoreUnavailable("no token was ever read")
-        token = snapshot.tokens.get(digest)
-        if token is None:
+        holder = snapshot.holders.get(digest)
+        if holder is None:
             return None
+        token_id, visitor = holder
         now = int(time.time())
-        if token.expires_at is not None and token.expires_at <= now:
+        if visitor.expires_at is not None and visitor.expires_at <= now:
             return None
-        self._used[token.token_id] = now
-        return Visitor(token.label, "token", token.role, token.expires_at)
+        self._used[token_id] = now
+        return visitor
 
     def refresh(self) -> bool:
         """Read all tokens; tell whether that could be done."""
@@ -86,7 +100,7 @@ class Known:
             return False
         self._failing = False
         known = {token.digest: token for token in found}
-        self._snapshot = _Snapshot(began, known)
+        self._snapshot = _Snapshot.of(began, found)
         if known.keys() != self._kept:
             self._keep(known)
         return True
@@ -118,7 +132,7 @@ class Known:
         try:
             as_of = self._file.stat().st_mtime
             documents = json.loads(self._file.read_text("utf-8"))["tokens"]
-            return _Snapshot(as_of, {one["digest"]: Token.from_document(one) for one in documents})
+            return _Snapshot.of(as_of, [Token.from_document(one) for one in documents])
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:

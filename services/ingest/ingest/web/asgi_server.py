@@ -87,9 +87,10 @@ class Server:
 
     async def _answer(self, endpoint: Endpoint[Any, Any], request: Request) -> Response:
         """Answer whoever may call an endpoint of the loop."""
-        given = credentials.of_headers(request.headers)
         try:
-            self._admission.admit(endpoint.role, request.path, given)
+            if not self._admission.open:
+                given = credentials.of_headers(request.headers)
+                self._admission.admit(endpoint.role, request.path, given)
         except (Unauthenticated, Forbidden, StoreUnavailable) as error:
             return error_responses.response_to(error, request.header(b"x-request-id"))
         return await endpoint.respond(request)
