@@ -83,7 +83,10 @@ def declared() -> dict[str, object]:
     for config in (ingest.config.Config(), monitoring.config.Config()):
         found |= {f.name.upper(): getattr(config, f.name) for f in fields(config)}
     front = gateway.render.Config()._asdict()
-    return found | {f"GATEWAY_{name.upper()}": value for name, value in front.items()}
+    for name, value in front.items():
+        shared = name in gateway.render.SHARED
+        found[f"{'WAYMARK' if shared else 'GATEWAY'}_{name.upper()}"] = value
+    return found
 
 
 def read_elsewhere() -> set[str]:

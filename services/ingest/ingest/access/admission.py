@@ -1,6 +1,7 @@
 """The one question that is asked of each request: who makes it, and may they?"""
 
 import logging
+from functools import lru_cache
 from pathlib import Path
 
 from ingest import config
@@ -10,9 +11,11 @@ from ingest.access.visitor import ANYBODY, Credentials, Visitor
 from ingest.config import Config
 from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
 from ingest.rules.roles import Role
+from ingest.storage.tokens import MAX_TOKENS
 
 LEGACY = frozenset({"/newbeacondetect", "/extractbeacon", "/retrieveformonitoring"})
 _SCHEME = "bearer"
+_MAX_HEADER = 128  # no token of ours makes a longer one
 
 log = logging.getLogger(__name__)
 
@@ -56,11 +59,18 @@ class Admission:
 
     def visitor(self, given: Credentials) -> Visitor | None:
         """Return who makes a request, None for a stranger."""
-        scheme, _, secret = given.authorization.partition(" ")
-        if scheme.lower() != _SCHEME:
+        if len(given.authorization) > _MAX_HEADER:
             return None
-        digest = tokens.digest(secret)
+        digest = _digest(given.authorization)
+        if digest is None:
+            return None
         return self._built_in.get(digest) or self._known.visitor(digest)
+
+
+@lru_cache(maxsize=MAX_TOKENS)  # a phone sends the same header every time: half of the check
+def _digest(authorization: str) -> str | None:
+    scheme, _, secret = authorization.partition(" ")
+    return tokens.digest(secret) if scheme.lower() == _SCHEME else None
 
 
 def _built_in(settings: Config) -> dict[str, Visitor]:

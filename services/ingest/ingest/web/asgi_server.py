@@ -81,19 +81,19 @@ class Server:
         request = Request(method, path, scope["query_string"], headers, body.data, body.length)
         endpoint = self._endpoints.get(path)
         if endpoint and method in METHODS:
-            await _send(cors.with_headers(await self._answer(endpoint, request)), send)
+            refusal = None if self._admission.open else self._refusal(endpoint, request)
+            await _send(cors.with_headers(refusal or await endpoint.respond(request)), send)
         else:
             await self._bridge.respond(scope, request, send)
 
-    async def _answer(self, endpoint: Endpoint[Any, Any], request: Request) -> Response:
-        """Answer whoever may call an endpoint of the loop."""
+    def _refusal(self, endpoint: Endpoint[Any, Any], request: Request) -> Response | None:
+        """Return the response to whoever may not call an endpoint of the loop."""
         try:
-            if not self._admission.open:
-                given = credentials.of_headers(request.headers)
-                self._admission.admit(endpoint.role, request.path, given)
+            given = credentials.of_headers(request.headers)
+            self._admission.admit(endpoint.role, request.path, given)
         except (Unauthenticated, Forbidden, StoreUnavailable) as error:
             return error_responses.response_to(error, request.header(b"x-request-id"))
-        return await endpoint.respond(request)
+        return None
 
     def _largest_body(self, path: str, headers: dict[bytes, bytes]) -> int:
         """Return how much is read of a body: of a stranger's never much."""
