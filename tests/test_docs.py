@@ -83,7 +83,7 @@ def declared() -> dict[str, object]:
     for config in (ingest.config.Config(), monitoring.config.Config()):
         found |= {f.name.upper(): getattr(config, f.name) for f in fields(config)}
     front = gateway.render.Config()._asdict()
-    return found | {f"GATEWAY_{name.upper()}": value for name, value in front.items()}
+    return found | {gateway.render.variable(name): value for name, value in front.items()}
 
 
 def read_elsewhere() -> set[str]:
