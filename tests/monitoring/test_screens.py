@@ -14,7 +14,7 @@ from monitoring.config import Config
 from monitoring.screens import SCREENS
 from monitoring.static_files import FOLDER
 
-BEHIND = {"Host": "way.example:8080", "X-Forwarded-Proto": "https"}
+BEHIND = {"Host": "way.example:8080", "X-Forwarded-Proto": "https", "Sec-Waymark-Gateway": "1"}
 FIRST_PAINT_BYTES = 100_000
 
 
@@ -44,7 +44,7 @@ def test_on_its_own_port_the_page_says_so_and_leads_to_the_gateway(client: Flask
 
 
 @pytest.mark.parametrize("published", ["0.0.0.0", "[::]"])
-@pytest.mark.parametrize("host", ["campus.example", "[2001:db8::7]", "10.1.2.3"])
+@pytest.mark.parametrize("host", ["localhost", "[2001:db8::7]", "10.1.2.3"])
 def test_published_on_every_address_it_names_the_one_that_was_used(
     published: str, host: str
 ) -> None:
@@ -52,6 +52,15 @@ def test_published_on_every_address_it_names_the_one_that_was_used(
     own = client.get("/monitoring", headers={"Host": f"{host}:4000"}).text
     assert f'href="http://{host}:8080/monitoring' in own
     assert published not in own
+
+
+def test_its_own_port_is_asked_by_address_alone(client: FlaskClient) -> None:
+    for path in ("/", "/monitoring", "/monitoring/api/staff", "/monitoring/latest", "/nothing"):
+        answer = client.get(path, headers={"Host": "stranger.example:4000"})
+        assert answer.status_code == 421
+        assert "gateway" in answer.get_json()["error"]
+    for path, status in (("/healthz", 200), ("/newbeacondetect", 503)):
+        assert client.get(path, headers={"Host": "stranger.example"}).status_code == status
 
 
 @pytest.mark.parametrize("screen", SCREENS)

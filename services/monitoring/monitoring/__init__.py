@@ -4,7 +4,7 @@ from flask import Flask, Response, jsonify
 from flask_cors import CORS
 from werkzeug.exceptions import HTTPException
 
-from monitoring import fallback, liveness, page_data, screens, static_files
+from monitoring import fallback, liveness, names, page_data, screens, static_files
 from monitoring.config import Config
 from monitoring.gateway import Gateway
 from monitoring.health_monitor import HealthMonitor
@@ -31,6 +31,7 @@ def create_app(config: Config | None = None) -> Flask:
         send_wildcard=True,
         expose_headers=["X-Circuit-State", "Retry-After"],
     )
+    names.init_app(app)
     static_files.init_app(app)
     app.register_error_handler(HTTPException, _http_error)
     for module in (page_data, screens, fallback, liveness):

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from ingest.web import cors, error_responses
+from ingest.web import cors, error_responses, strangers
 from ingest.web.endpoint import METHODS, Endpoint
 from ingest.web.flask_bridge import Bridge, pieces
 from ingest.web.lanes import LANES, lane_of, largest_body
@@ -78,6 +78,8 @@ class Server:
         endpoint = self._endpoints.get(path)
         if endpoint and method in METHODS:
             await _send(cors.with_headers(await endpoint.respond(request)), send)
+        elif strangers.is_refused(path, headers):
+            await _send(strangers.REFUSAL, send)
         else:
             await self._bridge.respond(scope, request, send)
 
