@@ -48,7 +48,12 @@ def test_what_is_smuggled_into_a_page_is_stopped_and_seen(
         page.goto(f"{office.url}/monitoring")
         assert found == []
         page.evaluate(f"() => {{ try {{ {smuggled} }} catch {{}} }}")
-        eventually(lambda: page.wait_for_timeout(50) or found)
+
+        def seen() -> list[str]:
+            page.wait_for_timeout(50)  # playwright tells what the console said while it works
+            return found
+
+        eventually(seen)
 
 
 @pytest.fixture
