@@ -116,8 +116,8 @@ def _values(config: Config) -> dict[str, list[str]]:
     values["checked_run"] = [values["run"][0].replace("$", "${dollar}")]
     lists = ("listen", "tls_listen", "internal_listen", "ingest", "monitoring")
     values |= {name: values[name][0].split() if values[name] else [] for name in lists}
-    values["hostnames"] = _distinct(f"localhost {config.hostnames}")
-    values["allowed_origins"] = _distinct(config.allowed_origins)
+    values["hostnames"] = _patterns(f"localhost {config.hostnames}")
+    values["allowed_origins"] = _patterns(config.allowed_origins)
     values["vary"] = ["Origin"] if values["allowed_origins"] else []
     values["redirect_port"] = list({_port(listen) for listen in values["listen"]})
     values["tls_port"] = [_port(listen) for listen in values["tls_listen"][:1]]
@@ -132,9 +132,9 @@ def _host(listen: str) -> str:
     return "unix" if listen.startswith("unix:") else listen.rpartition(":")[0] or "*"
 
 
-def _distinct(given: str) -> list[str]:
-    """Return each value once, as nginx compares them."""
-    return list(dict.fromkeys(given.lower().split()))
+def _patterns(given: str) -> list[str]:
+    """Return the pattern of each value, in the lower case that browsers send."""
+    return [re.escape(value) for value in given.lower().split()]
 
 
 def _port(listen: str) -> str:
