@@ -23,8 +23,8 @@ from gateway.render import Config, ConfigError, exposure, render_all
 LOOK_SECONDS = 3.0
 # With less free than this on its disk, nginx caches nothing: twice what the cache may take.
 ROOM_BYTES = 32 * 2**20
-# What nginx needs only to read its configuration goes back to the kernel. Otherwise the C library may
-# come to keep 2 MiB of it, at random: the threshold grows with each larger block that is freed.
+# What nginx needs only to read its configuration goes back to the kernel. Else the C library keeps
+# 2 MiB of it or not, as it happens: its threshold grows with each larger block that is freed.
 MEMORY = {"MALLOC_MMAP_THRESHOLD_": "131072"}
 PASSED_ON = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
 
