@@ -11,9 +11,8 @@ TEMPLATE = _HERE / "nginx.conf.template"
 # What a location costs: its circuit, time limit and limits of number. The template includes them.
 GROUPS = ("ingest.conf", "batch.conf", "short_read.conf", "long_read.conf")
 PROBE = "probe.conf"  # for the addresses that tell how a circuit is
-# Settings that all services share: `WAYMARK_` and their names.
-SHARED = ("access", "legacy_access", "legacy_parameter", "admin_token_sha256")
 REQUIRED = "required"
+# Settings of the whole installation: the words that each may be; the form of a value, an example.
 _WORDS = {
     "access": ("open", REQUIRED),
     "legacy_access": ("open", REQUIRED),
@@ -21,22 +20,38 @@ _WORDS = {
 }
 _NAME = re.compile(r"@\{(\w+)\}")
 _THIS_MACHINE = re.compile(r"127(\.\d+){3}|\[?::1\]?|localhost|unix")
+_HOST = r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?"
+_FORMS = {
+    "hostnames": (re.compile(_HOST, re.IGNORECASE), "way.example, without scheme and port"),
+    "allowed_origins": (
+        re.compile(rf"https?://({_HOST}|\[[0-9a-f:.]+\])(:\d+)?", re.IGNORECASE),
+        "https://wall.example or http://10.1.2.3:3000",
+    ),
+}
+_INSTALLATION = {*_WORDS, *_FORMS, "admin_token_sha256"}
 
 
 class ConfigError(ValueError):
     """The settings contradict each other; the text says what to do."""
 
 
-class Config(NamedTuple):
-    """Settings of the gateway; docs/configuration.md lists them.
+def variable(setting: str) -> str:
+    """Return the environment variable of a setting."""
+    return f"{'WAYMARK' if setting in _INSTALLATION else 'GATEWAY'}_{setting.upper()}"
 
-    Each is read from `GATEWAY_` and its name, but those of SHARED.
+
+class Config(NamedTuple):
+    """Settings of the gateway, `GATEWAY_` and a name; docs/configuration.md lists them.
+
+    Those of the whole installation are `WAYMARK_` and a name.
     """
 
     listen: str = "127.0.0.1:8080"  # address:port, several separated by spaces
     ingest: str = "127.0.0.1:5001 127.0.0.1:5002"  # the ingest services, separated by spaces
     monitoring: str = "127.0.0.1:4000"  # the monitoring service
     client_rate: str = "200"  # requests per second that one client address may send
+    hostnames: str = ""  # the gateway's names beside localhost; addresses need no mention
+    allowed_origins: str = ""  # whose pages may use all that is not legacy, beside our own
     tls_certificate: str = ""  # file with the certificate chain; with it, TLS is on
     tls_key: str = ""  # file with its key
     tls_listen: str = "127.0.0.1:8443"  # where to listen for TLS
@@ -52,16 +67,19 @@ class Config(NamedTuple):
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":
         """Read the settings that are given; ConfigError when they contradict each other."""
-        names = {field: f"GATEWAY_{field.upper()}" for field in cls._fields}
-        names |= {field: f"WAYMARK_{field.upper()}" for field in SHARED}
+        names = {field: variable(field) for field in cls._fields}
         config = cls(**{name: environment[v] for name, v in names.items() if v in environment})
         if bool(config.tls_certificate) != bool(config.tls_key):
             raise ConfigError("set both GATEWAY_TLS_CERTIFICATE and GATEWAY_TLS_KEY, or neither")
         if not config.client_rate.isdecimal() or int(config.client_rate) < 1:
             raise ConfigError(f"GATEWAY_CLIENT_RATE: {config.client_rate!r} is no whole number > 0")
-        for field, words in _WORDS.items():
-            if getattr(config, field) not in words:
-                raise ConfigError(f"{names[field]} must be {' or '.join(words)}")
+        for setting, words in _WORDS.items():
+            if getattr(config, setting) not in words:
+                raise ConfigError(f"{variable(setting)} must be {' or '.join(words)}")
+        for setting, (form, example) in _FORMS.items():
+            for value in getattr(config, setting).split():
+                if not form.fullmatch(value):
+                    raise ConfigError(f"{variable(setting)}: {value!r} is not like {example}")
         return config
 
 
@@ -135,6 +153,9 @@ def _values(config: Config) -> dict[str, list[str]]:
     values["checked_run"] = [values["run"][0].replace("$", "${dollar}")]
     lists = ("listen", "tls_listen", "internal_listen", "ingest", "monitoring")
     values |= {name: values[name][0].split() if values[name] else [] for name in lists}
+    values["hostnames"] = _patterns(f"localhost {config.hostnames}")
+    values["allowed_origins"] = _patterns(config.allowed_origins)
+    values["vary"] = ["Origin"] if values["allowed_origins"] else []
     values["redirect_port"] = list({_port(listen) for listen in values["listen"]})
     values["tls_port"] = [_port(listen) for listen in values["tls_listen"][:1]]
     guarded = config.access == REQUIRED and config.legacy_access == REQUIRED
@@ -151,6 +172,11 @@ def _values(config: Config) -> dict[str, list[str]]:
 def _host(listen: str) -> str:
     """Return the address to listen on; a port alone is every address."""
     return "unix" if listen.startswith("unix:") else listen.rpartition(":")[0] or "*"
+
+
+def _patterns(given: str) -> list[str]:
+    """Return the pattern of each value, in the lower case that browsers send."""
+    return [re.escape(value) for value in given.lower().split()]
 
 
 def _port(listen: str) -> str:

@@ -83,10 +83,7 @@ def declared() -> dict[str, object]:
     for config in (ingest.config.Config(), monitoring.config.Config()):
         found |= {f.name.upper(): getattr(config, f.name) for f in fields(config)}
     front = gateway.render.Config()._asdict()
-    for name, value in front.items():
-        shared = name in gateway.render.SHARED
-        found[f"{'WAYMARK' if shared else 'GATEWAY'}_{name.upper()}"] = value
-    return found
+    return found | {gateway.render.variable(name): value for name, value in front.items()}
 
 
 def read_elsewhere() -> set[str]:

@@ -3,6 +3,7 @@
 import json
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -102,6 +103,14 @@ def test_the_gateways_port_alone_is_published_and_on_this_machine_only(
     assert published() == [("gateway", "127.0.0.1", "8080", 8080)]
     chosen = {"WAYMARK_PUBLISH": "10.0.0.1", "WAYMARK_PORT": "80"}
     assert published(**chosen) == [("gateway", "10.0.0.1", "80", 8080)]
+
+
+def test_the_gateway_knows_its_name_inside_and_those_that_are_given(docker: Docker) -> None:
+    for given, names in [({}, ["gateway"]), ({"WAYMARK_HOSTNAMES": "a b"}, ["gateway", "a", "b"])]:
+        services = read(docker, "docker-compose.yml", **given)["services"]
+        assert services["gateway"]["environment"]["WAYMARK_HOSTNAMES"].split() == names
+        inside = urlsplit(services["monitoring"]["environment"]["GATEWAY_URL"]).hostname
+        assert inside in names
 
 
 def test_mongodb_is_the_official_image_unless_chosen(docker: Docker) -> None:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 import requests
 
-from gateway.render import SHARED
+from gateway.render import variable
 from scripts.processes import ROOT
 from scripts.processes.control_groups import Limits
 from scripts.processes.ports import free_port, is_free
@@ -63,7 +63,7 @@ class Gateway:
             [*prefix, sys.executable, str(ROOT / "gateway" / "start.py")],
             self.log,
             errors=self.errors,
-            environment=os.environ | {_variable(k): v for k, v in self.settings.items()},
+            environment=os.environ | {variable(name): v for name, v in self.settings.items()},
             limits=limits,
         )
         self.process.start()
@@ -127,10 +127,6 @@ class Gateway:
         for upstream in [*self.ingest, self.monitoring]:
             upstream.close()
         self.process.stop(30)
-
-
-def _variable(setting: str) -> str:
-    return f"{'WAYMARK' if setting in SHARED else 'GATEWAY'}_{setting.upper()}"
 
 
 def seconds_of(log: list[dict[str, str]]) -> list[float]:

@@ -117,7 +117,7 @@ def test_200_slow_readers_of_one_large_export(secure: Gateway) -> None:
     with contextlib.ExitStack() as held:
         clients = Clients(secure, held)
         for _ in range(200):
-            asked = b"GET /api/v1/staff/7/detections?format=csv HTTP/1.1\r\nHost: x\r\n"
+            asked = b"GET /api/v1/staff/7/detections?format=csv HTTP/1.1\r\nHost: localhost\r\n"
             clients.connect(4096).sendall(asked + b"Accept-Encoding: gzip\r\n\r\n")
         eventually(lambda: Counter(one["status"] for one in secure.logged())["429"] == 200 - 52)
         time.sleep(2)  # the rest of what will be buffered
@@ -144,7 +144,10 @@ def test_all_places_of_readers_taken(secure: Gateway) -> None:
         for path, (places, own) in SLOW.items():
             # A compressed short answer fits the kernel's buffer, and is not held by the gateway.
             encoding = b"gzip" if path == b"/extractbeacon" else b"identity"
-            asked = b"GET %b HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %b\r\n\r\n" % (path, encoding)
+            asked = b"GET %b HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: %b\r\n\r\n" % (
+                path,
+                encoding,
+            )
             for number in range(places):
                 clients.connect(4096, f"127.0.0.{2 + number // own}").sendall(asked)
 

@@ -96,8 +96,9 @@ def wrap(
     return context.wrap_socket(plain, server_hostname="127.0.0.1", session=session)
 
 
-def ask(connection: ssl.SSLSocket) -> bytes:
-    connection.sendall(b"GET /newbeacondetect HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+def ask(connection: ssl.SSLSocket, host: str = "x") -> bytes:
+    head = f"GET /newbeacondetect HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    connection.sendall(head.encode())
     received = b""
     while more := connection.recv(4096):
         received += more
@@ -115,6 +116,14 @@ def test_sessions_are_resumed(secure: Gateway, version: ssl.TLSVersion) -> None:
     with wrap(secure, client, session) as second:
         assert ask(second).startswith(b"HTTP/1.1 200")
         assert second.session_reused
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8443", "localhost", "way.example:8443"])
+def test_where_plain_ports_are_used_tls_is_not_pinned(secure: Gateway, host: str) -> None:
+    with wrap(secure, context(secure, V3)) as connection:
+        answer = ask(connection, host)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert b"Strict-Transport-Security" not in answer
 
 
 def test_older_versions_are_refused(secure: Gateway) -> None:

@@ -1,4 +1,4 @@
-"""Print what a token costs: `PYTHONPATH=services/ingest .venv/bin/python -m tests.ingest.token_cost`.
+"""Print what a token costs an insert (docs/measurements.md has the command).
 
 CPU of an ingest service for a single insert, open and with a token, on real processes in turns; and
 the check alone.

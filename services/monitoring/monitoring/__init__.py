@@ -6,7 +6,7 @@ from flask import Flask, Response, jsonify
 from flask_cors import CORS
 from werkzeug.exceptions import HTTPException
 
-from monitoring import fallback, guard, liveness, page_data, screens, static_files
+from monitoring import fallback, guard, liveness, names, page_data, screens, static_files
 from monitoring.config import Config
 from monitoring.gateway import Gateway
 from monitoring.health_monitor import HealthMonitor
@@ -36,6 +36,7 @@ def create_app(config: Config | None = None) -> Flask:
         send_wildcard=True,
         expose_headers=["X-Circuit-State", "Retry-After"],
     )
+    names.init_app(app)
     static_files.init_app(app)
     app.register_error_handler(HTTPException, _http_error)
     for module in (page_data, screens, fallback, liveness):

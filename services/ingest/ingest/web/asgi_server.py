@@ -10,7 +10,7 @@ from typing import Any
 
 from ingest.access.admission import Admission
 from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
-from ingest.web import cors, credentials, error_responses
+from ingest.web import cors, credentials, error_responses, strangers
 from ingest.web.endpoint import METHODS, Endpoint
 from ingest.web.flask_bridge import Bridge, pieces
 from ingest.web.lanes import LANES, SMALL_BODY_BYTES, lane_of, largest_body
@@ -83,6 +83,8 @@ class Server:
         if endpoint and method in METHODS:
             refusal = None if self._admission.open else self._refusal(endpoint, request)
             await _send(cors.with_headers(refusal or await endpoint.respond(request)), send)
+        elif strangers.is_refused(path, headers):
+            await _send(strangers.REFUSAL, send)
         else:
             await self._bridge.respond(scope, request, send)
 
