@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import quote
 
-from flask import Flask, Response, current_app, jsonify, redirect, request
+from flask import Flask, Response, current_app, g, jsonify, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from monitoring.gateway import GatewayResponse, GatewayUnavailable
@@ -33,10 +33,17 @@ PUBLIC_FILES = {"style.css", "icon.svg", "boot.js", "screens/login.js"}
 Credentials = dict[str, str]  # the headers that name a visitor
 
 
-class _Answer(NamedTuple):
-    status: int  # 200: may read
-    expires_at: float
-    asked_at: float
+class Visitor(NamedTuple):
+    """What an ingest service said of credentials, and when."""
+
+    status: int  # 200: may read; 401: a stranger; 403: the role is too small
+    asked_at: float = 0.0
+    expires_at: float = float("inf")
+    name: str = ""
+    kind: str = ""  # "person", "token"
+
+
+STRANGER = Visitor(401)
 
 
 class CannotTell(Exception):
@@ -53,24 +60,21 @@ class Guard:
     ) -> None:
         self._ask = ask
         self._clock = clock
-        self._answers: OrderedDict[bytes, _Answer] = OrderedDict()  # the last asked at the end
+        self._answers: OrderedDict[bytes, Visitor] = OrderedDict()  # the last asked at the end
         self._changing = threading.Lock()
         self._asking = threading.Semaphore(MAX_ASKING)
 
-    def status(self, credentials: Credentials) -> int:
-        """Return 200 for who may read, 401 for a stranger, 403 for whose role is too small.
-
-        Raises CannotTell.
-        """
+    def visitor(self, credentials: Credentials) -> Visitor:
+        """Return who that is. Raises CannotTell."""
         if not credentials:
-            return 401
+            return STRANGER
         key = hashlib.sha256(json.dumps(credentials, sort_keys=True).encode()).digest()
         known = self._answers.get(key)
         if known is None or not 0 <= self._clock() - known.asked_at < REMEMBER_SECONDS:
             known = self._asked(key, credentials, known)
-        return known.status if self._clock() < known.expires_at else 401
+        return known if self._clock() < known.expires_at else STRANGER
 
-    def _asked(self, key: bytes, credentials: Credentials, known: _Answer | None) -> _Answer:
+    def _asked(self, key: bytes, credentials: Credentials, known: Visitor | None) -> Visitor:
         if not self._asking.acquire(timeout=ASK_WAIT_SECONDS):
             if known:
                 return known
@@ -83,9 +87,11 @@ class Guard:
             raise CannotTell from error
         finally:
             self._asking.release()
-        told = json.loads(answer.body) if answer.status == 200 else {}
-        expires_at = told.get("expires_at") or float("inf")
-        known = _Answer(answer.status, expires_at, self._clock())
+        known = Visitor(answer.status, self._clock())
+        if answer.status == 200:
+            told = json.loads(answer.body)
+            until = told["expires_at"] or known.expires_at
+            known = known._replace(expires_at=until, name=told["name"], kind=told["kind"])
         with self._changing:
             self._answers[key] = known
             self._answers.move_to_end(key)
@@ -98,6 +104,7 @@ def init_app(app: Flask, guard: Guard) -> None:
     """Let Flask ask before each view."""
     app.extensions["guard"] = guard
     app.before_request(_admit)
+    app.context_processor(lambda: {"visitor": g.get("visitor")})
 
 
 def _admit() -> BaseResponse | None:
@@ -106,12 +113,12 @@ def _admit() -> BaseResponse | None:
     names = ("Authorization", "Cookie")
     credentials = {name: request.headers[name] for name in names if name in request.headers}
     try:
-        status = current_app.extensions["guard"].status(credentials)
+        g.visitor = current_app.extensions["guard"].visitor(credentials)
     except CannotTell:
         response = jsonify(error="no ingest service answers, and only they know who may read")
         response.status_code, response.headers["Retry-After"] = 503, "5"
         return response
-    return None if status == 200 else _refusal(status)
+    return None if g.visitor.status == 200 else _refusal(g.visitor.status)
 
 
 def _is_public_file() -> bool:
