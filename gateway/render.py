@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,12 @@ TEMPLATE = _HERE / "nginx.conf.template"
 # What a location costs: its circuit, time limit and limits of number. The template includes them.
 GROUPS = ("ingest.conf", "batch.conf", "short_read.conf", "long_read.conf")
 PROBE = "probe.conf"  # for the addresses that tell how a circuit is
+HTTP2_ON_A_LINE = (1, 25, 1)  # the first nginx with the directive `http2`
 _NAME = re.compile(r"@\{(\w+)\}")
+_HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})+")
+# Below `acme_folder`; the names of the files are the client's.
+CHALLENGES, CERTIFICATES, CERTIFICATE = "challenges", "certs", "waymark"
+TLS_FILE = "tls.pem"  # below `run`: the chain and the key that nginx uses
 _THIS_MACHINE = re.compile(r"127(\.\d+){3}|\[?::1\]?|localhost|unix")
 
 
@@ -28,6 +34,8 @@ class Config(NamedTuple):
     client_rate: str = "200"  # requests per second that one client address may send
     tls_certificate: str = ""  # file with the certificate chain; with it, TLS is on
     tls_key: str = ""  # file with its key
+    tls_names: str = ""  # instead: host names that acme.py gets a certificate for
+    acme_folder: str = "/var/lib/waymark/acme"  # what acme.py and the gateway share
     tls_listen: str = "127.0.0.1:8443"  # where to listen for TLS
     internal_listen: str = "127.0.0.1:8081"  # with TLS: plain HTTP for the monitoring service
     published: str = ""  # address where the container's port is published; empty outside of one
@@ -41,9 +49,23 @@ class Config(NamedTuple):
         config = cls(**{name: environment[v] for name, v in names.items() if v in environment})
         if bool(config.tls_certificate) != bool(config.tls_key):
             raise ConfigError("set both GATEWAY_TLS_CERTIFICATE and GATEWAY_TLS_KEY, or neither")
+        if config.tls_names:
+            config = config._with_acme()
         if not config.client_rate.isdecimal() or int(config.client_rate) < 1:
             raise ConfigError(f"GATEWAY_CLIENT_RATE: {config.client_rate!r} is no whole number > 0")
         return config
+
+    def _with_acme(self) -> "Config":
+        """Return the settings with the files that acme.py makes."""
+        if self.tls_certificate:
+            raise ConfigError("set GATEWAY_TLS_NAMES or GATEWAY_TLS_CERTIFICATE, not both")
+        for name in self.tls_names.split():
+            if not _HOST_NAME.fullmatch(name):
+                raise ConfigError(f"GATEWAY_TLS_NAMES: {name!r} is no host name in small letters")
+        folder = f"{self.acme_folder}/{CERTIFICATES}/{CERTIFICATE}"
+        return self._replace(
+            tls_certificate=f"{folder}/fullchain.pem", tls_key=f"{folder}/privkey.pem"
+        )
 
 
 def exposure(config: Config) -> str | None:
@@ -63,15 +85,19 @@ def exposure(config: Config) -> str | None:
     )
 
 
-def render_all(config: Config) -> dict[str, str]:
-    """Return the text of each file that belongs into the folder `run`, by its name."""
-    main = {"nginx.conf": render(config, TEMPLATE.read_text())}
+def render_all(config: Config, nginx: str, tls: str) -> dict[str, str]:
+    """Return the text of each file that belongs into the folder `run`, by its name.
+
+    `nginx` is what `nginx -v` says; `tls` is the chain and the key, "" when there are none (yet).
+    """
+    main = {"nginx.conf": render(config, TEMPLATE.read_text(), nginx, certified=bool(tls))}
+    main |= {TLS_FILE: tls} if tls else {}
     return main | {name: (_HERE / name).read_text() for name in (*GROUPS, PROBE)}
 
 
-def render(config: Config, template: str) -> str:
+def render(config: Config, template: str, nginx: str = "", *, certified: bool = True) -> str:
     """Return the text of nginx.conf: an empty value drops its line, several repeat it."""
-    values = _values(config)
+    values = _values(config) | _switches(config, nginx, certified=certified)
     lines: list[str] = []
     for line in template.splitlines():
         names = _NAME.findall(line)
@@ -79,6 +105,18 @@ def render(config: Config, template: str) -> str:
             several = max((len(values[name]) for name in names), default=1)
             lines += [_filled(line, values, number) for number in range(several)]
     return "\n".join(lines) + "\n"
+
+
+def _switches(config: Config, nginx: str, *, certified: bool) -> dict[str, list[str]]:
+    """Return the values that only keep or drop their lines."""
+    version = re.search(r"nginx/(\d+)\.(\d+)\.(\d+)", nginx)
+    on_a_line = version is None or tuple(map(int, version.groups())) >= HTTP2_ON_A_LINE
+    tls = bool(config.tls_certificate)
+    return {
+        "http2_line": [""] * (tls and certified and on_a_line),
+        "http2_word": ["" if on_a_line else " http2"],
+        "waiting": [""] * (tls and not certified),
+    } | ({} if certified else {"tls_listen": [], "tls_file": []})
 
 
 def _filled(line: str, values: dict[str, list[str]], number: int) -> str:
@@ -91,7 +129,9 @@ def _values(config: Config) -> dict[str, list[str]]:
     # What has one of these in its name, `include` takes for a pattern, which may match nothing.
     pattern = bool(re.search(r"[*?[]", config.run))
     values["groups"] = [re.sub(r"([*?[\\])", r"\\\1", config.run) if pattern else config.run]
-    for name in ("run", "groups", "tls_certificate", "tls_key"):  # they stand in quotes
+    values["tls_file"] = [f"{config.run}/{TLS_FILE}"] * bool(config.tls_certificate)
+    values["challenges"] = [f"{config.acme_folder}/{CHALLENGES}".replace("$", "${dollar}")]
+    for name in ("run", "groups", "tls_file", "challenges"):  # they stand in quotes
         values[name] = [re.sub(r'(["\\])', r"\\\1", value) for value in values[name]]
     values["checked_run"] = [values["run"][0].replace("$", "${dollar}")]
     lists = ("listen", "tls_listen", "internal_listen", "ingest", "monitoring")
@@ -114,9 +154,14 @@ def _port(listen: str) -> str:
 
 
 def main() -> None:
-    """Write the configuration into its folder, for `nginx -t` to look at."""
+    """Write the configuration into its folder, for `nginx -t` to look at.
+
+    The argument is what `nginx -v` says.
+    """
     config = Config.from_environment()
-    for name, text in render_all(config).items():
+    files = [config.tls_certificate, config.tls_key] if config.tls_certificate else []
+    tls = "".join(Path(file).read_text() for file in files)
+    for name, text in render_all(config, sys.argv[1], tls).items():
         Path(config.run, name).write_text(text)
 
 

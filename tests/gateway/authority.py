@@ -1,0 +1,51 @@
+"""A real ACME authority on this machine: pebble, and a name server that leads all names here."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from scripts.processes import ROOT
+from scripts.processes.ports import free_port, is_free
+from scripts.processes.process import Process
+
+
+class Authority:
+    """Gives certificates of `days_seconds` for names that lead to `http_port`."""
+
+    def __init__(self, folder: Path, http_port: int, life_seconds: int) -> None:
+        folder.mkdir()
+        self._port, management, names = free_port(), free_port(), free_port()
+        self.directory = f"https://127.0.0.1:{self._port}/dir"
+        subprocess.run([ROOT / "scripts" / "certificate", folder], check=True, capture_output=True)
+        self.ca_file = folder / "certificate.pem"
+        config = {
+            "listenAddress": f"127.0.0.1:{self._port}",
+            "managementListenAddress": f"127.0.0.1:{management}",
+            "certificate": str(self.ca_file),
+            "privateKey": str(folder / "key.pem"),
+            "httpPort": http_port,
+            "tlsPort": free_port(),
+            "certificateValidityPeriod": life_seconds,
+        }
+        (folder / "pebble.json").write_text(json.dumps({"pebble": config}))
+        off = [f"-{name}=" for name in ("http01", "https01", "tlsalpn01", "management")]
+        here = [f"-dns01=127.0.0.1:{names}", "-defaultIPv6="]
+        self._names = Process("names", ["pebble-challtestsrv", *off, *here], folder / "names.log")
+        command = ["pebble", "-config", str(folder / "pebble.json")]
+        self._pebble = Process(
+            "pebble",
+            [*command, "-dnsserver", f"127.0.0.1:{names}"],
+            folder / "pebble.log",
+            environment=os.environ | {"PEBBLE_VA_NOSLEEP": "1"},
+        )
+
+    def start(self) -> None:
+        self._names.start()
+        self._pebble.start()
+        self._pebble.wait_until_healthy(lambda: "is silent" if is_free(self._port) else None)
+
+    def stop(self) -> None:
+        self._pebble.stop()
+        self._names.stop()
