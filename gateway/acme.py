@@ -30,8 +30,9 @@ from gateway.render import CERTIFICATE, CERTIFICATES, CHALLENGES, Config, Config
 LONGEST_PAUSE_SECONDS = 6 * 3600  # between two tries
 LONGEST_NAP_SECONDS = 12 * 3600  # between two looks at the certificate
 CLIENT_SECONDS = 900
+TRIES = 5  # at once: where an authority wants another nonce, dehydrated before 0.7.2 gives up
 _RANDOM = random.SystemRandom()
-# The account's key and the certificate's are of the kinds that every authority takes.
+# The sizes are of the account's key: a small box looks half a minute for one of 4096 bits.
 _CLIENT = """\
 CA={directory}
 CONTACT_EMAIL={email}
@@ -40,6 +41,8 @@ DOMAINS_TXT={folder}/names
 WELLKNOWN={folder}/{challenges}
 CERTDIR={folder}/{certificates}
 KEY_ALGO=prime256v1
+KEYSIZE=2048
+ACCOUNT_KEYSIZE=2048
 AUTO_CLEANUP=yes
 CURL_OPTS="--connect-timeout 10 --max-time 60"
 """
@@ -108,6 +111,7 @@ class Acme:
         self._file = Path(config.tls_certificate)
         self._settings = settings
         self._failures = 0
+        self._unknown = False  # the authority does not know our account any more
         # Not when everybody else comes: up to a thirtieth of its life (3 days of 90) sooner.
         self._sooner = _RANDOM.random() / 30
 
@@ -134,39 +138,39 @@ class Acme:
     def _obtain(self) -> str:
         """Run the client; return what went wrong, "" when a certificate came."""
         self._say(f"asking {self._settings.directory} for a certificate for {self._names}")
-        self._clear()
-        # The client ends when we are killed; `--force`: we know when it is time.
-        command = [
-            "setpriv",
-            "--pdeathsig",
-            "TERM",
-            "dehydrated",
-            "--config",
-            self._folder / "config",
-        ]
-        command += ["--cron", "--force", "--accept-terms", "--no-lock"]
-        more = {"TMPDIR": str(self._folder / "tmp")}
-        if self._settings.ca_file:
-            more["CURL_CA_BUNDLE"] = self._settings.ca_file
-        try:
-            done = subprocess.run(
-                command,
-                env=os.environ | more,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=CLIENT_SECONDS,
-            )
-        except subprocess.TimeoutExpired:
-            return f"the client did not end in {CLIENT_SECONDS} s"
+        for _ in range(TRIES):
+            self._clear()
+            try:
+                done = self._client()
+            except subprocess.TimeoutExpired:
+                return f"the client did not end in {CLIENT_SECONDS} s"
+            if not done.returncode or "badNonce" not in done.stdout:
+                break
+        self._unknown = "accountDoesNotExist" in done.stdout
         if done.returncode:
             return done.stdout
         if self._due(Held.read(self._file)) <= time.time():
             return "the new certificate is due already: check this machine's clock"
         return ""
+
+    def _client(self) -> subprocess.CompletedProcess[str]:
+        # The client ends when we are killed; `--force`: we know when it is time.
+        command = ["setpriv", "--pdeathsig", "TERM", "dehydrated", "--cron", "--force"]
+        command += ["--accept-terms", "--no-lock", "--config", str(self._folder / "config")]
+        more = {"TMPDIR": str(self._folder / "tmp")}
+        if self._settings.ca_file:
+            more["CURL_CA_BUNDLE"] = self._settings.ca_file
+        return subprocess.run(
+            command,
+            env=os.environ | more,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=CLIENT_SECONDS,
+        )
 
     def _fail(self, held: Held | None, problem: str) -> None:
         """Say what went wrong and what to do, and wait."""
@@ -207,7 +211,7 @@ class Acme:
         """Remove what a killed client left: files, and an account that it did not finish."""
         for account in self._folder.glob("accounts/*"):
             registered = account / "registration_info.json"
-            if not registered.exists() or not registered.stat().st_size:
+            if self._unknown or not registered.exists() or not registered.stat().st_size:
                 shutil.rmtree(account)
         for old in ("tmp", "archive"):
             shutil.rmtree(self._folder / old, ignore_errors=True)

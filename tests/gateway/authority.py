@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import time
 from pathlib import Path
 
 from scripts.processes import ROOT
@@ -12,7 +11,7 @@ from scripts.processes.process import Process
 
 
 class Authority:
-    """Gives certificates of `days_seconds` for names that lead to `http_port`."""
+    """Gives certificates that live so long; it looks for proofs at `http_port`."""
 
     def __init__(self, folder: Path, http_port: int, life_seconds: int) -> None:
         folder.mkdir()
