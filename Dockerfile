@@ -63,7 +63,7 @@ COPY gateway /app/gateway
 WORKDIR /app
 # A new volume takes the owner of the folder that it covers; so do /spool and /secrets below.
 RUN install -d -o waymark -g waymark -m 0700 /run/waymark
-ENV GATEWAY_LISTEN=0.0.0.0:8080 GATEWAY_USER=
+ENV GATEWAY_LISTEN=0.0.0.0:8080 GATEWAY_USER= MALLOC_ARENA_MAX=1
 USER 10001:10001
 STOPSIGNAL SIGQUIT
 CMD ["python3", "-m", "gateway.start"]

@@ -62,7 +62,9 @@ class Gateway:
             [*prefix, sys.executable, str(ROOT / "gateway" / "start.py")],
             self.log,
             errors=self.errors,
-            environment=os.environ | {f"GATEWAY_{k.upper()}": v for k, v in self.settings.items()},
+            environment=os.environ
+            | {"MALLOC_ARENA_MAX": "1"}  # as in the image
+            | {f"GATEWAY_{k.upper()}": v for k, v in self.settings.items()},
             limits=limits,
         )
         self.process.start()

@@ -19,6 +19,7 @@ from scripts.processes.limited_group import available
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
 from tests.gateway.conftest import Gateway
+from tests.gateway.http2 import Http2
 
 LIMIT_BYTES = 32 * 2**20
 ALLOWED_BYTES = LIMIT_BYTES * 0.9
@@ -170,4 +171,70 @@ def test_512_detections_under_way(secure: Gateway) -> None:
             connection = clients.connect(0, f"127.0.0.{1 + number // 400}")
             connection.sendall(b"GET /newbeacondetect?a=1 HTTP/1.1\r\nHost: x\r\n\r\n")
         eventually(lambda: sum(len(upstream.requests) for upstream in secure.ingest) == 512)
+        check(secure, worker)
+
+
+def connect_http2(
+    gateway: Gateway, held: contextlib.ExitStack, address: str = "127.0.0.1", *, greedy: bool = True
+) -> Http2:
+    port = int(gateway.settings["tls_listen"].split(":")[1])
+    return held.enter_context(contextlib.closing(Http2(port, address, greedy=greedy)))
+
+
+def test_500_idle_http2_connections(secure: Gateway) -> None:
+    worker = secure.worker().pid
+    with contextlib.ExitStack() as held:
+        idle = [connect_http2(secure, held) for _ in range(500)]
+        for one in idle[-250:]:  # that were used as well
+            assert one.answered(one.ask("/healthz")) == [200]
+        check(secure, worker)
+
+
+def test_all_places_of_readers_taken_over_http2(secure: Gateway) -> None:
+    for upstream in secure.ingest:
+        upstream.answer(200, os.urandom(1_000_000).hex().encode(), {"Content-Type": "text/csv"})
+    worker = secure.worker().pid
+    with contextlib.ExitStack() as held:
+        for path, (places, own) in SLOW.items():
+            for number in range(places):  # a connection each is the most memory
+                address = f"127.0.0.{2 + number // own}"
+                client = connect_http2(secure, held, address, greedy=False)
+                gzip = (("accept-encoding", "gzip"),) if path == b"/extractbeacon" else ()
+                client.ask(path.decode(), more=gzip)
+                client.flush()
+
+            def refused(path: bytes = path) -> bool:
+                with contextlib.ExitStack() as once:
+                    late = connect_http2(secure, once, "127.0.0.9")
+                    return late.answered(late.ask(path.decode())) == [503]
+
+            eventually(refused)
+        time.sleep(2)  # the rest of what will be buffered
+        check(secure, worker)
+
+
+@pytest.mark.parametrize("streams", [1, 64])
+def test_512_detections_under_way_over_http2(secure: Gateway, streams: int) -> None:
+    for upstream in secure.ingest:
+        upstream.answer(200, b"x" * 60)
+        upstream.fault = "drip"  # half a minute
+    worker = secure.worker().pid
+
+    def under_way() -> int:
+        return sum(len(upstream.requests) for upstream in secure.ingest)
+
+    with contextlib.ExitStack() as held:
+        for _ in range(256 // streams):  # so many places are for HTTP/2
+            client = connect_http2(secure, held)
+            for _ in range(streams):
+                client.ask("/newbeacondetect?a=1")
+            client.flush()
+        eventually(lambda: under_way() == 256)
+        late = connect_http2(secure, held, "127.0.0.2")
+        assert late.answered(late.ask("/newbeacondetect?a=1")) == [503]
+        clients = Clients(secure, held)
+        for _ in range(256):
+            connection = clients.connect(0, "127.0.0.2")
+            connection.sendall(b"GET /newbeacondetect?a=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        eventually(lambda: under_way() == 512)
         check(secure, worker)
