@@ -84,7 +84,9 @@ class Held(NamedTuple):
 
     @classmethod
     def read(cls, file: Path) -> "Held | None":
-        """Return what the file says; None when it holds no certificate."""
+        """Return what the file says; None when it is not there or holds no certificate."""
+        if not file.exists():
+            return None
         command = ["openssl", "x509", "-noout", "-dates", "-ext", "subjectAltName", "-in", file]
         said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         dates = dict(re.findall(r"^(notBefore|notAfter)=(.*)$", said, re.MULTILINE))

@@ -26,6 +26,8 @@ class Certificate:
         self._may_come_later = bool(config.tls_names)
         self._run = Path(config.run)
         self._seen = self._refused = self._taken = ""
+        if not self._files:
+            (self._run / TLS_FILE).unlink(missing_ok=True)  # a key that nobody needs any more
 
     def look(self) -> str:
         """Return the chain and the key to use now; "" while there are none."""

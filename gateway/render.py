@@ -17,6 +17,7 @@ _NAME = re.compile(r"@\{(\w+)\}")
 _HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})+")
 # Below `acme_folder`; the names of the files are the client's.
 CHALLENGES, CERTIFICATES, CERTIFICATE = "challenges", "certs", "waymark"
+INTERNAL_LISTEN = "127.0.0.1:8081"
 TLS_FILE = "tls.pem"  # below `run`: the chain and the key that nginx uses
 _THIS_MACHINE = re.compile(r"127(\.\d+){3}|\[?::1\]?|localhost|unix")
 
@@ -37,7 +38,8 @@ class Config(NamedTuple):
     tls_names: str = ""  # instead: host names that acme.py gets a certificate for
     acme_folder: str = "/var/lib/waymark/acme"  # what acme.py and the gateway share
     tls_listen: str = "127.0.0.1:8443"  # where to listen for TLS
-    internal_listen: str = "127.0.0.1:8081"  # with TLS: plain HTTP for the monitoring service
+    http2: str = "on"  # whether TLS offers HTTP/2
+    internal_listen: str = ""  # plain HTTP for the monitoring service; with TLS INTERNAL_LISTEN
     published: str = ""  # address where the container's port is published; empty outside of one
     run: str = "/run/waymark"  # folder for pid, sockets, cache, bodies too large for memory
     user: str = "www-data"  # whom the worker runs as; empty when nginx is not started by root
@@ -51,6 +53,10 @@ class Config(NamedTuple):
             raise ConfigError("set both GATEWAY_TLS_CERTIFICATE and GATEWAY_TLS_KEY, or neither")
         if config.tls_names:
             config = config._with_acme()
+        if config.tls_certificate and not config.internal_listen:
+            config = config._replace(internal_listen=INTERNAL_LISTEN)
+        if config.http2 not in ("on", "off"):
+            raise ConfigError(f"GATEWAY_HTTP2: {config.http2!r} is neither on nor off")
         if not config.client_rate.isdecimal() or int(config.client_rate) < 1:
             raise ConfigError(f"GATEWAY_CLIENT_RATE: {config.client_rate!r} is no whole number > 0")
         return config
@@ -70,9 +76,8 @@ class Config(NamedTuple):
 
 def exposure(config: Config) -> str | None:
     """Return the warning that is due where other machines may reach the gateway."""
-    listens = [config.listen]
-    if config.tls_certificate:
-        listens += [config.tls_listen, config.internal_listen]
+    listens = [config.listen, config.internal_listen]
+    listens += [config.tls_listen] if config.tls_certificate else []
     every = " ".join(listens).split()
     hosts = [config.published] if config.published else [_host(listen) for listen in every]
     beyond = sorted({host for host in hosts if not _THIS_MACHINE.fullmatch(host)})
@@ -85,7 +90,7 @@ def exposure(config: Config) -> str | None:
     )
 
 
-def render_all(config: Config, nginx: str, tls: str) -> dict[str, str]:
+def render_all(config: Config, nginx: str = "", tls: str = "") -> dict[str, str]:
     """Return the text of each file that belongs into the folder `run`, by its name.
 
     `nginx` is what `nginx -v` says; `tls` is the chain and the key, "" when there are none (yet).
@@ -111,10 +116,10 @@ def _switches(config: Config, nginx: str, *, certified: bool) -> dict[str, list[
     """Return the values that only keep or drop their lines."""
     version = re.search(r"nginx/(\d+)\.(\d+)\.(\d+)", nginx)
     on_a_line = version is None or tuple(map(int, version.groups())) >= HTTP2_ON_A_LINE
-    tls = bool(config.tls_certificate)
+    tls, http2 = bool(config.tls_certificate), config.http2 == "on"
     return {
-        "http2_line": [""] * (tls and certified and on_a_line),
-        "http2_word": ["" if on_a_line else " http2"],
+        "http2_line": [""] * (http2 and on_a_line and tls and certified),
+        "http2_word": [" http2" if http2 and not on_a_line else ""],
         "waiting": [""] * (tls and not certified),
     } | ({} if certified else {"tls_listen": [], "tls_file": []})
 
@@ -139,7 +144,7 @@ def _values(config: Config) -> dict[str, list[str]]:
     values["redirect_port"] = list({_port(listen) for listen in values["listen"]})
     values["tls_port"] = [_port(listen) for listen in values["tls_listen"][:1]]
     if not config.tls_certificate:
-        for name in ("tls_listen", "tls_port", "internal_listen", "redirect_port"):
+        for name in ("tls_listen", "tls_port", "redirect_port"):
             values[name] = []
     return values
 

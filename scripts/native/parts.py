@@ -37,7 +37,8 @@ class Part:
 
 def parts(layout: Layout) -> list[Part]:
     """Return every part, first to start first; `demo` is last and optional."""
-    return [*_database(layout), *_services(layout), _gateway(layout), _demo(layout)]
+    front = [_gateway(layout), *([_acme()] if layout.acme else [])]
+    return [*_database(layout), *_services(layout), *front, _demo(layout)]
 
 
 def ingest_names(layout: Layout) -> list[str]:
@@ -56,10 +57,13 @@ def environment(layout: Layout) -> dict[str, str]:
         "MONGODB_USER": secrets.APP_USER,
         "MONGODB_PASSWORD_FILE": str(layout.secrets / secrets.APP_PASSWORD),
         "GATEWAY_URL": _plain_url(layout),
-        "GATEWAY_LISTEN": f"127.0.0.1:{layout.gateway_port}",
+        "GATEWAY_LISTEN": " ".join(
+            [f"127.0.0.1:{layout.gateway_port}", os.environ.get("GATEWAY_LISTEN", "")]
+        ).strip(),
         "GATEWAY_INGEST": ingest,
         "GATEWAY_MONITORING": f"127.0.0.1:{layout.monitoring_port}",
         "GATEWAY_RUN": str(layout.run),
+        "GATEWAY_ACME_FOLDER": str(layout.acme_folder),
         "GATEWAY_USER": "root" if os.geteuid() == 0 else "",  # data may lie where only we may read
     }
 
@@ -105,6 +109,10 @@ def _gateway(layout: Layout) -> Part:
     command = [sys.executable, "-m", "scripts.native.gateway"]
     port = layout.gateway_port
     return Part("gateway", command, _http(port, "/healthz"), port)
+
+
+def _acme() -> Part:
+    return Part("acme", [sys.executable, str(ROOT / "gateway" / "acme.py")], lambda: None)
 
 
 def _demo(layout: Layout) -> Part:

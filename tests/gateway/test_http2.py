@@ -1,6 +1,7 @@
 """HTTP/2 on the TLS port: faster for browsers, and no way around a limit."""
 
 import contextlib
+import re
 import signal
 import subprocess
 import threading
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from h2.errors import ErrorCodes
 
-from gateway.render import TEMPLATE, Config, render
+from gateway.render import TEMPLATE, Config, ConfigError, render
 from scripts.processes import ROOT
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
@@ -61,8 +62,10 @@ def test_it_is_said_as_the_installed_nginx_understands_it(nginx: str, lines: lis
     text = render(TLS, TEMPLATE.read_text(), nginx)
     found = [line.strip() for line in text.splitlines() if "8443 ssl" in line or "http2 on" in line]
     assert [line.split(" sndbuf")[0].rstrip(";") for line in found] == lines
-    plain = render(Config(), TEMPLATE.read_text(), nginx)
-    assert "http2 on" not in plain
+    for config in (Config(), TLS._replace(http2="off")):
+        assert "http2" not in re.sub("http2_.*", "", render(config, TEMPLATE.read_text(), nginx))
+    with pytest.raises(ConfigError, match="GATEWAY_HTTP2"):
+        Config.from_environment({"GATEWAY_HTTP2": "yes"})
 
 
 def test_many_requests_share_one_connection(
