@@ -87,7 +87,8 @@ class Held(NamedTuple):
         """Return what the file says; None when it is not there or holds no certificate."""
         if not file.exists():
             return None
-        command = ["openssl", "x509", "-noout", "-dates", "-ext", "subjectAltName", "-in", file]
+        command = ["openssl", "x509", "-noout", "-dates", "-ext", "subjectAltName"]
+        command += ["-in", str(file)]
         said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         dates = dict(re.findall(r"^(notBefore|notAfter)=(.*)$", said, re.MULTILINE))
         if len(dates) < 2:
@@ -215,6 +216,7 @@ class Acme:
             registered = account / "registration_info.json"
             if self._unknown or not registered.exists() or not registered.stat().st_size:
                 shutil.rmtree(account)
+        self._unknown = False
         for old in ("tmp", "archive"):
             shutil.rmtree(self._folder / old, ignore_errors=True)
         for proof in (self._folder / CHALLENGES).iterdir():

@@ -123,7 +123,7 @@ def test_certificates_come_with_a_profile_and_change_nothing_else(
     told = [one["environment"]["GATEWAY_TLS_NAMES"] for one in (acme, found["gateway"])]
     assert told == ["a.example b.example"] * 2
     assert acme["environment"]["ACME_EMAIL"] == "me@a.example"
-    found["gateway"]["environment"]["GATEWAY_TLS_NAMES"] = ""
+    found["gateway"]["environment"]["GATEWAY_TLS_NAMES"] = None
     assert found == services
     assert limits({"acme": acme}) == {"acme": 32}
     alike = ("user", "read_only", "cap_drop", "security_opt", "logging", "restart", "pids_limit")

@@ -11,9 +11,14 @@ from scripts.processes.process import Process
 
 
 class Authority:
-    """Gives certificates that live so long; it looks for proofs at `http_port`."""
+    """Gives certificates that live so long; it looks for proofs at `http_port`.
 
-    def __init__(self, folder: Path, http_port: int, life_seconds: int) -> None:
+    Of the requests that are in order it refuses some, so that clients learn to repeat them.
+    """
+
+    def __init__(
+        self, folder: Path, http_port: int, life_seconds: int, refused_percent: int = 0
+    ) -> None:
         folder.mkdir()
         self._port, management, names = free_port(), free_port(), free_port()
         self.directory = f"https://127.0.0.1:{self._port}/dir"
@@ -37,7 +42,8 @@ class Authority:
             "pebble",
             [*command, "-dnsserver", f"127.0.0.1:{names}"],
             folder / "pebble.log",
-            environment=os.environ | {"PEBBLE_VA_NOSLEEP": "1"},
+            environment=os.environ
+            | {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": str(refused_percent)},
         )
 
     def start(self) -> None:

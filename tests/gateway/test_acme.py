@@ -60,11 +60,12 @@ def run_client(gateway: Gateway, tmp_path: Path) -> Iterator[Callable[..., Proce
 
 
 @pytest.fixture
-def make_authority(gateway: Gateway, tmp_path: Path) -> Iterator[Callable[[int], Authority]]:
+def make_authority(gateway: Gateway, tmp_path: Path) -> Iterator[Callable[..., Authority]]:
     made: list[Authority] = []
 
-    def make(life_seconds: int) -> Authority:
-        made.append(Authority(tmp_path / "authority", gateway.address[1], life_seconds))
+    def make(life_seconds: int, refused_percent: int = 0) -> Authority:
+        port = gateway.address[1]
+        made.append(Authority(tmp_path / "authority", port, life_seconds, refused_percent))
         made[-1].start()
         return made[-1]
 
@@ -128,14 +129,14 @@ class Clients(threading.Thread):
 
 
 def test_the_first_certificate_and_the_next_reach_clients_that_notice_nothing(
-    gateway: Gateway, run_client: Callable[..., Process], make_authority: Callable[[int], Authority]
+    gateway: Gateway, run_client: Callable[..., Process], make_authority: Callable[..., Authority]
 ) -> None:
     early = gateway.request("GET", "/monitoring", allow_redirects=False)
     assert (early.status_code, early.headers["Retry-After"]) == (503, "5")
     assert "no certificate yet" in early.text
     assert gateway.request("GET", "/healthz").status_code == 200
     assert served(gateway) == ""
-    authority = make_authority(15)
+    authority = make_authority(15, refused_percent=5)
     client = run_client(authority.directory, authority.ca_file)
     first = eventually(lambda: served(gateway), 60)
     # The worker from before the certificate may take a last connection or two.
@@ -171,7 +172,7 @@ def test_the_first_certificate_and_the_next_reach_clients_that_notice_nothing(
 def test_without_its_authority_the_gateway_keeps_what_it_has(
     gateway: Gateway,
     run_client: Callable[..., Process],
-    make_authority: Callable[[int], Authority],
+    make_authority: Callable[..., Authority],
     tmp_path: Path,
 ) -> None:
     nobody = f"https://127.0.0.1:{free_port()}/dir"
@@ -209,7 +210,7 @@ def test_without_its_authority_the_gateway_keeps_what_it_has(
 
 
 def test_an_authority_that_cannot_reach_us_is_told_of(
-    gateway: Gateway, run_client: Callable[..., Process], make_authority: Callable[[int], Authority]
+    gateway: Gateway, run_client: Callable[..., Process], make_authority: Callable[..., Authority]
 ) -> None:
     authority = make_authority(3600)
     shutil.rmtree(gateway.settings["acme_folder"], ignore_errors=True)

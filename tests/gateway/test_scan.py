@@ -5,18 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sslyze import (
-    Scanner,
-    ServerNetworkLocation,
-    ServerScanRequest,
-    TlsResumptionSupportEnum,
-)
 from sslyze.mozilla_tls_profile.tls_config_checker import (
     MozillaTlsConfiguration,
     ServerNotCompliantWithTlsConfiguration,
     TlsConfigurationEnum,
     check_server_against_tls_configuration,
 )
+from sslyze.plugins.session_resumption._resumption_with_id import TlsResumptionSupportEnum
+from sslyze.scanner.models import ServerScanRequest
+from sslyze.scanner.scanner import Scanner
+from sslyze.server_setting import ServerNetworkLocation
 
 from scripts.processes import ROOT
 from scripts.processes.ports import free_port

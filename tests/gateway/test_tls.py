@@ -164,7 +164,6 @@ def test_what_is_broken_never_replaces_what_works(secure: Gateway) -> None:
     other_key = (chain.parent / "other" / "key.pem").read_text()
     broken = [
         (good[0][:300], good[1]),  # half written
-        ("", ""),
         (good[0], other_key),
         (
             good[0],
