@@ -72,7 +72,7 @@ CMD ["python3", "-m", "gateway.start"]
 
 
 FROM gateway AS acme
-USER root
+USER 0:0
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends dehydrated \
     && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
