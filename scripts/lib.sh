@@ -143,6 +143,7 @@ ensure_stack() {
     fi
     ensure_nginx
     ensure_program setpriv util-linux
+    [ -z "${GATEWAY_TLS_NAMES:-}" ] || ensure_program dehydrated dehydrated
     ensure_venv "${locks[@]}" "$@"
 }
 

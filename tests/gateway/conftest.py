@@ -63,7 +63,9 @@ class Gateway:
             [*prefix, sys.executable, str(ROOT / "gateway" / "start.py")],
             self.log,
             errors=self.errors,
-            environment=os.environ | {variable(name): v for name, v in self.settings.items()},
+            environment=os.environ
+            | {"MALLOC_ARENA_MAX": "1"}  # as in the image
+            | {variable(name): v for name, v in self.settings.items()},
             limits=limits,
         )
         self.process.start()

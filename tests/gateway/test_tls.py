@@ -162,6 +162,49 @@ def test_a_renewed_certificate_is_loaded(secure: Gateway) -> None:
     eventually(lambda: served(secure) != old, 20)
 
 
+def said(gateway: Gateway) -> int:
+    return gateway.errors.read_text().count("WARNING: no new certificate")
+
+
+def test_what_is_broken_never_replaces_what_works(secure: Gateway) -> None:
+    chain, key = (Path(secure.settings[name]) for name in ("tls_certificate", "tls_key"))
+    good, old, worker = (chain.read_text(), key.read_text()), served(secure), secure.worker().pid
+    certificate(chain.parent / "other")
+    other_key = (chain.parent / "other" / "key.pem").read_text()
+    broken = [
+        (good[0][:300], good[1]),  # half written
+        (good[0], other_key),
+        (
+            good[0],
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----",
+        ),
+    ]
+    for number, texts in enumerate(broken, start=1):
+        chain.write_text(texts[0])
+        key.write_text(texts[1])
+        eventually(lambda: said(secure) == number, 20)  # noqa: B023
+        assert served(secure) == old
+    key.unlink()
+    eventually(lambda: "No such file" in secure.errors.read_text(), 20)
+    assert secure.worker().pid == worker  # nobody even reloaded
+    # Also when it starts anew, and with the power gone in between.
+    secure.process.kill()
+    secure.start()
+    assert served(secure) == old
+    kept = secure.run / "tls.pem"
+    assert kept.stat().st_mode & 0o077 == 0
+    chain.write_text((chain.parent / "other" / "certificate.pem").read_text())
+    key.write_text(other_key)
+    eventually(lambda: served(secure) != old, 20)
+    # With nothing to start from it says what is missing, and does not start.
+    secure.process.stop(30)
+    kept.write_text(good[0][:300])
+    key.write_text(good[1])
+    secure.process.start()
+    assert secure.process.wait(30) == 1
+    assert f"{key}: [X509" in secure.errors.read_text().splitlines()[-1]
+
+
 def test_the_script_keeps_a_key_that_is_there(secure: Gateway) -> None:
     key = Path(secure.settings["tls_key"])
     assert key.stat().st_mode & 0o077 == 0
