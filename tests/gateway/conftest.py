@@ -15,6 +15,7 @@ import psutil
 import pytest
 import requests
 
+from scripts.native.parts import MONITORING_MEMORY
 from scripts.processes import ROOT
 from scripts.processes.control_groups import Limits
 from scripts.processes.ports import free_port, is_free
@@ -63,7 +64,7 @@ class Gateway:
             self.log,
             errors=self.errors,
             environment=os.environ
-            | {"MALLOC_ARENA_MAX": "1"}  # as in the image
+            | MONITORING_MEMORY  # as in the image
             | {f"GATEWAY_{k.upper()}": v for k, v in self.settings.items()},
             limits=limits,
         )
