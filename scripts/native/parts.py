@@ -18,7 +18,7 @@ from scripts.processes.cluster import connection_string
 from scripts.processes.health import Probe, http_problem, mongodb_problem
 
 # The allocator, as in the images: threads that each keep what they free cost some MiB a service.
-# The page's service hands on megabytes, and gives each back.
+# The page's service hands on megabytes, and gives each back; NGINX what it read its files with.
 INGEST_MEMORY = {"MALLOC_ARENA_MAX": "1"}
 MONITORING_MEMORY = INGEST_MEMORY | {"MALLOC_MMAP_THRESHOLD_": "131072"}
 
@@ -116,7 +116,7 @@ def _services(layout: Layout) -> Iterator[Part]:
 def _gateway(layout: Layout) -> Part:
     command = [sys.executable, "-m", "scripts.native.gateway"]
     port = layout.gateway_port
-    return Part("gateway", command, _http(port, "/healthz"), port)
+    return Part("gateway", command, _http(port, "/healthz"), port, dict(MONITORING_MEMORY))
 
 
 def _acme() -> Part:

@@ -136,7 +136,7 @@ def test_the_first_certificate_and_the_next_reach_clients_that_notice_nothing(
     assert "no certificate yet" in early.text
     assert gateway.request("GET", "/healthz").status_code == 200
     assert served(gateway) == ""
-    authority = make_authority(15, refused_percent=5)
+    authority = make_authority(15, refused_percent=2)
     client = run_client(authority.directory, authority.ca_file)
     first = eventually(lambda: served(gateway), 60)
     # The worker from before the certificate may take a last connection or two.
