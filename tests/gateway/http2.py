@@ -36,6 +36,7 @@ class Http2:
         self.bodies: dict[int, bytes] = defaultdict(bytes)
         self.ended: set[int] = set()
         self.ended_by_gateway = False
+        self.authority = "localhost"
         self.flush()
 
     def flush(self) -> None:
@@ -44,7 +45,12 @@ class Http2:
     def ask(self, path: str, method: str = "GET", more: tuple[tuple[str, str], ...] = ()) -> int:
         """Send a request without a body; return its stream."""
         stream = self.engine.get_next_available_stream_id()
-        head = [(":method", method), (":scheme", "https"), (":authority", "x"), (":path", path)]
+        head = [
+            (":method", method),
+            (":scheme", "https"),
+            (":authority", self.authority),
+            (":path", path),
+        ]
         self.engine.send_headers(stream, [*head, *more], end_stream=True)
         return stream
 
