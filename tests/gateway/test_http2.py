@@ -2,8 +2,8 @@
 
 import contextlib
 import re
-import statistics
 import signal
+import statistics
 import subprocess
 import threading
 from collections import Counter
