@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from gateway.render import TEMPLATE, Config, check_exposure, render
 from mongo import topology
 from scripts.native.layout import Layout
 from scripts.processes.waiting import eventually
@@ -30,7 +31,8 @@ PATHS = [
 
 def configured(root: Path, file: Path, stack: Stack) -> str:
     """Run ./scripts/configure, and give the stack what it wrote; return the token that it told."""
-    command = [f"{root}/scripts/configure", "--publish", "127.0.0.1", "--file", str(file)]
+    command = [f"{root}/scripts/configure", "--plain", "--publish", "127.0.0.1"]
+    command += ["--file", str(file)]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     stack.environment |= dict(line.split("=", 1) for line in file.read_text().splitlines())
     [secret] = re.findall(r"^  (wm_\S+)$", told, re.MULTILINE)
@@ -148,3 +150,22 @@ def test_configured_again_there_is_a_new_token_and_all_else_stays(
     assert [line for line in lines if "=" in line] == lines
     assert len({line.split("=")[0] for line in lines}) == len(lines) == 5
     assert file.read_text() != before
+
+
+def test_names_are_for_tls(root: Path, tmp_path: Path) -> None:
+    def configure(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [f"{root}/scripts/configure", "--file", f"{tmp_path}/env", *arguments]
+        return subprocess.run(command, check=False, capture_output=True, text=True)
+
+    for wrong in ([], ["--plain", "a.example"], ["nodots"], ["a.example;id"], ["--tls"]):
+        assert configure(*wrong).returncode == 1
+        assert not (tmp_path / "env").exists()
+    for names in (["a.example", "b.example"], ["c.example"]):
+        assert configure(*names, "--email", "me@a.example").returncode == 0
+        lines = (tmp_path / "env").read_text().splitlines()
+        assert f"GATEWAY_TLS_NAMES={' '.join(names)}" in lines
+        assert len(lines) == 10
+    environment = dict(line.split("=", 1) for line in lines)
+    front = Config.from_environment(environment)
+    assert check_exposure(front) == []
+    assert r"c\.example" in render(front, TEMPLATE.read_text(), certified=True)
