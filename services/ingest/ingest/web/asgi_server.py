@@ -87,7 +87,7 @@ class Server:
 
     async def _answer(self, endpoint: Endpoint[Any, Any], request: Request) -> Response:
         """Answer whoever may call an endpoint of the loop."""
-        given = credentials.of_headers(request.headers)
+        given = credentials.of_headers(request.headers, request.method)
         try:
             self._admission.admit(endpoint.role, request.path, given)
         except (Unauthenticated, Forbidden, StoreUnavailable) as error:
