@@ -77,7 +77,7 @@ class Admission:
         return self._known.visitor(secret)
 
     def _person(self, header: str) -> Visitor | None:
-        cookies = parse_cookie(header)
+        cookies = parse_cookie(header.encode("ascii", "replace").decode())  # others may hold all
         text = next((cookies[name] for name in COOKIES if name in cookies), "")
         session = self._sessions.read(text)
         return self._known.person(session) if session else None

@@ -1,5 +1,6 @@
 """Passwords: hashed with Argon2id, one at a time, since one takes 7 MiB of the service's 64."""
 
+import ctypes
 import secrets
 import threading
 from base64 import b64encode
@@ -29,6 +30,8 @@ class Passwords:
         # What no password has, for names that nobody has: to find that out takes as long.
         salt, nothing = (b64encode(secrets.token_bytes(n)).decode().rstrip("=") for n in (16, 32))
         self._nobodys = f"$argon2id$v=19$m={MEMORY_KIB},t={ROUNDS},p=1${salt}${nothing}"
+        # glibc keeps what it once gave: these 7 MiB too, for ever.
+        self._trim = ctypes.CDLL(None).malloc_trim
         self._places = threading.BoundedSemaphore(1 + WAITING)
         self._turn = threading.Lock()
 
@@ -55,6 +58,7 @@ class Passwords:
             try:
                 yield
             finally:
+                self._trim(0)
                 self._turn.release()
         finally:
             self._places.release()
