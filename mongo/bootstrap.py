@@ -107,7 +107,7 @@ def _administrator(topology: Topology, secrets: Secrets, progress: Progress) -> 
 
 def _ensure_role(client: clients.Client) -> None:
     """Create the role of the services' user, or give it these privileges."""
-    actions = {name: _WORK for name in COLLECTIONS} | {AUDIT: ["find", "insert"]}
+    actions = dict.fromkeys(COLLECTIONS, _WORK) | {AUDIT: ["find", "insert"]}
     privileges = [
         {"resource": {"db": DATABASE, "collection": name}, "actions": allowed}
         for name, allowed in actions.items()

@@ -182,7 +182,7 @@ def test_writes_with_a_cookie_need_the_csrf_token_and_with_a_token_none(anna: Pe
 def test_the_event_loop_asks_for_the_csrf_token_too(
     waymark: Office, anna: Person, mongod: str, tmp_path: Path
 ) -> None:
-    settings = {
+    settings: dict[str, Any] = {
         "WAYMARK_ACCESS": "required",
         "SESSION_KEY_FILE": tmp_path / "session_key",
     }

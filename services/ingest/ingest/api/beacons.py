@@ -192,7 +192,8 @@ def _put(found: Beacon) -> None:
     context.availability.check_reachable()
     context.beacons.put([found])
     context.directory.reload()
-    audited.note("beacon put", found.mac, **found._replace(mac="")._asdict())
+    place = {"level": found.level, "location": found.location, "x": found.x, "y": found.y}
+    audited.note("beacon put", found.mac, **place)
 
 
 def _correct(found: Beacon) -> Response:
