@@ -103,7 +103,7 @@ def put_account(name: str) -> Response:
     try:
         done = context.accounts.put(values["name"], values["role"], stored, time.time())
     except NoPassword:
-        raise ParameterError("password", "is missing: this is a new account") from None
+        raise Problem("conflict", "there is no such account: a new one needs a password") from None
     except LastAdmin:
         raise Problem("conflict", _LAST) from None
     except TooManyAccounts:

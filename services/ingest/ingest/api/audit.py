@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.query import Choice, Integer, Text
 from ingest.api.schema_fields import ResponseBody, Seconds, Time
 from ingest.context import get_context
+from ingest.errors import ParameterError
 from ingest.rules.roles import Role
 from ingest.storage.audit import Entry
 
@@ -66,6 +68,8 @@ class AuditPage(ResponseBody):
 def audit() -> Response:
     """Answer what was done."""
     limit, before = _LIMIT.read(request.args), request.args.get("before", "")
+    if before and not re.fullmatch(_BEFORE.pattern, before):
+        raise ParameterError("before", "must be the id of an entry")
     stored = get_context().audit
     if _FORMAT.read(request.args) == "csv":
         disposition = {"Content-Disposition": 'attachment; filename="audit.csv"'}

@@ -25,7 +25,10 @@ CODES = {
         405,
         "The address exists, but not with this method; `Allow` lists them.",
     ),
-    "conflict": (409, "Others depend on what this would take away, or there are too many."),
+    "conflict": (
+        409,
+        "It does not fit what is there: the last admin, a new account without password, too many.",
+    ),
     "cursor_expired": (410, "The database no longer keeps the changes since this cursor."),
     "too_large": (413, "The body, or the number of items in it, is over the limit."),
     "unsupported_media_type": (

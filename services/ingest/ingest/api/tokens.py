@@ -23,6 +23,7 @@ from ingest.storage.tokens import MAX_TOKENS, Token, TooManyTokens
 
 ROLES = tuple(role.value for role in Role if role is not Role.NOBODY)
 MAX_DAYS = 3650
+_DAYS = range(1, MAX_DAYS + 1)
 _DAY_SECONDS = 86_400
 _ID = Text("token_id", "Id of the token, not its secret", "0123456789ab", "path", "[0-9a-f]{12}")
 
@@ -58,7 +59,7 @@ class TokenList(ResponseBody):
 class TokenInput(Struct):
     """What a token is for."""
 
-    label: Name
+    label: Name | float
     role: TokenRole
     expires_in_days: Annotated[int, Meta(ge=1, le=MAX_DAYS)] | UnsetType | None = UNSET
 
@@ -163,6 +164,9 @@ def _role(given: Mapping[str, Any], field: str) -> Role:
 
 
 def _days(given: Mapping[str, Any], field: str) -> int | None:
-    if given.get(field) is None:
+    days = given.get(field)
+    if days is None:
         return None
-    return request_parameters.integer(given, field, 1, MAX_DAYS)
+    if isinstance(days, bool) or not isinstance(days, int | float) or days not in _DAYS:
+        raise ParameterError(field, f"must be a whole number from 1 to {MAX_DAYS}")
+    return int(days)

@@ -20,26 +20,25 @@ def account_name(text: str) -> str | None:
 
 def new_name(given: Mapping[str, Any], field: str) -> str:
     """Return the name of an account. Raises ParameterError."""
-    name = account_name(any_text(given, field))
-    if name is None:
+    name = any_text(given, field).lower()
+    if not NAME.fullmatch(name):
         raise ParameterError(field, "must be 1 to 64 of a-z, 0-9, . _ @ - and begin with a-z, 0-9")
     return name
 
 
 def new_password(given: Mapping[str, Any], field: str) -> str:
     """Return a password that is long enough. Raises ParameterError, which does not repeat it."""
-    text = password(given, field)
-    if len(text) < MIN_PASSWORD:
+    if len(any_text(given, field)) < MIN_PASSWORD:
         raise ParameterError(field, f"must have {MIN_PASSWORD} characters or more")
-    return text
+    return password(given, field)
 
 
 def password(given: Mapping[str, Any], field: str) -> str:
     """Return a password as it is hashed, however its keyboard composes letters."""
-    text = unicodedata.normalize("NFKC", any_text(given, field))
+    text = any_text(given, field)
     if len(text) > MAX_PASSWORD:
         raise ParameterError(field, f"must have {MAX_PASSWORD} characters or fewer")
-    return text
+    return unicodedata.normalize("NFKC", text)
 
 
 def any_text(given: Mapping[str, Any], field: str) -> str:

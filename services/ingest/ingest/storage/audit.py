@@ -5,11 +5,9 @@ from typing import Any, NamedTuple
 
 import pymongo
 from bson import ObjectId
-from bson.errors import InvalidId
 from pymongo import DESCENDING
 from pymongo.database import Database
 
-from ingest.errors import ParameterError
 from ingest.storage.driver import domain_errors
 
 TIMEOUT_SECONDS = 2.0
@@ -44,11 +42,8 @@ class Audit:
             self._audit.insert_one({"_id": ObjectId()} | entry._asdict())
 
     def page(self, limit: int, before: str = "") -> list[tuple[str, Entry]]:
-        """Return entries with their ids, newest first; those `before` an id. ParameterError."""
-        try:
-            older = {"_id": {"$lt": ObjectId(before)}} if before else {}
-        except InvalidId:
-            raise ParameterError("before", "must be the id of an entry") from None
+        """Return entries with their ids, newest first; those `before` an id."""
+        older = {"_id": {"$lt": ObjectId(before)}} if before else {}
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
             found = self._audit.find(older).sort("_id", DESCENDING).limit(limit)
             return [(str(one.pop("_id")), Entry(**one)) for one in found]
