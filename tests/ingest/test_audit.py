@@ -16,7 +16,10 @@ from pymongo.database import Database
 
 from ingest.rules.roles import Role
 from ingest.storage import audit
+from ingest.storage.accounts import Accounts
+from mongo import topology
 from scripts.processes import ROOT
+from scripts.processes.cluster import Cluster
 from tests.ingest.people import PASSWORD, Office, Person, office
 from tests.service import Service
 
@@ -209,6 +212,25 @@ def test_no_password_hash_or_secret_is_in_a_log_an_answer_or_a_file(
         assert not any(hidden in text for text in [log, *answers, *kept, *stored]), hidden
     assert not any("$argon2" in text for text in [log, *answers, *kept])
     assert "Traceback" not in log
+
+
+def test_mongodb_logs_no_hash_either(tmp_path: Path) -> None:
+    with Cluster(topology.load(topology.EMBEDDED), tmp_path).running() as cluster:
+        with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
+            client["ICT3102"].command("profile", 0, slowms=-1)  # as if everything were slow
+        with MongoClient[dict[str, Any]](cluster.uri()) as client:
+            accounts, now = Accounts(client["ICT3102"]), time.time()
+            accounts.put("anna", Role.ADMIN, "$argon2id$1", now)
+            changed = accounts.put("anna", Role.ADMIN, "$argon2id$2", now)
+            assert accounts.change_password(changed, "$argon2id$3", now)
+            assert accounts.change_password(changed, "$argon2id$4", now) is None
+            accounts.end_sessions("anna", now)
+            found = accounts.find("anna")
+            assert found
+            assert (found[0].epoch - int(now * 1000), found[1]) == (3, "$argon2id$3")
+        log = (tmp_path / "mongod.log").read_text()
+    assert log.count('"accounts"') > 5
+    assert "$argon2" not in log
 
 
 def test_the_command_makes_the_first_admin(

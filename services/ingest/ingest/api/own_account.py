@@ -47,7 +47,7 @@ class PasswordChange(Struct):
 def log_out_everywhere() -> Response:
     """End all sessions of an account."""
     context = get_context()
-    context.accounts.renew(session.person().name, time.time())
+    context.accounts.end_sessions(session.person().name, time.time())
     audited.note("log-out everywhere")
     context.known.refresh()
     return session.without_cookie()
@@ -77,9 +77,7 @@ def change_password() -> Response:
     _, account = context.login.prove(visitor.name, values["old"], credentials.address())
     if account:
         new = context.passwords.hash(values["new"])
-        account = context.accounts.renew(
-            account.name, time.time(), password_hash=new, epoch=account.epoch
-        )
+        account = context.accounts.change_password(account, new, time.time())
     if account is None:
         audited.note("password change refused")
         raise ParameterError("old", "is not the password")

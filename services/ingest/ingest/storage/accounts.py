@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import pymongo
-from pymongo import ReturnDocument
 from pymongo.client_session import ClientSession
 from pymongo.database import Database
 
@@ -82,21 +81,16 @@ class Accounts:
 
         def work(session: ClientSession) -> Account:
             old = self._accounts.find_one({"_id": name}, session=session)
-            if old is None:
-                if password_hash is None:
-                    raise NoPassword
-                if self._accounts.count_documents(_PEOPLE, session=session) >= MAX_ACCOUNTS:
-                    raise TooManyAccounts
-                new = Account(name, role, int(now * 1000), int(now))
-                self._accounts.insert_one(new.document() | {"hash": password_hash}, session=session)
-                return new
-            if role is not Role.ADMIN:
-                self._keep_an_admin(name, session)
-            kept = Account.from_document(old)
-            epoch = kept.epoch if password_hash is None else max(kept.epoch + 1, int(now * 1000))
-            new = kept._replace(role=role, epoch=epoch)
-            change = new.document() | {"hash": password_hash or old["hash"]}
-            self._accounts.replace_one({"_id": name}, change, session=session)
+            if old:
+                if role is not Role.ADMIN:
+                    self._keep_an_admin(name, session)
+                return self._replace(old, {"role": role.value}, password_hash, now, session)
+            if password_hash is None:
+                raise NoPassword
+            if self._accounts.count_documents(_PEOPLE, session=session) >= MAX_ACCOUNTS:
+                raise TooManyAccounts
+            new = Account(name, role, int(now * 1000), int(now))
+            self._accounts.insert_one(new.document() | {"hash": password_hash}, session=session)
             return new
 
         return self._change(work)
@@ -110,23 +104,40 @@ class Accounts:
 
         return self._change(work)
 
-    def renew(
-        self, name: str, now: float, *, password_hash: str | None = None, epoch: int | None = None
-    ) -> Account | None:
-        """End all sessions of an account, and give it another password.
-
-        None: there is no such account, or none of that epoch.
-        """
+    def end_sessions(self, name: str, now: float) -> None:
+        """End all sessions of an account, if there is one."""
         later = {"$max": [{"$add": ["$epoch", 1]}, int(now * 1000)]}
-        change: Document = {"epoch": later}
-        if password_hash is not None:
-            change["hash"] = {"$literal": password_hash}
-        which = {"_id": name} | ({} if epoch is None else {"epoch": epoch})
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
-            found = self._accounts.find_one_and_update(
-                which, [{"$set": change}], return_document=ReturnDocument.AFTER
-            )
-        return Account.from_document(found) if found else None
+            self._accounts.update_one({"_id": name}, [{"$set": {"epoch": later}}])
+
+    def change_password(self, proved: Account, password_hash: str, now: float) -> Account | None:
+        """Give an account another password, which ends its sessions.
+
+        None: since its old one was proved, it was changed or removed.
+        """
+
+        def work(session: ClientSession) -> Account | None:
+            which = {"_id": proved.name, "epoch": proved.epoch}
+            old = self._accounts.find_one(which, session=session)
+            return self._replace(old, {}, password_hash, now, session) if old else None
+
+        return self._change(work)
+
+    def _replace(
+        self,
+        old: Document,
+        changes: Document,
+        password_hash: str | None,
+        now: float,
+        session: ClientSession,
+    ) -> Account:
+        """Store an account anew: MongoDB logs a slow update with its values, but no insert's."""
+        new = old | changes
+        if password_hash is not None:
+            new |= {"hash": password_hash, "epoch": max(old["epoch"] + 1, int(now * 1000))}
+        self._accounts.delete_one({"_id": old["_id"]}, session=session)
+        self._accounts.insert_one(new, session=session)
+        return Account.from_document(new)
 
     def _keep_an_admin(self, name: str, session: ClientSession) -> None:
         """Raise LastAdmin when this is the only one."""
