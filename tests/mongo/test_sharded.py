@@ -536,16 +536,19 @@ def test_people_log_in_and_what_they_do_is_noted_for_good(
     for module in (accounts, audit, tokens):
         monkeypatch.setattr(module, "TIMEOUT_SECONDS", 20.0)  # emulated servers
     (tmp_path / "key").write_text("k" * 43)
-    given = {"waymark_access": "required", "session_key_file": str(tmp_path / "key")}
+    given: dict[str, Any] = {
+        "waymark_access": "required",
+        "session_key_file": str(tmp_path / "key"),
+    }
     app = create_app(dataclasses.replace(settings(cluster), **given))
     context: Context = app.extensions["context"]
     try:
         stored = context.passwords.hash("correct horse battery")
         for name in ("anna", "ben"):
             context.accounts.put(name, Role.ADMIN, stored, time.time())
-        client = app.test_client()
-        given = {"name": "anna", "password": "correct horse battery"}
-        answer = client.post("/api/v1/session", json=given)
+        browser = app.test_client()
+        person = {"name": "anna", "password": "correct horse battery"}
+        answer = browser.post("/api/v1/session", json=person)
         assert answer.status_code == 200
         csrf = {"X-CSRF-Token": answer.get_json()["csrf_token"]}
         place = {"level": "4", "location": "Lobby B"}
@@ -556,9 +559,9 @@ def test_people_log_in_and_what_they_do_is_noted_for_good(
             ("POST", "/tokens", {"label": "x", "role": "read"}, 200),
             ("GET", "/system/database", None, 200),
         ):
-            answer = client.open(f"/api/v1{path}", method=method, json=body, headers=csrf)
+            answer = browser.open(f"/api/v1{path}", method=method, json=body, headers=csrf)
             assert answer.status_code == status, answer.text
-        noted = client.get("/api/v1/audit").get_json()["data"]
+        noted = browser.get("/api/v1/audit").get_json()["data"]
         what = [one["what"] for one in noted]
         assert what == ["token made", "account removed", "beacon put", "log-in"]
     finally:
