@@ -1,4 +1,4 @@
-# All images of ours, one target each: gateway, ingest, monitoring, mongo-init. They start with the
+# All images of ours, one target each: gateway, acme, ingest, monitoring, mongo-init. They start with the
 # same layers (Debian and Python; the web framework; the driver), which a box keeps and caches once.
 
 # Debian keeps only the newest version of a package: one that is pinned cannot be installed tomorrow.
@@ -60,13 +60,25 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends nginx \
     && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
 COPY gateway /app/gateway
+RUN python3 -m compileall -q /app/gateway
 WORKDIR /app
 # A new volume takes the owner of the folder that it covers; so do /spool and /secrets below.
-RUN install -d -o waymark -g waymark -m 0700 /run/waymark
-ENV GATEWAY_LISTEN=0.0.0.0:8080 GATEWAY_USER=
+RUN install -d -o waymark -g waymark -m 0700 /run/waymark \
+    && install -d -o waymark -g waymark -m 0711 /var/lib/waymark/acme
+ENV GATEWAY_LISTEN=0.0.0.0:8080 GATEWAY_USER= MALLOC_ARENA_MAX=1
 USER 10001:10001
 STOPSIGNAL SIGQUIT
 CMD ["python3", "-m", "gateway.start"]
+
+
+FROM gateway AS acme
+USER 0:0
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends dehydrated \
+    && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
+USER 10001:10001
+STOPSIGNAL SIGTERM
+CMD ["python3", "-m", "gateway.acme"]
 
 
 FROM driver AS ingest
@@ -93,7 +105,8 @@ FROM driver AS mongo-init
 COPY mongo /app/mongo
 WORKDIR /app
 # 999 is who MongoDB runs as in its own image: only it may read the key file.
-RUN install -d -o 999 -g 999 -m 0700 /secrets && install -d -o 999 -g 10001 -m 0750 /app-secret
+RUN install -d -o 999 -g 999 -m 0700 /secrets \
+    && install -d -o 999 -g 10001 -m 0750 /app-secret /page-secret
 ENV PYTHONPATH=/opt/driver/site
 USER 999:999
 ENTRYPOINT ["python3", "-m"]

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -11,67 +12,154 @@ TEMPLATE = _HERE / "nginx.conf.template"
 # What a location costs: its circuit, time limit and limits of number. The template includes them.
 GROUPS = ("ingest.conf", "batch.conf", "short_read.conf", "long_read.conf")
 PROBE = "probe.conf"  # for the addresses that tell how a circuit is
+REQUIRED = "required"
+# Settings of the whole installation: the words that each may be; the form of a value, an example.
+_WORDS = {
+    "access": ("open", REQUIRED),
+    "legacy_access": ("open", REQUIRED),
+    "legacy_parameter": ("refused", "allowed"),
+}
+HTTP2_ON_A_LINE = (1, 25, 1)  # the first nginx with the directive `http2`
 _NAME = re.compile(r"@\{(\w+)\}")
+_HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})+")
+# Below `acme_folder`; the names of the files are the client's.
+CHALLENGES, CERTIFICATES, CERTIFICATE = "challenges", "certs", "waymark"
+INTERNAL_LISTEN = "127.0.0.1:8081"
+TLS_FILE = "tls.pem"  # below `run`: the chain and the key that nginx uses
 _THIS_MACHINE = re.compile(r"127(\.\d+){3}|\[?::1\]?|localhost|unix")
+_HOST = r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?"
+_FORMS = {
+    "hostnames": (re.compile(_HOST, re.IGNORECASE), "way.example, without scheme and port"),
+    "allowed_origins": (
+        re.compile(rf"https?://({_HOST}|\[[0-9a-f:.]+\])(:\d+)?", re.IGNORECASE),
+        "https://wall.example or http://10.1.2.3:3000",
+    ),
+}
+_INSTALLATION = {*_WORDS, *_FORMS, "admin_token_sha256"}
 
 
 class ConfigError(ValueError):
     """The settings contradict each other; the text says what to do."""
 
 
+def variable(setting: str) -> str:
+    """Return the environment variable of a setting."""
+    return f"{'WAYMARK' if setting in _INSTALLATION else 'GATEWAY'}_{setting.upper()}"
+
+
 class Config(NamedTuple):
-    """Settings of the gateway, each `GATEWAY_` and its name; docs/configuration.md lists them."""
+    """Settings of the gateway, `GATEWAY_` and a name; docs/configuration.md lists them.
+
+    Those of the whole installation are `WAYMARK_` and a name.
+    """
 
     listen: str = "127.0.0.1:8080"  # address:port, several separated by spaces
     ingest: str = "127.0.0.1:5001 127.0.0.1:5002"  # the ingest services, separated by spaces
     monitoring: str = "127.0.0.1:4000"  # the monitoring service
     client_rate: str = "200"  # requests per second that one client address may send
+    hostnames: str = ""  # the gateway's names beside localhost; addresses need no mention
+    allowed_origins: str = ""  # whose pages may use all that is not legacy, beside our own
     tls_certificate: str = ""  # file with the certificate chain; with it, TLS is on
     tls_key: str = ""  # file with its key
+    tls_names: str = ""  # instead: host names that acme.py gets a certificate for
+    acme_folder: str = "/var/lib/waymark/acme"  # what acme.py and the gateway share
     tls_listen: str = "127.0.0.1:8443"  # where to listen for TLS
-    internal_listen: str = "127.0.0.1:8081"  # with TLS: plain HTTP for the monitoring service
+    http2: str = "on"  # whether TLS offers HTTP/2
+    internal_listen: str = ""  # plain HTTP for the monitoring service; with TLS INTERNAL_LISTEN
     published: str = ""  # address where the container's port is published; empty outside of one
+    access: str = "open"  # or `required`: each request needs a token
+    legacy_access: str = REQUIRED  # or `open`: the legacy endpoints need none all the same
+    legacy_parameter: str = "refused"  # or `allowed`: legacy clients may send `?token=`
+    admin_token_sha256: str = ""  # digest of the first administrator's token: there is one
     run: str = "/run/waymark"  # folder for pid, sockets, cache, bodies too large for memory
     user: str = "www-data"  # whom the worker runs as; empty when nginx is not started by root
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":
         """Read the settings that are given; ConfigError when they contradict each other."""
-        names = {field: f"GATEWAY_{field.upper()}" for field in cls._fields}
+        names = {field: variable(field) for field in cls._fields}
         config = cls(**{name: environment[v] for name, v in names.items() if v in environment})
         if bool(config.tls_certificate) != bool(config.tls_key):
             raise ConfigError("set both GATEWAY_TLS_CERTIFICATE and GATEWAY_TLS_KEY, or neither")
+        if config.tls_names:
+            config = config._with_acme()
+        if config.tls_certificate and not config.internal_listen:
+            config = config._replace(internal_listen=INTERNAL_LISTEN)
+        if config.http2 not in ("on", "off"):
+            raise ConfigError(f"GATEWAY_HTTP2: {config.http2!r} is neither on nor off")
         if not config.client_rate.isdecimal() or int(config.client_rate) < 1:
             raise ConfigError(f"GATEWAY_CLIENT_RATE: {config.client_rate!r} is no whole number > 0")
+        for setting, words in _WORDS.items():
+            if getattr(config, setting) not in words:
+                raise ConfigError(f"{variable(setting)} must be {' or '.join(words)}")
+        for setting, (form, example) in _FORMS.items():
+            for value in getattr(config, setting).split():
+                if not form.fullmatch(value):
+                    raise ConfigError(f"{variable(setting)}: {value!r} is not like {example}")
         return config
 
+    def _with_acme(self) -> "Config":
+        """Return the settings with the files that acme.py makes."""
+        if self.tls_certificate:
+            raise ConfigError("set GATEWAY_TLS_NAMES or GATEWAY_TLS_CERTIFICATE, not both")
+        for name in self.tls_names.split():
+            if not _HOST_NAME.fullmatch(name):
+                raise ConfigError(f"GATEWAY_TLS_NAMES: {name!r} is no host name in small letters")
+        folder = f"{self.acme_folder}/{CERTIFICATES}/{CERTIFICATE}"
+        return self._replace(
+            tls_certificate=f"{folder}/fullchain.pem", tls_key=f"{folder}/privkey.pem"
+        )
 
-def exposure(config: Config) -> str | None:
-    """Return the warning that is due where other machines may reach the gateway."""
-    listens = [config.listen]
-    if config.tls_certificate:
-        listens += [config.tls_listen, config.internal_listen]
+
+def check_exposure(config: Config) -> list[str]:
+    """Return the warnings that are due where other machines may reach the gateway.
+
+    Raises ConfigError where they may, and whoever reaches it could do everything.
+    """
+    beyond = _beyond_this_machine(config)
+    if not beyond:
+        return []
+    if config.access != REQUIRED or not config.admin_token_sha256:
+        raise ConfigError(
+            f"other machines would reach it (on {', '.join(beyond)}), and without tokens whoever "
+            "reaches it may read where everybody is and change everything: run ./scripts/configure"
+        )
+    warnings = []
+    if config.legacy_access != REQUIRED:
+        warnings.append(
+            "WARNING: WAYMARK_LEGACY_ACCESS=open: whoever reaches it may read where everybody was, "
+            "and store detections"
+        )
+    if config.legacy_parameter == "allowed":
+        warnings.append(
+            "WARNING: WAYMARK_LEGACY_PARAMETER=allowed: a token in an address stays in the history "
+            "and the logs of what it passes"
+        )
+    return warnings
+
+
+def _beyond_this_machine(config: Config) -> list[str]:
+    """Return the addresses on which other machines may reach the gateway."""
+    listens = [config.listen, config.internal_listen]
+    listens += [config.tls_listen] if config.tls_certificate else []
     every = " ".join(listens).split()
     hosts = [config.published] if config.published else [_host(listen) for listen in every]
-    beyond = sorted({host for host in hosts if not _THIS_MACHINE.fullmatch(host)})
-    return (
-        f"WARNING: open to other machines (on {', '.join(beyond)}), and there is no access control "
-        "yet: whoever reaches it may read where everybody is and change or delete everything; "
-        "a firewall has to keep out all but phones that you know"
-        if beyond
-        else None
-    )
+    return sorted({host for host in hosts if not _THIS_MACHINE.fullmatch(host)})
 
 
-def render_all(config: Config) -> dict[str, str]:
-    """Return the text of each file that belongs into the folder `run`, by its name."""
-    main = {"nginx.conf": render(config, TEMPLATE.read_text())}
+def render_all(config: Config, nginx: str = "", tls: str = "") -> dict[str, str]:
+    """Return the text of each file that belongs into the folder `run`, by its name.
+
+    `nginx` is what `nginx -v` says; `tls` is the chain and the key, "" when there are none (yet).
+    """
+    main = {"nginx.conf": render(config, TEMPLATE.read_text(), nginx, certified=bool(tls))}
+    main |= {TLS_FILE: tls} if tls else {}
     return main | {name: (_HERE / name).read_text() for name in (*GROUPS, PROBE)}
 
 
-def render(config: Config, template: str) -> str:
+def render(config: Config, template: str, nginx: str = "", *, certified: bool = True) -> str:
     """Return the text of nginx.conf: an empty value drops its line, several repeat it."""
-    values = _values(config)
+    values = _values(config) | _switches(config, nginx, certified=certified)
     lines: list[str] = []
     for line in template.splitlines():
         names = _NAME.findall(line)
@@ -79,6 +167,18 @@ def render(config: Config, template: str) -> str:
             several = max((len(values[name]) for name in names), default=1)
             lines += [_filled(line, values, number) for number in range(several)]
     return "\n".join(lines) + "\n"
+
+
+def _switches(config: Config, nginx: str, *, certified: bool) -> dict[str, list[str]]:
+    """Return the values that only keep or drop their lines."""
+    version = re.search(r"nginx/(\d+)\.(\d+)\.(\d+)", nginx)
+    on_a_line = version is None or tuple(map(int, version.groups())) >= HTTP2_ON_A_LINE
+    tls, http2 = bool(config.tls_certificate), config.http2 == "on"
+    return {
+        "http2_line": [""] * (http2 and on_a_line and tls and certified),
+        "http2_word": [" http2" if http2 and not on_a_line else ""],
+        "waiting": [""] * (tls and not certified),
+    } | ({} if certified else {"tls_listen": [], "tls_file": []})
 
 
 def _filled(line: str, values: dict[str, list[str]], number: int) -> str:
@@ -91,15 +191,25 @@ def _values(config: Config) -> dict[str, list[str]]:
     # What has one of these in its name, `include` takes for a pattern, which may match nothing.
     pattern = bool(re.search(r"[*?[]", config.run))
     values["groups"] = [re.sub(r"([*?[\\])", r"\\\1", config.run) if pattern else config.run]
-    for name in ("run", "groups", "tls_certificate", "tls_key"):  # they stand in quotes
+    values["tls_file"] = [f"{config.run}/{TLS_FILE}"] * bool(config.tls_certificate)
+    values["challenges"] = [f"{config.acme_folder}/{CHALLENGES}".replace("$", "${dollar}")]
+    for name in ("run", "groups", "tls_file", "challenges"):  # they stand in quotes
         values[name] = [re.sub(r'(["\\])', r"\\\1", value) for value in values[name]]
     values["checked_run"] = [values["run"][0].replace("$", "${dollar}")]
     lists = ("listen", "tls_listen", "internal_listen", "ingest", "monitoring")
     values |= {name: values[name][0].split() if values[name] else [] for name in lists}
+    values["hostnames"] = _patterns(f"localhost {config.hostnames} {config.tls_names}")
+    values["allowed_origins"] = _patterns(config.allowed_origins)
+    values["vary"] = ["Origin"] if values["allowed_origins"] else []
     values["redirect_port"] = list({_port(listen) for listen in values["listen"]})
     values["tls_port"] = [_port(listen) for listen in values["tls_listen"][:1]]
+    guarded = config.access == REQUIRED and config.legacy_access == REQUIRED
+    values["pollers_ask"] = ["auth_request"] if guarded else []
+    by_parameter = config.legacy_parameter == "allowed"
+    values["legacy_authorization"] = ["$legacy_authorization"] if by_parameter else []
+    values["authorization"] = values["legacy_authorization"] or ["$http_authorization"]
     if not config.tls_certificate:
-        for name in ("tls_listen", "tls_port", "internal_listen", "redirect_port"):
+        for name in ("tls_listen", "tls_port", "redirect_port"):
             values[name] = []
     return values
 
@@ -109,14 +219,24 @@ def _host(listen: str) -> str:
     return "unix" if listen.startswith("unix:") else listen.rpartition(":")[0] or "*"
 
 
+def _patterns(given: str) -> list[str]:
+    """Return the pattern of each value, in the lower case that browsers send."""
+    return [re.escape(value) for value in given.lower().split()]
+
+
 def _port(listen: str) -> str:
     return listen.rpartition(":")[2]
 
 
 def main() -> None:
-    """Write the configuration into its folder, for `nginx -t` to look at."""
+    """Write the configuration into its folder, for `nginx -t` to look at.
+
+    The argument is what `nginx -v` says.
+    """
     config = Config.from_environment()
-    for name, text in render_all(config).items():
+    files = [config.tls_certificate, config.tls_key] if config.tls_certificate else []
+    tls = "".join(Path(file).read_text() for file in files)
+    for name, text in render_all(config, sys.argv[1], tls).items():
         Path(config.run, name).write_text(text)
 
 

@@ -1,4 +1,4 @@
-"""Run NGINX and keep its configuration true: follow names to their addresses, reload on a change.
+"""Run NGINX and keep its configuration true: follow names and certificates, reload on a change.
 
     python3 gateway/start.py
 
@@ -10,6 +10,7 @@ Standard library, and little of it: this process shares the gateway's memory lim
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -17,12 +18,16 @@ from pathlib import Path
 
 if not __package__:  # run as a file
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from gateway.render import Config, ConfigError, exposure, render_all
+from gateway.certificate import Certificate, write_private
+from gateway.render import Config, ConfigError, check_exposure, render_all
 
 # A service that moved is used again within 10 s: this, a look-up and a reload.
 LOOK_SECONDS = 3.0
 # With less free than this on its disk, nginx caches nothing: twice what the cache may take.
 ROOM_BYTES = 32 * 2**20
+# What nginx needs only to read its configuration goes back to the kernel. Else the C library keeps
+# 2 MiB of it or not, as it happens: its threshold grows with each larger block that is freed.
+MEMORY = {"MALLOC_MMAP_THRESHOLD_": "131072"}
 PASSED_ON = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
 
 
@@ -50,19 +55,19 @@ def addresses(service: str) -> list[str] | None:
 class Followed:
     """The configuration with every name replaced by the addresses that it has now."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, nginx: str) -> None:
         self._config = config
+        self._nginx = nginx  # its version
+        self._certificate = Certificate(config)
         self._known: dict[str, list[str]] = {}
 
     def look(self) -> dict[str, str]:
-        """Return the configuration files for the addresses and certificate files of now."""
+        """Return the configuration files for the addresses and the certificate of now."""
         current = self._config._replace(
             ingest=self._addresses(self._config.ingest),
             monitoring=self._addresses(self._config.monitoring),
         )
-        marks = map(_mark, filter(None, (current.tls_certificate, current.tls_key)))
-        files = render_all(current)
-        return files | {"nginx.conf": "".join((*marks, files["nginx.conf"]))}
+        return render_all(current, self._nginx, self._certificate.look())
 
     def _addresses(self, services: str) -> str:
         found: list[str] = []
@@ -74,22 +79,16 @@ class Followed:
         return " ".join(dict.fromkeys(found))
 
 
-def _mark(file: str) -> str:
-    """Return a comment that changes with the file, so that a renewed certificate is loaded."""
-    try:
-        return f"# {Path(file).stat().st_mtime_ns}\n"
-    except OSError:
-        return ""  # nginx names the missing file when it starts
-
-
 class Gateway:
     """nginx as our only child."""
 
     def __init__(self, config: Config, prefix: Sequence[str] = ()) -> None:
-        self._followed = Followed(config)
+        nginx = find_nginx()
+        version = subprocess.run([nginx, "-v"], capture_output=True, text=True, check=True).stderr
+        self._followed = Followed(config, version)
         self._run = Path(config.run)
         main = str(self._run / "nginx.conf")
-        self._command = [*prefix, find_nginx(), "-e", "stderr", "-c", main]
+        self._command = [*prefix, nginx, "-e", "stderr", "-c", main]
         self._written: dict[str, str] = {}
         self._run.mkdir(parents=True, exist_ok=True)
         # A killed nginx leaves its socket, and would then not start because of it.
@@ -101,7 +100,8 @@ class Gateway:
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         self._write(self._followed.look())
         self._mark_room()
-        nginx = os.posix_spawnp(self._command[0], self._command, os.environ, setsigmask=[])
+        environment = os.environ | MEMORY
+        nginx = os.posix_spawnp(self._command[0], self._command, environment, setsigmask=[])
         self._repeat(lambda: self._look_again(nginx))
         while True:
             got = signal.sigwait(signals)
@@ -142,9 +142,7 @@ class Gateway:
 
     def _write(self, files: dict[str, str]) -> None:
         for name, text in files.items():
-            new = self._run / f"{name}.new"
-            new.write_text(text)
-            new.replace(self._run / name)
+            write_private(self._run / name, text)
         self._written = files
 
 
@@ -170,9 +168,10 @@ def main(prefix: Sequence[str] = ()) -> None:
     """Run the gateway as the environment says, and end as nginx ends."""
     try:
         config = Config.from_environment()
+        warnings = check_exposure(config)
     except ConfigError as error:
         sys.exit(f"gateway: {error}")
-    if warning := exposure(config):
+    for warning in warnings:
         print(f"gateway: {warning}", file=sys.stderr, flush=True)
     sys.exit(Gateway(config, prefix).run())
 

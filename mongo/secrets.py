@@ -1,6 +1,6 @@
-"""The cluster's secrets: made once, kept in files that only their owner reads.
+"""The stack's secrets: made once, kept in files that only their owner reads.
 
-python -m mongo.secrets FOLDER [FOLDER OF THE SERVICES' PASSWORD]
+python -m mongo.secrets FOLDER [FOLDER=NAME,NAME...]    copies of some for the services' group
 """
 
 import fcntl
@@ -16,10 +16,12 @@ from typing import NamedTuple
 KEYFILE = "keyfile"
 ADMIN_PASSWORD = "admin_password"  # noqa: S105 - the name of a file
 APP_PASSWORD = "app_password"  # noqa: S105
+PAGE_TOKEN = "page_token"  # noqa: S105  # what the monitoring service reads with
+SESSION_KEY = "session_key"  # what the cookies of people who logged in are signed with
 ADMIN_USER = "admin"
 APP_USER = "waymark"
 # A key file may hold 6 to 1024 base64 characters; 48 bytes make 64 of its alphabet.
-_BYTES = {KEYFILE: 48, ADMIN_PASSWORD: 24, APP_PASSWORD: 24}
+_BYTES = {KEYFILE: 48, ADMIN_PASSWORD: 24, APP_PASSWORD: 24, PAGE_TOKEN: 32, SESSION_KEY: 32}
 
 
 class Secrets(NamedTuple):
@@ -104,13 +106,15 @@ def _opened(folder: Path) -> Iterator[int]:
 
 
 def main() -> None:
-    """Make what is missing in one folder; give the services' group its password in another."""
-    folder, *of_services = map(Path, sys.argv[1:])
+    """Make what is missing in one folder; give the services' group copies in others."""
+    folder = Path(sys.argv[1])
     try:
         made = ensure(folder)
-        for shared in of_services:
-            with locked(shared):
-                write(shared / APP_PASSWORD, Secrets.read(folder).app_password, 0o440)
+        for of_service in sys.argv[2:]:
+            shared, _, names = of_service.partition("=")
+            with locked(Path(shared)):
+                for name in names.split(","):
+                    write(Path(shared, name), (folder / name).read_text(), 0o440)
     except OSError as error:
         sys.exit(f"secrets: {error}")
     print(f"made {', '.join(made)}" if made else "all secrets are there")

@@ -12,6 +12,15 @@ die() {
     exit 1
 }
 
+# load_env: takes what ./scripts/configure wrote, as Docker Compose does; the environment counts more.
+load_env() {
+    local name value
+    [ -e "$ROOT/.env" ] || return 0
+    while IFS='=' read -r name value; do
+        if [[ "$name" =~ ^[A-Z][A-Z0-9_]*$ ]] && [ -z "${!name+set}" ]; then export "$name=$value"; fi
+    done <"$ROOT/.env"
+}
+
 # run_logged WHAT COMMAND...: says what happens, keeps the output for when it fails.
 run_logged() {
     local what="$1" began=$SECONDS
@@ -134,6 +143,7 @@ ensure_stack() {
     fi
     ensure_nginx
     ensure_program setpriv util-linux
+    [ -z "${GATEWAY_TLS_NAMES:-}" ] || ensure_program dehydrated dehydrated
     ensure_venv "${locks[@]}" "$@"
 }
 

@@ -40,6 +40,7 @@ PLAN = (
         "tests/page/test_directory.py",
         "tests/page/test_everybody.py",
         "tests/page/test_live.py",
+        "tests/page/test_policy.py",
         "tests/page/test_replay.py",
         "tests/page/test_scale.py",
         "tests/page/test_system.py",

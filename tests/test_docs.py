@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
+import gateway.acme
 import gateway.render
 import ingest
 import ingest.config
@@ -83,7 +84,9 @@ def declared() -> dict[str, object]:
     for config in (ingest.config.Config(), monitoring.config.Config()):
         found |= {f.name.upper(): getattr(config, f.name) for f in fields(config)}
     front = gateway.render.Config()._asdict()
-    return found | {f"GATEWAY_{name.upper()}": value for name, value in front.items()}
+    found |= {gateway.render.variable(name): value for name, value in front.items()}
+    client = gateway.acme.Settings()._asdict()
+    return found | {f"ACME_{name.upper()}": value for name, value in client.items()}
 
 
 def read_elsewhere() -> set[str]:

@@ -118,4 +118,4 @@ def _answered(site: Site, kind: str, connection: plain_socket.socket) -> int:
 
 
 def _request(path: str, rest: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nHost: x\r\n{rest}".encode()
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{rest}".encode()

@@ -31,6 +31,7 @@ class Layout:
     monitoring_port: int
     mongod_port: int  # the first of the database's ports
     topology: str  # file that lists the servers of the database
+    acme: bool = False  # certificates come by themselves
 
     @property
     def run(self) -> Path:
@@ -46,6 +47,11 @@ class Layout:
     def secrets(self) -> Path:
         """The key file and the passwords of the database."""
         return self.data / "secrets"
+
+    @property
+    def acme_folder(self) -> Path:
+        """The account and the certificates of an ACME authority."""
+        return self.data / "acme"
 
     @property
     def gateway_url(self) -> str:
@@ -74,6 +80,7 @@ class Layout:
                 monitoring_port=int(environment.get("WAYMARK_MONITORING_PORT", "4000")),
                 mongod_port=int(environment.get("WAYMARK_MONGOD_PORT", "27117")),
                 topology=str(topology),
+                acme=bool(environment.get("GATEWAY_TLS_NAMES")),
             )
         except ValueError as error:
             raise StackError(f"a WAYMARK_..._PORT is not a number: {error}") from error

@@ -37,7 +37,8 @@ class Part:
 
 def parts(layout: Layout) -> list[Part]:
     """Return every part, first to start first; `demo` is last and optional."""
-    return [*_database(layout), *_services(layout), _gateway(layout), _demo(layout)]
+    front = [_gateway(layout), *([_acme()] if layout.acme else [])]
+    return [*_database(layout), *_services(layout), *front, _demo(layout)]
 
 
 def ingest_names(layout: Layout) -> list[str]:
@@ -55,13 +56,24 @@ def environment(layout: Layout) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "MONGODB_USER": secrets.APP_USER,
         "MONGODB_PASSWORD_FILE": str(layout.secrets / secrets.APP_PASSWORD),
+        "PAGE_TOKEN_FILE": str(layout.secrets / secrets.PAGE_TOKEN),
+        "SESSION_KEY_FILE": str(layout.secrets / secrets.SESSION_KEY),
         "GATEWAY_URL": _plain_url(layout),
-        "GATEWAY_LISTEN": f"127.0.0.1:{layout.gateway_port}",
+        "GATEWAY_LISTEN": _listen(layout.gateway_port),
         "GATEWAY_INGEST": ingest,
         "GATEWAY_MONITORING": f"127.0.0.1:{layout.monitoring_port}",
         "GATEWAY_RUN": str(layout.run),
+        "GATEWAY_ACME_FOLDER": str(layout.acme_folder),
         "GATEWAY_USER": "root" if os.geteuid() == 0 else "",  # data may lie where only we may read
     }
+
+
+def _listen(port: int) -> str:
+    """Return where the gateway listens: always for us, too."""
+    publish = os.environ.get("WAYMARK_PUBLISH", "127.0.0.1")
+    hosts = ["0.0.0.0"] if publish == "0.0.0.0" else list(dict.fromkeys(["127.0.0.1", publish]))  # noqa: S104
+    ours = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts]
+    return " ".join([*ours, os.environ.get("GATEWAY_LISTEN", "")]).strip()
 
 
 def _plain_url(layout: Layout) -> str:
@@ -105,6 +117,10 @@ def _gateway(layout: Layout) -> Part:
     command = [sys.executable, "-m", "scripts.native.gateway"]
     port = layout.gateway_port
     return Part("gateway", command, _http(port, "/healthz"), port)
+
+
+def _acme() -> Part:
+    return Part("acme", [sys.executable, str(ROOT / "gateway" / "acme.py")], lambda: None)
 
 
 def _demo(layout: Layout) -> Part:

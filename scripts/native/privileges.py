@@ -75,4 +75,5 @@ def _folders(layout: Layout) -> list[Path]:
     """Return the folders that the parts write to, and that of ./scripts/certificate."""
     members = [layout.data / part.name for part in parts(layout) if part.database]
     mine = [layout.run, layout.log, layout.secrets, layout.data / "spool"]
+    mine += [layout.acme_folder] * layout.acme
     return mine + [one for one in (*members, layout.data / "tls") if one.is_dir()]

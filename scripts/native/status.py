@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 
+from gateway.acme import Held
+from gateway.render import TLS_FILE
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
 from scripts.native.parts import Part, parts
 from scripts.native.supervisor import Supervisor
@@ -35,11 +37,11 @@ def show(data: Path) -> None:
     if layout is None or not Supervisor(layout).running():
         sys.exit("the stack is not running: ./scripts/up starts it")
     print(ROW.format("part", "state", "pid", "port", "memory", "up for", "health"))
-    healthy = [_show(Supervisor(layout), part) for part in parts(layout)]
+    healthy = [_show(Supervisor(layout), layout, part) for part in parts(layout)]
     sys.exit(0 if all(healthy) else 1)
 
 
-def _show(supervisor: Supervisor, part: Part) -> bool:
+def _show(supervisor: Supervisor, layout: Layout, part: Part) -> bool:
     info = supervisor.info(part.name)
     if part.name == "demo" and info["statename"] == NOT_WANTED:
         return True
@@ -54,9 +56,18 @@ def _show(supervisor: Supervisor, part: Part) -> bool:
     health = f"ok, {took_ms:.0f} ms" if problem is None else problem
     if part.port and part.name.startswith("ingest-") and (damaged := set_aside(part.port)):
         health += f"; damaged in its spool and set aside: {damaged}"
+    if part.name == "gateway":
+        health += _certificate(layout)
     state = info["statename"].lower()
     print(ROW.format(part.name, state, info["pid"] or "-", part.port or "-", memory, age, health))
     return problem is None
+
+
+def _certificate(layout: Layout) -> str:
+    """Return until when the gateway's certificate is good; "" without TLS."""
+    if held := Held.read(layout.run / TLS_FILE):
+        return f"; certificate good until {held.until()}"
+    return f"; no certificate yet [{layout.log / 'acme.log'}]" if layout.acme else ""
 
 
 def _memory_bytes(pid: int) -> int:

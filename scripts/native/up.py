@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gateway.render import Config, exposure
+from gateway.render import REQUIRED, Config, ConfigError, check_exposure
 from mongo import topology
 from mongo.binaries import NoMongod
 from mongo.directory import DirectoryError
@@ -75,6 +75,13 @@ def _leave_root(layout: Layout) -> None:
 
 def up(layout: Layout, *, demo: bool, detach: bool) -> None:
     """Bring up what is not up yet; on failure nothing that this call started stays."""
+    try:
+        front = Config.from_environment(environment(layout))
+        check_exposure(front)
+        if demo and front.access == REQUIRED:
+            raise StackError("--demo posts without a token: set WAYMARK_ACCESS=open")
+    except ConfigError as error:
+        raise StackError(str(error)) from error
     supervisor = Supervisor(layout)
     with _locked(layout):
         already = supervisor.running()
@@ -154,7 +161,7 @@ Waymark is up.
   stop            {how_to_stop}""",
         flush=True,
     )
-    if warning := exposure(Config.from_environment(environment(layout))):
+    for warning in check_exposure(Config.from_environment(environment(layout))):
         print(f"\n{warning}", flush=True)
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.compose.engine import Docker
 
 MIB = 1024 * 1024
 BUDGET_MIB = 850
-IMAGES = ["gateway", "ingest", "monitoring", "mongo-init"]
+IMAGES = ["gateway", "acme", "ingest", "monitoring", "mongo-init"]
 
 
 def read(docker: Docker, *files: str, **variables: str) -> dict[str, Any]:
@@ -78,15 +79,19 @@ def test_each_image_of_ours_is_built_once(services: dict[str, Any]) -> None:
     assert sorted(built) == sorted(ours)
 
 
-def test_each_image_of_ours_is_a_target_of_the_one_dockerfile(services: dict[str, Any]) -> None:
-    targets = {one["image"]: one["build"]["target"] for one in services.values() if "build" in one}
+def test_each_image_of_ours_is_a_target_of_the_one_dockerfile(
+    docker: Docker, services: dict[str, Any]
+) -> None:
+    everything = services | read(docker, "docker-compose.yml", COMPOSE_PROFILES="acme")["services"]
+    built = (one for one in everything.values() if "build" in one)
+    targets = {one["image"]: one["build"]["target"] for one in built}
     assert targets == {f"waymark/{name}": name for name in IMAGES}
     stages = re.findall(r"^FROM \S+ AS (\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert stages[-len(IMAGES) :] == IMAGES
 
 
 @pytest.mark.parametrize("files", [(), ("docker-compose.ha.yml",)])
-def test_the_gateways_port_alone_is_published_and_on_this_machine_only(
+def test_the_gateways_ports_alone_are_published_and_on_this_machine_only(
     docker: Docker, files: tuple[str, ...]
 ) -> None:
     def published(**variables: str) -> list[tuple[str, str, str, int]]:
@@ -99,9 +104,48 @@ def test_the_gateways_port_alone_is_published_and_on_this_machine_only(
             for port in one.get("ports", [])
         ]
 
-    assert published() == [("gateway", "127.0.0.1", "8080", 8080)]
-    chosen = {"WAYMARK_PUBLISH": "10.0.0.1", "WAYMARK_PORT": "80"}
-    assert published(**chosen) == [("gateway", "10.0.0.1", "80", 8080)]
+    assert published() == [
+        ("gateway", "127.0.0.1", "8080", 8080),
+        ("gateway", "127.0.0.1", "8443", 8443),
+    ]
+    chosen = {"WAYMARK_PUBLISH": "10.0.0.1", "WAYMARK_PORT": "80", "WAYMARK_TLS_PORT": "443"}
+    assert published(**chosen) == [
+        ("gateway", "10.0.0.1", "80", 8080),
+        ("gateway", "10.0.0.1", "443", 8443),
+    ]
+
+
+def test_certificates_come_with_a_profile_and_change_nothing_else(
+    docker: Docker, services: dict[str, Any]
+) -> None:
+    names = {"GATEWAY_TLS_NAMES": "a.example b.example", "ACME_EMAIL": "me@a.example"}
+    found = read(docker, "docker-compose.yml", COMPOSE_PROFILES="acme", **names)["services"]
+    acme = found.pop("acme")
+    told = [one["environment"]["GATEWAY_TLS_NAMES"] for one in (acme, found["gateway"])]
+    assert told == ["a.example b.example"] * 2
+    assert acme["environment"]["ACME_EMAIL"] == "me@a.example"
+    found["gateway"]["environment"]["GATEWAY_TLS_NAMES"] = None
+    assert found == services
+    assert limits({"acme": acme}) == {"acme": 32}
+    alike = ("user", "read_only", "cap_drop", "security_opt", "logging", "restart", "pids_limit")
+    assert [acme[name] for name in alike] == [services["gateway"][name] for name in alike]
+    assert acme["pull_policy"] == "never"
+    assert not {"ports", "cap_add", "privileged", "network_mode", "devices"} & set(acme)
+    ((mine,), (theirs,)) = (
+        [mount for mount in one["volumes"] if mount["source"] == "acme"]
+        for one in (acme, services["gateway"])
+    )
+    assert mine["target"] == theirs["target"]
+    assert theirs["read_only"]
+    assert "read_only" not in mine
+
+
+def test_the_gateway_knows_its_name_inside_and_those_that_are_given(docker: Docker) -> None:
+    for given, names in [({}, ["gateway"]), ({"WAYMARK_HOSTNAMES": "a b"}, ["gateway", "a", "b"])]:
+        services = read(docker, "docker-compose.yml", **given)["services"]
+        assert services["gateway"]["environment"]["WAYMARK_HOSTNAMES"].split() == names
+        inside = urlsplit(services["monitoring"]["environment"]["GATEWAY_URL"]).hostname
+        assert inside in names
 
 
 def test_mongodb_is_the_official_image_unless_chosen(docker: Docker) -> None:

@@ -131,14 +131,16 @@ def test_each_secret_is_where_it_is_needed_and_nowhere_else(stack: Stack) -> Non
     def shell(service: str, script: str) -> str:
         return stack.compose("exec", "--no-TTY", service, "sh", "-c", script)
 
-    names = ("keyfile", "admin_password", "app_password")
+    names = ("keyfile", "admin_password", "app_password", "session_key", "page_token")
     kept = {name: shell("shard1", f"cat /secrets/{name}") for name in names}
-    assert len(set(kept.values())) == 3
+    assert len(set(kept.values())) == 5
     assert min(map(len, kept.values())) >= 32
-    assert shell("ingest-1", "cat /app-secret/*") == kept["app_password"]
-    assert shell("ingest-1", "ls / | grep -c secret") == "1"
-    for name in ("gateway", "monitoring"):
-        assert shell(name, "ls / | grep secret || echo none") == "none"
+    assert shell("ingest-1", "cat /app-secret/*") == kept["app_password"] + kept["session_key"]
+    assert shell("ingest-1", "cat /page-secret/*") == kept["page_token"]
+    assert shell("ingest-1", "ls / | grep -c secret") == "2"
+    assert shell("monitoring", "cat /page-secret/*") == kept["page_token"]
+    assert shell("monitoring", "ls / | grep -c secret") == "1"
+    assert shell("gateway", "ls / | grep secret || echo none") == "none"
     told = stack.compose("logs") + json.dumps(list(stack.containers().values()))
     assert [name for name, secret in kept.items() if secret in told] == []
 

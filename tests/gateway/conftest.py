@@ -15,6 +15,7 @@ import psutil
 import pytest
 import requests
 
+from gateway.render import variable
 from scripts.processes import ROOT
 from scripts.processes.control_groups import Limits
 from scripts.processes.ports import free_port, is_free
@@ -62,7 +63,9 @@ class Gateway:
             [*prefix, sys.executable, str(ROOT / "gateway" / "start.py")],
             self.log,
             errors=self.errors,
-            environment=os.environ | {f"GATEWAY_{k.upper()}": v for k, v in self.settings.items()},
+            environment=os.environ
+            | {"MALLOC_ARENA_MAX": "1"}  # as in the image
+            | {variable(name): v for name, v in self.settings.items()},
             limits=limits,
         )
         self.process.start()

@@ -32,7 +32,7 @@ def gateway(make_gateway: Callable[..., Gateway]) -> Gateway:
 
 
 def asking(path: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
 def drip(gateway: Gateway) -> None:

@@ -1,13 +1,15 @@
-"""Who lets other machines in is told what that means, at each start."""
+"""Nobody lets other machines in without tokens; who lets them in with less is told so."""
 
 from collections.abc import Callable
 
 import pytest
 
-from gateway.render import Config, exposure
+from gateway.render import Config, ConfigError, check_exposure
+from scripts.processes.process import NotHealthyError
 from tests.gateway.conftest import Gateway
 
 TLS = {"tls_certificate": "c", "tls_key": "k"}
+CLOSED = {"access": "required", "admin_token_sha256": "0" * 64}
 
 
 @pytest.mark.parametrize(
@@ -34,17 +36,29 @@ TLS = {"tls_certificate": "c", "tls_key": "k"}
 def test_the_addresses_that_are_open_to_others_are_named(
     settings: dict[str, str], beyond: str | None
 ) -> None:
-    warning = exposure(Config(**settings))
-    assert (warning is None) == (beyond is None)
-    if warning:
-        assert warning.startswith(f"WARNING: open to other machines (on {beyond}), ")
-        assert "\n" not in warning
+    assert check_exposure(Config(**settings | CLOSED)) == []
+    if beyond is None:
+        assert check_exposure(Config(**settings)) == []
+        return
+    for lacking in ({}, CLOSED | {"access": "open"}, CLOSED | {"admin_token_sha256": ""}):
+        with pytest.raises(ConfigError) as refused:
+            check_exposure(Config(**settings | lacking))
+        assert f"(on {beyond})" in str(refused.value)
+        assert str(refused.value).endswith(": run ./scripts/configure")
+        assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("published", ["127.0.0.1", "0.0.0.0"])
-def test_the_gateway_says_it_in_its_log(
-    make_gateway: Callable[..., Gateway], published: str
-) -> None:
-    gateway = make_gateway(published=published).start()
-    said = gateway.errors.read_text().count("gateway: WARNING: open to other machines (on 0.0.0.0)")
-    assert said == (published == "0.0.0.0")
+@pytest.mark.parametrize(
+    "less", [{"legacy_access": "open"}, {"legacy_parameter": "allowed"}], ids=str
+)
+def test_what_is_less_than_that_is_told(less: dict[str, str]) -> None:
+    public = Config(listen="0.0.0.0:8080", **CLOSED)
+    [warning] = check_exposure(public._replace(**less))
+    [(name, value)] = less.items()
+    assert f"WAYMARK_{name.upper()}={value}" in warning
+    assert check_exposure(Config(**less)) == []
+
+
+def test_the_gateway_does_not_start_so(make_gateway: Callable[..., Gateway]) -> None:
+    with pytest.raises(NotHealthyError, match=r"run \./scripts/configure"):
+        make_gateway(published="0.0.0.0").start()

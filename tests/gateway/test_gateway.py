@@ -7,6 +7,7 @@ import re
 import socket
 import statistics
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -195,7 +196,11 @@ def test_a_long_history_is_small_on_the_way(gateway: Gateway) -> None:
 @pytest.mark.parametrize(
     ("request_", "status", "error"),
     [
-        (b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", 404, "there is nothing at this address"),
+        (
+            b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            404,
+            "there is nothing at this address",
+        ),
         (b"nonsense\r\n\r\n", 400, "the request is not valid HTTP"),
         (b"GET /a%00b HTTP/1.1\r\nHost: x\r\n\r\n", 400, "the request is not valid HTTP"),
         (b"GET / HTTP/1.1\r\n\r\n", 400, "the request is not valid HTTP"),
@@ -300,7 +305,10 @@ def test_the_page_and_its_absence(gateway: Gateway) -> None:
     assert data.headers["Content-Type"] == "application/json"
 
 
-def test_no_answer_leads_to_a_host_that_somebody_made_up(gateway: Gateway) -> None:
+def test_no_answer_leads_to_a_host_that_somebody_made_up(
+    make_gateway: Callable[..., Gateway],
+) -> None:
+    gateway = make_gateway(hostnames="forged.example").start()
     for upstream in [*gateway.ingest, gateway.monitoring]:
         upstream.answer(308, b"", {"Location": "http://forged.example:81/api/v1/now?a=1"})
     forged = {"Host": "forged.example:81"}

@@ -14,6 +14,7 @@ EXPECTED = {
     "ingest.conf": {"location = /newbeacondetect"},
     "batch.conf": {"location = /api/v1/detections"},
     "short_read.conf": {
+        "location = /_access",
         "location /api/",  # any address that is new there
         "location = /docs",
         "pollers: location /",

@@ -146,7 +146,7 @@ def test_slow_readers_leave_places_to_other_clients(
         upstream.answer(200, b"x" * 2_000_000)
 
     def asked(number: int) -> bytes:
-        return f"GET {address.format(number)} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        return f"GET {address.format(number)} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
     def refusal(client: Client) -> int:
         """Return the status for one more, once all that were sent before have their places."""
@@ -187,8 +187,8 @@ def test_a_stalled_client_is_cut_off(gateway: Gateway) -> None:
 def test_the_status_is_for_this_machine_only(gateway: Gateway) -> None:
     assert "Active connections: 1" in gateway.request("GET", "/nginx_status").text
     with Client(gateway, "127.0.0.2") as stranger:
-        refused, body = answer(stranger.send(b"GET /nginx_status HTTP/1.1\r\nHost: x\r\n\r\n"))
-        assert (refused.status, body) == (
-            403,
-            {"error": "only for the machine that the gateway runs on"},
+        refused, body = answer(
+            stranger.send(b"GET /nginx_status HTTP/1.1\r\nHost: localhost\r\n\r\n")
         )
+        assert refused.status == 403
+        assert "only the gateway's machine" in body["error"]

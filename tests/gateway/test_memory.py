@@ -19,9 +19,11 @@ from scripts.processes.limited_group import available
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
 from tests.gateway.conftest import Gateway
+from tests.gateway.http2 import Http2
 
 LIMIT_BYTES = 32 * 2**20
-ALLOWED_BYTES = LIMIT_BYTES * 0.9
+HTTP2_LIMIT_BYTES = 40 * 2**20
+ALLOWED = 0.9
 
 
 def memory_bytes(gateway: Gateway) -> int:
@@ -57,22 +59,33 @@ class Clients:
         return self._held.enter_context(secure)
 
 
-@pytest.fixture
-def secure(make_gateway: Callable[..., Gateway], tmp_path: Path) -> Gateway:
+def start(make_gateway: Callable[..., Gateway], tmp_path: Path, http2: str, limit: int) -> Gateway:
     subprocess.run([ROOT / "scripts" / "certificate", tmp_path / "tls"], check=True)
     return make_gateway(
         tls_certificate=str(tmp_path / "tls" / "certificate.pem"),
         tls_key=str(tmp_path / "tls" / "key.pem"),
         tls_listen=f"127.0.0.1:{free_port()}",
         internal_listen=f"127.0.0.1:{free_port()}",
-    ).start(limits=Limits(None, LIMIT_BYTES) if available() else None)
+        http2=http2,
+    ).start(limits=Limits(None, limit) if available() else None)
 
 
-def check(gateway: Gateway, worker: int) -> None:
+@pytest.fixture
+def secure(make_gateway: Callable[..., Gateway], tmp_path: Path) -> Gateway:
+    """Return the gateway of the container."""
+    return start(make_gateway, tmp_path, "off", LIMIT_BYTES)
+
+
+@pytest.fixture
+def http2(make_gateway: Callable[..., Gateway], tmp_path: Path) -> Gateway:
+    return start(make_gateway, tmp_path, "on", HTTP2_LIMIT_BYTES)
+
+
+def check(gateway: Gateway, worker: int, limit_bytes: int = LIMIT_BYTES) -> None:
     """The gateway is inside its limit, and nobody had to be killed for that."""
     used = memory_bytes(gateway)
     print(f"{used / 2**20:.1f} MiB")
-    assert used < ALLOWED_BYTES
+    assert used < limit_bytes * ALLOWED
     if gateway.process.group:
         assert gateway.process.group.usage().killed == 0
     assert gateway.worker().pid == worker
@@ -117,7 +130,7 @@ def test_200_slow_readers_of_one_large_export(secure: Gateway) -> None:
     with contextlib.ExitStack() as held:
         clients = Clients(secure, held)
         for _ in range(200):
-            asked = b"GET /api/v1/staff/7/detections?format=csv HTTP/1.1\r\nHost: x\r\n"
+            asked = b"GET /api/v1/staff/7/detections?format=csv HTTP/1.1\r\nHost: localhost\r\n"
             clients.connect(4096).sendall(asked + b"Accept-Encoding: gzip\r\n\r\n")
         eventually(lambda: Counter(one["status"] for one in secure.logged())["429"] == 200 - 52)
         time.sleep(2)  # the rest of what will be buffered
@@ -144,7 +157,10 @@ def test_all_places_of_readers_taken(secure: Gateway) -> None:
         for path, (places, own) in SLOW.items():
             # A compressed short answer fits the kernel's buffer, and is not held by the gateway.
             encoding = b"gzip" if path == b"/extractbeacon" else b"identity"
-            asked = b"GET %b HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %b\r\n\r\n" % (path, encoding)
+            asked = b"GET %b HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: %b\r\n\r\n" % (
+                path,
+                encoding,
+            )
             for number in range(places):
                 clients.connect(4096, f"127.0.0.{2 + number // own}").sendall(asked)
 
@@ -171,3 +187,58 @@ def test_512_detections_under_way(secure: Gateway) -> None:
             connection.sendall(b"GET /newbeacondetect?a=1 HTTP/1.1\r\nHost: x\r\n\r\n")
         eventually(lambda: sum(len(upstream.requests) for upstream in secure.ingest) == 512)
         check(secure, worker)
+
+
+def connect_http2(
+    gateway: Gateway, held: contextlib.ExitStack, address: str = "127.0.0.1", *, greedy: bool = True
+) -> Http2:
+    port = int(gateway.settings["tls_listen"].split(":")[1])
+    return held.enter_context(contextlib.closing(Http2(port, address, greedy=greedy)))
+
+
+def test_500_idle_http2_connections(http2: Gateway) -> None:
+    worker = http2.worker().pid
+    with contextlib.ExitStack() as held:
+        idle = [connect_http2(http2, held) for _ in range(500)]
+        for one in idle[-250:]:  # that were used as well
+            assert one.answered(one.ask("/healthz")) == [200]
+        check(http2, worker, HTTP2_LIMIT_BYTES)
+
+
+def test_all_places_of_readers_taken_over_http2(http2: Gateway) -> None:
+    for upstream in http2.ingest:
+        upstream.answer(200, os.urandom(1_000_000).hex().encode(), {"Content-Type": "text/csv"})
+    worker = http2.worker().pid
+    with contextlib.ExitStack() as held:
+        for path, (places, own) in SLOW.items():
+            for number in range(places):  # a connection each is the most memory
+                address = f"127.0.0.{2 + number // own}"
+                client = connect_http2(http2, held, address, greedy=False)
+                gzip = (("accept-encoding", "gzip"),) if path == b"/extractbeacon" else ()
+                client.ask(path.decode(), more=gzip)
+                client.flush()
+
+            def refused(path: bytes = path) -> bool:
+                with contextlib.ExitStack() as once:
+                    late = connect_http2(http2, once, "127.0.0.9")
+                    return late.answered(late.ask(path.decode())) == [503]
+
+            eventually(refused)
+        time.sleep(2)  # the rest of what will be buffered
+        check(http2, worker, HTTP2_LIMIT_BYTES)
+
+
+@pytest.mark.parametrize("streams", [1, 64])
+def test_512_detections_under_way_over_http2(http2: Gateway, streams: int) -> None:
+    for upstream in http2.ingest:
+        upstream.answer(200, b"x" * 60)
+        upstream.fault = "drip"  # half a minute
+    worker = http2.worker().pid
+    with contextlib.ExitStack() as held:
+        for number in range(512 // streams):
+            client = connect_http2(http2, held, f"127.0.0.{1 + number * streams // 384}")
+            for _ in range(streams):
+                client.ask("/newbeacondetect?a=1")
+            client.flush()
+        eventually(lambda: sum(len(upstream.requests) for upstream in http2.ingest) == 512)
+        check(http2, worker, HTTP2_LIMIT_BYTES)

@@ -165,6 +165,13 @@ def test_contradictions_are_reported_before_nginx_starts() -> None:
         ({"GATEWAY_TLS_KEY": "/key.pem"}, "GATEWAY_TLS_CERTIFICATE"),
         ({"GATEWAY_CLIENT_RATE": "many"}, "GATEWAY_CLIENT_RATE"),
         ({"GATEWAY_CLIENT_RATE": "0"}, "GATEWAY_CLIENT_RATE"),
+        ({"WAYMARK_HOSTNAMES": "way.example:8080"}, "WAYMARK_HOSTNAMES"),
+        ({"WAYMARK_HOSTNAMES": "a *.example"}, "WAYMARK_HOSTNAMES"),
+        ({"WAYMARK_HOSTNAMES": 'a";b'}, "WAYMARK_HOSTNAMES"),
+        ({"WAYMARK_ALLOWED_ORIGINS": "*"}, "WAYMARK_ALLOWED_ORIGINS"),
+        ({"WAYMARK_ALLOWED_ORIGINS": "null"}, "WAYMARK_ALLOWED_ORIGINS"),
+        ({"WAYMARK_ALLOWED_ORIGINS": "https://a.example/"}, "WAYMARK_ALLOWED_ORIGINS"),
+        ({"WAYMARK_ALLOWED_ORIGINS": "https://a.example b.example"}, "WAYMARK_ALLOWED_ORIGINS"),
     ]:
         with pytest.raises(ConfigError, match=words):
             Config.from_environment(wrong)

@@ -96,8 +96,9 @@ def wrap(
     return context.wrap_socket(plain, server_hostname="127.0.0.1", session=session)
 
 
-def ask(connection: ssl.SSLSocket) -> bytes:
-    connection.sendall(b"GET /newbeacondetect HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+def ask(connection: ssl.SSLSocket, host: str = "x") -> bytes:
+    head = f"GET /newbeacondetect HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    connection.sendall(head.encode())
     received = b""
     while more := connection.recv(4096):
         received += more
@@ -115,6 +116,14 @@ def test_sessions_are_resumed(secure: Gateway, version: ssl.TLSVersion) -> None:
     with wrap(secure, client, session) as second:
         assert ask(second).startswith(b"HTTP/1.1 200")
         assert second.session_reused
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8443", "localhost", "way.example:8443"])
+def test_where_plain_ports_are_used_tls_is_not_pinned(secure: Gateway, host: str) -> None:
+    with wrap(secure, context(secure, V3)) as connection:
+        answer = ask(connection, host)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert b"Strict-Transport-Security" not in answer
 
 
 def test_older_versions_are_refused(secure: Gateway) -> None:
@@ -151,6 +160,49 @@ def test_a_renewed_certificate_is_loaded(secure: Gateway) -> None:
     (folder / "key.pem").unlink()
     certificate(folder)
     eventually(lambda: served(secure) != old, 20)
+
+
+def said(gateway: Gateway) -> int:
+    return gateway.errors.read_text().count("WARNING: no new certificate")
+
+
+def test_what_is_broken_never_replaces_what_works(secure: Gateway) -> None:
+    chain, key = (Path(secure.settings[name]) for name in ("tls_certificate", "tls_key"))
+    good, old, worker = (chain.read_text(), key.read_text()), served(secure), secure.worker().pid
+    certificate(chain.parent / "other")
+    other_key = (chain.parent / "other" / "key.pem").read_text()
+    broken = [
+        (good[0][:300], good[1]),  # half written
+        (good[0], other_key),
+        (
+            good[0],
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----",
+        ),
+    ]
+    for number, texts in enumerate(broken, start=1):
+        chain.write_text(texts[0])
+        key.write_text(texts[1])
+        eventually(lambda: said(secure) == number, 20)  # noqa: B023
+        assert served(secure) == old
+    key.unlink()
+    eventually(lambda: "No such file" in secure.errors.read_text(), 20)
+    assert secure.worker().pid == worker  # nobody even reloaded
+    # Also when it starts anew, and with the power gone in between.
+    secure.process.kill()
+    secure.start()
+    assert served(secure) == old
+    kept = secure.run / "tls.pem"
+    assert kept.stat().st_mode & 0o077 == 0
+    chain.write_text((chain.parent / "other" / "certificate.pem").read_text())
+    key.write_text(other_key)
+    eventually(lambda: served(secure) != old, 20)
+    # With nothing to start from it says what is missing, and does not start.
+    secure.process.stop(30)
+    kept.write_text(good[0][:300])
+    key.write_text(good[1])
+    secure.process.start()
+    assert secure.process.wait(30) == 1
+    assert f"{key}: [X509" in secure.errors.read_text().splitlines()[-1]
 
 
 def test_the_script_keeps_a_key_that_is_there(secure: Gateway) -> None:

@@ -149,7 +149,7 @@ def _trees() -> list[Case]:
 
 
 def _case(name: str, method: str, path: str, kind: str, body: bytes, coding: str = "") -> Case:
-    head = f"{method} {path} HTTP/1.1\r\nHost: a\r\nContent-Type: {kind}\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
     head += f"Content-Encoding: {coding}\r\n" if coding else ""
     sent = head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body
     return Case(name, sent)

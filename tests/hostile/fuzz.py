@@ -70,7 +70,7 @@ def _part(site: Site, document: dict[str, object], count: int, seed: int) -> Don
 
 def _raw(case: Made) -> bytes:
     """Return a request made from the document as its bytes."""
-    headers = {"Host": "a"} | case.headers
+    headers = {"Host": "localhost"} | case.headers
     if case.body is not None:
         headers["Content-Length"] = str(len(case.body))
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())

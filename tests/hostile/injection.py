@@ -1,4 +1,4 @@
-"""Paths that leave their folder, and parameters and headers that would become others."""
+"""Paths that leave their folder, parameters and headers that would become others, strangers."""
 
 from urllib.parse import quote
 
@@ -6,6 +6,7 @@ from tests.hostile.case import Case
 
 _CRLF = "%0d%0aX-Injected:%20yes"
 _EVIL = "evil.example"
+_HOST = "Host: localhost"
 
 _PATHS = [
     "/monitoring/static/../../../../etc/passwd",
@@ -116,39 +117,64 @@ _HEADERS = {
     "Host": f"Host: {_EVIL}",
     "Host with a port": f"Host: {_EVIL}:1",
     "Host with a login": f"Host: a@{_EVIL}",
-    "X-Forwarded-Host": f"Host: a\r\nX-Forwarded-Host: {_EVIL}",
-    "X-Forwarded-Server": f"Host: a\r\nX-Forwarded-Server: {_EVIL}",
-    "Forwarded": f"Host: a\r\nForwarded: host={_EVIL};proto=https",
-    "X-Host": f"Host: a\r\nX-Host: {_EVIL}\r\nX-Original-Host: {_EVIL}",
-    "X-Forwarded-Proto": "Host: a\r\nX-Forwarded-Proto: javascript",
-    "X-Forwarded-Ssl": "Host: a\r\nX-Forwarded-Ssl: on\r\nX-Forwarded-Protocol: ssl",
-    "X-Forwarded-Prefix": f"Host: a\r\nX-Forwarded-Prefix: //{_EVIL}\r\nX-Script-Name: //{_EVIL}",
-    "X-Forwarded-For": "Host: a\r\nX-Forwarded-For: 127.0.0.1\r\nX-Real-IP: 127.0.0.1",
-    "X-Request-ID": "Host: a\r\nX-Request-ID: %0d%0aX-Injected: yes\r\nX-Request-ID: " + "a" * 4000,
-    "X-Request-Start": "Host: a\r\nX-Request-Start: 1e308\r\nX-Request-Start: nan",
-    "Cookie": "Host: a\r\nCookie: session=%0d%0aX-Injected; =;;\r\nAuthorization: Basic Og==",
-    "Origin": f"Host: a\r\nOrigin: http://{_EVIL}\r\nReferer: http://{_EVIL}/",
-    "Range": "Host: a\r\nRange: bytes=0-,0-,0-,0-\r\nIf-Range: x",
-    "Accept-Encoding": "Host: a\r\nAccept-Encoding: gzip;q=x, *;q=2, \xff",
-    "Accept": "Host: a\r\nAccept: " + "a/b," * 1000,
-    "If-None-Match": 'Host: a\r\nIf-None-Match: W/"' + '",' * 1000,
-    "If-Modified-Since": "Host: a\r\nIf-Modified-Since: Thu, 99 Foo 99999 99:99:99 GMT",
-    "TE": "Host: a\r\nTE: trailers, gzip;q=0",
-    "Max-Forwards": "Host: a\r\nMax-Forwards: -1",
-    "Content-Type": "Host: a\r\nContent-Type: multipart/form-data; boundary=" + "a" * 4000,
+    "X-Forwarded-Host": f"X-Forwarded-Host: {_EVIL}",
+    "X-Forwarded-Server": f"X-Forwarded-Server: {_EVIL}",
+    "Forwarded": f"Forwarded: host={_EVIL};proto=https",
+    "X-Host": f"X-Host: {_EVIL}\r\nX-Original-Host: {_EVIL}",
+    "X-Forwarded-Proto": "X-Forwarded-Proto: javascript",
+    "X-Forwarded-Ssl": "X-Forwarded-Ssl: on\r\nX-Forwarded-Protocol: ssl",
+    "X-Forwarded-Prefix": f"X-Forwarded-Prefix: //{_EVIL}\r\nX-Script-Name: //{_EVIL}",
+    "X-Forwarded-For": "X-Forwarded-For: 127.0.0.1\r\nX-Real-IP: 127.0.0.1",
+    "X-Request-ID": "X-Request-ID: %0d%0aX-Injected: yes\r\nX-Request-ID: " + "a" * 4000,
+    "X-Request-Start": "X-Request-Start: 1e308\r\nX-Request-Start: nan",
+    "Cookie": "Cookie: session=%0d%0aX-Injected; =;;\r\nAuthorization: Basic Og==",
+    "Origin": f"Origin: http://{_EVIL}\r\nReferer: http://{_EVIL}/",
+    "Range": "Range: bytes=0-,0-,0-,0-\r\nIf-Range: x",
+    "Accept-Encoding": "Accept-Encoding: gzip;q=x, *;q=2, \xff",
+    "Accept": "Accept: " + "a/b," * 1000,
+    "If-None-Match": 'If-None-Match: W/"' + '",' * 1000,
+    "If-Modified-Since": "If-Modified-Since: Thu, 99 Foo 99999 99:99:99 GMT",
+    "TE": "TE: trailers, gzip;q=0",
+    "Max-Forwards": "Max-Forwards: -1",
+    "Content-Type": "Content-Type: multipart/form-data; boundary=" + "a" * 4000,
 }
+# What a browser sends for the page of a stranger, and on which addresses.
+_STRANGERS = {
+    "name": f"Host: {_EVIL}",
+    "name like an address": f"Host: 127.0.0.1.{_EVIL}:8080",
+    "name and our word": f"Host: {_EVIL}\r\nSec-Waymark-Gateway: 1",
+    "origin": f"Origin: http://{_EVIL}",
+    "no origin": "Origin: null",
+    "other site": "Sec-Fetch-Site: cross-site",
+    "other port": "Origin: http://localhost:1",
+}
+_READS = ("/api/v1/staff", "//api/v1/staff", "/docs", "/monitoring", "/extractbeacon")
+_WRITES = (
+    ("POST", "/api/v1/detections"),
+    ("PUT", "/api/v1/beacons/AABBCCDDEE77"),
+    ("DELETE", "/api/v1/beacons/AABBCCDDEE77"),
+    ("POST", "/monitoring"),
+    ("POST", "/newbeacondetect"),
+)
+_ASKED = [*(("GET", path) for path in _READS), *_WRITES]
 
 
 def cases() -> list[Case]:
     """Return all of them."""
-    found = [(f"path: {path}", path, "Host: a") for path in _PATHS]
-    found += [(f"parameter: {path}", path, "Host: a") for path in _PARAMETERS]
+    found = [(f"path: {path}", path, _HOST) for path in _PATHS]
+    found += [(f"parameter: {path}", path, _HOST) for path in _PARAMETERS]
     found += [
         (f"{name}: {path}", path, header) for name, header in _HEADERS.items() for path in _LEADING
     ]
-    return [Case(name, _get(path, header)) for name, path, header in found]
+    strange = [
+        Case(f"stranger's {name}: {method} {path}", _request(method, path, header))
+        for name, header in _STRANGERS.items()
+        for method, path in _ASKED
+    ]
+    return [Case(name, _request("GET", path, header)) for name, path, header in found] + strange
 
 
-def _get(path: str, header: str) -> bytes:
+def _request(method: str, path: str, header: str) -> bytes:
     target = quote(path, safe="/%?&=:;$[]\\.")
-    return f"GET {target} HTTP/1.1\r\n{header}\r\n\r\n".encode("latin-1")
+    head = header if header.startswith("Host:") else f"{_HOST}\r\n{header}"
+    return f"{method} {target} HTTP/1.1\r\n{head}\r\n\r\n".encode("latin-1")

@@ -4,10 +4,10 @@ from tests.hostile.case import HIDDEN, Case
 
 _QUERY = b"staff_id=outer&start_time=0&end_time=1"
 OUTER = b"/extractbeacon?" + _QUERY  # passed on by the gateway with its headers and its body
-_POST = b"POST " + OUTER + b" HTTP/1.1\r\nHost: a\r\n"
-_GET = b"GET " + OUTER + b" HTTP/1.1\r\nHost: a\r\n"
+_POST = b"POST " + OUTER + b" HTTP/1.1\r\nHost: localhost\r\n"
+_GET = b"GET " + OUTER + b" HTTP/1.1\r\nHost: localhost\r\n"
 STORE = b"/newbeacondetect?user_address=" + HIDDEN + b"&beacon_address=C2A628384B08&rssi=-20"
-_HIDDEN = b"GET " + STORE + b" HTTP/1.1\r\nHost: a\r\n\r\n"
+_HIDDEN = b"GET " + STORE + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
 _LENGTH = b"%d" % len(_HIDDEN)
 # The hidden request in a chunk, and behind the end of all chunks.
 _IN_CHUNK = b"%x\r\n%s\r\n0\r\n\r\n" % (len(_HIDDEN), _HIDDEN)
@@ -173,7 +173,7 @@ _LINES = {
     "star": _changed(OUTER, b"*"),
     "no slash": _changed(b"/extract", b"extract"),
     "no address": _changed(OUTER + b" ", b""),
-    "CONNECT": b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "CONNECT": b"CONNECT a:80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "TRACE": _changed(b"GET", b"TRACE"),
     "TRACK": _changed(b"GET", b"TRACK"),
     "small letters": _changed(b"GET", b"get"),
@@ -197,13 +197,13 @@ _LINES = {
     b"HTTP2-Settings: AAMAAABk\r\n\r\n",
     "upgrade to a websocket": _GET + b"Upgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
-    "no host": _GET.replace(b"Host: a\r\n", b"") + b"\r\n",
-    "empty host": _GET.replace(b"Host: a\r\n", b"Host:\r\n") + b"\r\n",
+    "no host": _GET.replace(b"Host: localhost\r\n", b"") + b"\r\n",
+    "empty host": _GET.replace(b"Host: localhost\r\n", b"Host:\r\n") + b"\r\n",
     "two hosts": _GET + b"Host: evil.example\r\n\r\n",
-    "host with a path": _GET.replace(b"Host: a", b"Host: a/b?c") + b"\r\n",
-    "host with a space": _GET.replace(b"Host: a", b"Host: a b") + b"\r\n",
-    "host with NUL": _GET.replace(b"Host: a", b"Host: a\0b") + b"\r\n",
-    "host in brackets": _GET.replace(b"Host: a", b"Host: [") + b"\r\n",
+    "host with a path": _GET.replace(b"Host: localhost", b"Host: localhost/b?c") + b"\r\n",
+    "host with a space": _GET.replace(b"Host: localhost", b"Host: localhost b") + b"\r\n",
+    "host with NUL": _GET.replace(b"Host: localhost", b"Host: localhost\0b") + b"\r\n",
+    "host in brackets": _GET.replace(b"Host: localhost", b"Host: [") + b"\r\n",
     "name with a space": _GET + b"X Y: z\r\n\r\n",
     "name with an underscore": _GET + b"X_Request_ID: z\r\n\r\n",
     "name with NUL": _GET + b"X\0Y: z\r\n\r\n",

@@ -5,7 +5,7 @@ import socket
 
 from tests.hostile.case import statuses
 
-PROBE = b"GET /probe HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+PROBE = b"GET /probe HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 # Longer than any target waits for the rest of a request: then it answers, or closes.
 SILENT_SECONDS = 30.0
 # Where a connection may stay open, what else would come has come by then; that nothing was stored

@@ -279,6 +279,18 @@ def test_the_monitoring_service_has_a_token_of_its_own(
     assert ask(client, "GET /api/v1/staff", None).status_code == 401
 
 
+def test_the_first_administrator_needs_no_database(guarded: Callable[..., Flask]) -> None:
+    secret = tokens.generate()
+    nowhere = "mongodb://127.0.0.1:1/?replicaSet=embedded"
+    client = guarded(
+        mongodb_uri=nowhere,
+        mongodb_timeout_ms=200,
+        waymark_admin_token_sha256=tokens.digest(secret),
+    ).test_client()
+    assert ask(client, "GET /api/v1/session", secret).get_json()["role"] == "admin"
+    assert ask(client, "GET /api/v1/session", tokens.digest(secret)).status_code == 503
+
+
 def test_views_without_a_role_stop_the_start() -> None:
     @needs(Role.READ)
     def declared() -> None:

@@ -70,18 +70,41 @@ def test_a_long_header_and_a_large_body_are_not_mistaken(service: Service) -> No
 def test_nothing_is_believed_of_who_asks_or_where(service: Service) -> None:
     """No address that redirects, whatever Host was named; no server's name in any answer."""
     answer = service.session.get(
-        f"{service.url}/api/v1//now", headers={"Host": "evil.example"}, allow_redirects=False
+        f"{service.url}/api/v1//now",
+        headers={"Host": "evil.example", "Sec-Waymark-Gateway": "1"},
+        allow_redirects=False,
     )
     assert answer.status_code == 404
     assert "evil.example" not in answer.text + str(answer.headers)
     assert "Server" not in answer.headers
 
 
+def test_a_browser_gets_nothing_for_the_page_of_a_stranger(service: Service) -> None:
+    def is_refused(path: str, headers: dict[str, str]) -> bool:
+        answer = service.session.post(f"{service.url}{path}", headers=headers, timeout=30)
+        return answer.status_code == 421
+
+    strange = [
+        {"Host": "stranger.example:5001"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "null"},
+    ]
+    for headers in strange:
+        for path in ("/api/v1/detections", "/api/v1/beacons/import", "/docs", "//api/v1/staff"):
+            assert is_refused(path, headers)
+            assert not is_refused(path, headers | {"Sec-Waymark-Gateway": "1"})
+        for path in ("/newbeacondetect", "/extractbeacon", "/retrieveformonitoring", "/healthz"):
+            assert not is_refused(path, headers)
+    for host in ("localhost:5001", "127.0.0.1", "[::1]:5001", "10.1.2.3"):
+        assert not is_refused("/api/v1/detections", {"Host": host})
+
+
 def test_bytes_that_are_no_text_are_a_400(service: Service) -> None:
     """As raw bytes, which HTTP does not allow but a client can send."""
     for path in (b"/newbeacondetect?user_address=\xff", b"/api/v1/now?level=\xe4", b"/\xff"):
         with connection(service) as peer:
-            peer.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            peer.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\n\r\n")
             status = received(peer).split(b" ", 2)[1]
         assert status in (b"200", b"400", b"404"), (path, status)
 
@@ -92,7 +115,7 @@ def test_a_stop_answers_what_is_under_way(mongod: str, tmp_path: Path) -> None:
         idle.sendall(REQUEST + b"\r\n")
         assert idle.recv(65536)
         with connection(service) as busy:
-            busy.sendall(b"GET /api/v1/changes?wait=2 HTTP/1.1\r\nHost: a\r\n\r\n")
+            busy.sendall(b"GET /api/v1/changes?wait=2 HTTP/1.1\r\nHost: [::1]\r\n\r\n")
             time.sleep(0.5)  # until it waits there
             began = time.monotonic()
             os.kill(service.pid, signal.SIGTERM)

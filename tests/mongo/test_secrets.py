@@ -12,9 +12,16 @@ from threading import Barrier
 import pytest
 
 from mongo import secrets
-from mongo.secrets import ADMIN_PASSWORD, APP_PASSWORD, KEYFILE, Secrets
+from mongo.secrets import (
+    ADMIN_PASSWORD,
+    APP_PASSWORD,
+    KEYFILE,
+    PAGE_TOKEN,
+    SESSION_KEY,
+    Secrets,
+)
 
-NAMES = {KEYFILE, ADMIN_PASSWORD, APP_PASSWORD}
+NAMES = {KEYFILE, ADMIN_PASSWORD, APP_PASSWORD, PAGE_TOKEN, SESSION_KEY}
 # Runs the command and dies before its Nth step on the disk, counted from the folder's making.
 DIES = """
 import os, runpy, signal, sys
@@ -38,7 +45,7 @@ def modes(folder: Path) -> dict[str, int]:
     return {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
 
 
-def dies(root: Path, step: int, *folders: Path) -> bool:
+def dies(root: Path, step: int, *folders: object) -> bool:
     """Run the command; tell whether it was killed before that step, or had no such step."""
     command = [sys.executable, "-c", DIES, str(step), *map(str, folders)]
     status = subprocess.run(command, cwd=root, check=False, capture_output=True).returncode
@@ -48,7 +55,8 @@ def dies(root: Path, step: int, *folders: Path) -> bool:
 
 def test_they_are_made_once_and_never_shown(tmp_path: Path) -> None:
     folder = tmp_path / "secrets"
-    assert secrets.ensure(folder) == ["keyfile", "admin_password", "app_password"]
+    made_now = secrets.ensure(folder)
+    assert sorted(made_now) == sorted(NAMES)
     made = Secrets.read(folder)
     assert secrets.ensure(folder) == []
     assert Secrets.read(folder) == made
@@ -67,20 +75,20 @@ def test_killed_before_any_step_the_next_run_completes(root: Path, tmp_path: Pat
     while True:
         folder, shared = tmp_path / f"{step}", tmp_path / f"{step}-services"
         shared.mkdir()
-        killed = dies(root, step, folder, shared)
+        killed = dies(root, step, folder, f"{shared}={APP_PASSWORD},{SESSION_KEY}")
         kept = {name: (folder / name).read_text() for name in NAMES if (folder / name).exists()}
         assert all(len(text) >= 32 for text in kept.values())  # whole or not there
         assert not folder.exists() or not any(mode & 0o077 for mode in modes(folder).values())
-        assert not dies(root, 0, folder, shared)
+        assert not dies(root, 0, folder, f"{shared}={APP_PASSWORD},{SESSION_KEY}")
         assert modes(folder) == dict.fromkeys(NAMES, 0o400)
-        assert modes(shared) == {APP_PASSWORD: 0o440}
-        made = Secrets.read(folder)
-        assert {name: getattr(made, name) for name in kept} == kept
-        assert (shared / APP_PASSWORD).read_text() == made.app_password
+        assert modes(shared) == {APP_PASSWORD: 0o440, SESSION_KEY: 0o440}
+        made = {name: (folder / name).read_text() for name in NAMES}
+        assert {name: made[name] for name in kept} == kept
+        assert (shared / APP_PASSWORD).read_text() == made[APP_PASSWORD]
         if not killed:
             break
         step += 1
-    assert step > 20  # each of the four files alone has five
+    assert step > 20  # each of the seven files alone has five
 
 
 def test_what_a_killed_run_of_the_same_pid_left_is_in_nobodys_way(tmp_path: Path) -> None:

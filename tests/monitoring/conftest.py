@@ -4,6 +4,7 @@ import http.client
 import os
 import sys
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,13 @@ from scripts.processes.process import Process
 class Service(Process):
     """The monitoring service behind gunicorn, with a port of its own."""
 
-    def __init__(self, gateway_url: str, folder: Path, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        gateway_url: str,
+        folder: Path,
+        limits: Limits | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.port = free_port()
         given = {
             "GATEWAY_URL": gateway_url,
@@ -34,7 +41,7 @@ class Service(Process):
             [sys.executable, "-m", "gunicorn", "-c", "gunicorn.conf.py"],
             folder / "monitoring.log",
             folder=ROOT / "services" / "monitoring",
-            environment=os.environ | given,
+            environment=os.environ | given | dict(settings or {}),
             limits=limits,
         )
 

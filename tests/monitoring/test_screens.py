@@ -14,7 +14,7 @@ from monitoring.config import Config
 from monitoring.screens import SCREENS
 from monitoring.static_files import FOLDER
 
-BEHIND = {"Host": "way.example:8080", "X-Forwarded-Proto": "https"}
+BEHIND = {"Host": "way.example:8080", "X-Forwarded-Proto": "https", "Sec-Waymark-Gateway": "1"}
 FIRST_PAINT_BYTES = 100_000
 
 
@@ -26,7 +26,6 @@ def test_it_never_imports_pymongo(root: Any) -> None:
 
 def test_the_page_names_the_address_its_visitor_uses(client: FlaskClient) -> None:
     page = client.get("/monitoring", headers=BEHIND)
-    assert "default-src 'self'" in page.headers["Content-Security-Policy"]
     assert "curl '" in page.text
     assert "https://way.example:8080/newbeacondetect?" in page.text
     assert client.get("/").headers["Location"] == "/monitoring"
@@ -45,7 +44,7 @@ def test_on_its_own_port_the_page_says_so_and_leads_to_the_gateway(client: Flask
 
 
 @pytest.mark.parametrize("published", ["0.0.0.0", "[::]"])
-@pytest.mark.parametrize("host", ["campus.example", "[2001:db8::7]", "10.1.2.3"])
+@pytest.mark.parametrize("host", ["localhost", "[2001:db8::7]", "10.1.2.3"])
 def test_published_on_every_address_it_names_the_one_that_was_used(
     published: str, host: str
 ) -> None:
@@ -53,6 +52,30 @@ def test_published_on_every_address_it_names_the_one_that_was_used(
     own = client.get("/monitoring", headers={"Host": f"{host}:4000"}).text
     assert f'href="http://{host}:8080/monitoring' in own
     assert published not in own
+
+
+def test_its_own_port_is_asked_by_address_alone(client: FlaskClient) -> None:
+    for path in ("/", "/monitoring", "/monitoring/api/staff", "/monitoring/latest", "/nothing"):
+        answer = client.get(path, headers={"Host": "stranger.example:4000"})
+        assert answer.status_code == 421
+        assert "gateway" in answer.get_json()["error"]
+    for path, status in (("/healthz", 200), ("/newbeacondetect", 503)):
+        assert client.get(path, headers={"Host": "stranger.example"}).status_code == status
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_screen_allows_its_browser_files_of_ours_alone(client: FlaskClient, screen: str) -> None:
+    page = client.get("/monitoring" if screen == "live" else f"/monitoring/{screen}")
+    directives = page.headers["Content-Security-Policy"].split("; ")
+    policy = {name: value for name, _, value in (one.partition(" ") for one in directives)}
+    nothing = {"default-src", "base-uri", "frame-ancestors", "trusted-types"}
+    assert {name for name, value in policy.items() if value == "'none'"} == nothing
+    assert {value for name, value in policy.items() if name not in nothing} == {
+        "'self'",
+        "'script'",
+    }
+    assert policy["require-trusted-types-for"] == "'script'"
+    assert not re.findall(r"<style|\sstyle=|\son\w+=|<script>|javascript:", page.text)
 
 
 @pytest.mark.parametrize("screen", SCREENS)

@@ -19,8 +19,8 @@ from tests.upstream import Upstream
 
 LIMIT_BYTES = 48 * 2**20
 CROWD = 300
-HEAD = b"GET /monitoring HTTP/1.1\r\nHost: x\r\n"
-STAFF = b"GET /monitoring/api/staff HTTP/1.1\r\nHost: x\r\n\r\n"
+HEAD = b"GET /monitoring HTTP/1.1\r\nHost: localhost\r\n"
+STAFF = b"GET /monitoring/api/staff HTTP/1.1\r\nHost: localhost\r\n\r\n"
 ASKED = [
     ("GET", "/healthz", 200),
     ("GET", "/monitoring", 200),
@@ -77,7 +77,7 @@ def drip(crowd: Crowd) -> None:
 
 def stay(crowd: Crowd) -> None:
     for _ in range(CROWD):
-        client = crowd.connect(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        client = crowd.connect(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert client.recv(1000).startswith(b"HTTP/1.1 200")
 
 
@@ -101,7 +101,7 @@ CASES: dict[str, Callable[[Crowd], None]] = {
     "idle after an answer": stay,
     "slow readers of a megabyte": many(STAFF, 4096),
     "slow readers of many small answers": many(
-        b"GET /monitoring/static/style.css HTTP/1.1\r\nHost: x\r\n\r\n" * 8, 4096
+        b"GET /monitoring/static/style.css HTTP/1.1\r\nHost: localhost\r\n\r\n" * 8, 4096
     ),
 }
 
@@ -141,12 +141,12 @@ def test_all_kinds_one_after_the_other_leave_nothing_behind(
 
 def test_a_head_may_come_in_parts_and_requests_one_behind_the_other(crowd: Crowd) -> None:
     client = crowd.connect(b"GET /heal")
-    client.sendall(b"thz HTTP/1.1\r\nHost: x\r\n\r")
-    client.sendall(b"\nGET /nothing HTTP/1.1\r\nHost: x\r\n\r\nGET /healthz HTTP/1.1\r\n")
+    client.sendall(b"thz HTTP/1.1\r\nHost: localhost\r\n\r")
+    client.sendall(b"\nGET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\n")
     seen = received_until(client, b"not found")
     assert seen.count(b"HTTP/1.1 200") == 1
     assert seen.count(b"HTTP/1.1 404") == 1
-    client.sendall(b"Host: x\r\nConnection: close\r\n\r\n")
+    client.sendall(b"Host: localhost\r\nConnection: close\r\n\r\n")
     assert received_until(client, b"").count(b"HTTP/1.1 200") == 1
 
 
@@ -158,7 +158,8 @@ def test_a_head_may_come_in_parts_and_requests_one_behind_the_other(crowd: Crowd
         (b"nonsense\r\n\r\n", b"400"),
         # What follows a body is no request: nobody reads where the body ends.
         (
-            b"POST /newbeacondetect HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabcde" + STAFF,
+            b"POST /newbeacondetect HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nabcde"
+            + STAFF,
             b"503",
         ),
     ],

@@ -4,6 +4,7 @@ import shutil
 
 from playwright.sync_api import Browser, Playwright
 
+STRANGER = "stranger.example"  # a name that leads to this machine
 OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -12,6 +13,7 @@ OPTIONS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    f"--host-resolver-rules=MAP {STRANGER} 127.0.0.1",
 ]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import requests
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from scripts.processes.waiting import eventually
 from tests.system.conftest import Stack
@@ -61,6 +61,23 @@ def office(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Off
         office.down()
 
 
+# Chromium tells a violation in its console, in words of its own; this says it in ours.
+VIOLATED = "violates the policy: "
+REPORT = f"""addEventListener("securitypolicyviolation", (event) =>
+  console.error("{VIOLATED}" + event.effectiveDirective, event.blockedURI, event.sample))"""
+
+
+def watch_policy(context: BrowserContext, found: list[str]) -> None:
+    """Note each violation of the Content-Security-Policy on any page of a context."""
+    context.add_init_script(REPORT)
+
+    def note(message: ConsoleMessage) -> None:
+        if message.text.startswith(VIOLATED) or "Content Security Policy" in message.text:
+            found.append(message.text)
+
+    context.on("console", note)
+
+
 Opener = Callable[..., Page]
 
 
@@ -81,6 +98,7 @@ def opened(browser: Browser, office: Office) -> Iterator[Opener]:
             **more,
         )
         contexts.append(context)
+        watch_policy(context, errors)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(f"{path}: {error}"))
         if prepare:

@@ -40,6 +40,8 @@ class Config:
     waymark_access: str = "open"
     # The same for the three legacy endpoints alone.
     waymark_legacy_access: str = "required"
+    # SHA-256 of the first administrator's token, in hexadecimal (scripts/configure).
+    waymark_admin_token_sha256: str = ""
     # File with the token that the monitoring service reads with.
     page_token_file: str = ""
     # File with the key that signs people's sessions; empty: nobody can log in.

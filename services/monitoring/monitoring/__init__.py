@@ -1,10 +1,12 @@
 """The monitoring service: the page, its data, and the answers while the circuit is open."""
 
+from pathlib import Path
+
 from flask import Flask, Response, jsonify
 from flask_cors import CORS
 from werkzeug.exceptions import HTTPException
 
-from monitoring import fallback, liveness, page_data, screens, static_files
+from monitoring import fallback, guard, liveness, names, page_data, screens, static_files
 from monitoring.config import Config
 from monitoring.gateway import Gateway
 from monitoring.health_monitor import HealthMonitor
@@ -19,7 +21,10 @@ def create_app(config: Config | None = None) -> Flask:
     app.config["PUBLIC_URL"] = config.public_url or config.gateway_url
     app.config["COVERAGE_GAP_MINUTES"] = config.coverage_gap_minutes
     app.config["SNAPSHOT_SECONDS"] = config.snapshot_seconds
-    gateway = Gateway(config.gateway_url, config.gateway_timeout_seconds)
+    token = Path(config.page_token_file).read_text("utf-8") if config.page_token_file else ""
+    gateway = Gateway(config.gateway_url, config.gateway_timeout_seconds, token.strip())
+    if config.waymark_access == "required":
+        guard.init_app(app, guard.Guard(gateway.get_as))
     app.extensions["snapshot_cache"] = SnapshotCache(gateway.get)
     # gunicorn.conf.py starts it, once the worker runs.
     app.extensions["health_monitor"] = HealthMonitor(
@@ -31,6 +36,7 @@ def create_app(config: Config | None = None) -> Flask:
         send_wildcard=True,
         expose_headers=["X-Circuit-State", "Retry-After"],
     )
+    names.init_app(app)
     static_files.init_app(app)
     app.register_error_handler(HTTPException, _http_error)
     for module in (page_data, screens, fallback, liveness):

@@ -13,6 +13,10 @@ class Config:
     gateway_url: str = "http://127.0.0.1:8080"
     # The gateway's address for people, where that is another: for the example on the page.
     public_url: str = ""
+    # `required`: whoever sees the page needs a token or has logged in; `open`: nobody does.
+    waymark_access: str = "open"
+    # File with the token that this service reads with.
+    page_token_file: str = ""
     # Longest wait for the gateway before the page shows its last snapshot.
     gateway_timeout_seconds: int = 4
     # One read serves every open page for this long.

@@ -34,14 +34,24 @@ class GatewayUnavailable(Exception):
 class Gateway:
     """Reads from the gateway directly: the environment's HTTP proxies are not used."""
 
-    def __init__(self, url: str, timeout_seconds: float) -> None:
+    def __init__(self, url: str, timeout_seconds: float, token: str = "") -> None:
         self._url = url
+        self._credentials = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout_seconds = timeout_seconds
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def get(self, path: str, cached: GatewayResponse | None = None) -> GatewayResponse:
         """Read one path. A cached response that is still current is returned with a new time."""
         headers = {"If-None-Match": cached.etag} if cached and cached.etag else {}
+        return self._get(path, headers | self._credentials, cached)
+
+    def get_as(self, path: str, credentials: dict[str, str]) -> GatewayResponse:
+        """Read one path with the headers by which a visitor is known."""
+        return self._get(path, credentials, None)
+
+    def _get(
+        self, path: str, headers: dict[str, str], cached: GatewayResponse | None
+    ) -> GatewayResponse:
         request = urllib.request.Request(self._url + path, headers=headers)
         try:
             with self._opener.open(request, timeout=self._timeout_seconds) as response:

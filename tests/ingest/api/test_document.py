@@ -66,6 +66,10 @@ def test_the_page_is_complete_and_needs_nothing_else(api: Api) -> None:
     links = re.findall(r'(?:href|src)="([^"]*)"', answer.text)
     assert {link for link in links if not link.startswith("#")} == {"/api/v1/openapi.json"}
     assert "<script" not in answer.text
+    assert not re.findall(r"\sstyle=|\son\w+=", answer.text)
+    policy = answer.headers["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
     identifiers = re.findall(r'id="([^"]*)"', answer.text)
     assert len(identifiers) == len(set(identifiers))
     assert {link[1:] for link in links if link.startswith("#")} <= set(identifiers)

@@ -79,7 +79,7 @@ def answered(connection: http.client.HTTPConnection, case: Case) -> tuple[int, s
 
 
 def send(connection: http.client.HTTPConnection, case: Case) -> tuple[int, str, bytes]:
-    headers = case.headers
+    headers = case.headers | {"Sec-Waymark-Gateway": "1"}
     if case.body is not None:
         headers = headers | {"Content-Length": str(len(case.body))}
     connection.putrequest(case.method, case.target, skip_host="Host" in headers)
@@ -106,7 +106,7 @@ def test_every_answer_is_declared_whatever_comes(service: Service) -> None:
 
 
 HALF = (
-    b"POST /api/v1/detections HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    b"POST /api/v1/detections HTTP/1.1\r\nHost: [::1]\r\nContent-Type: application/json\r\n"
     b"Content-Length: 100\r\n\r\n{"
 )
 CHUNKED = HALF.replace(b"Content-Length: 100", b"Transfer-Encoding: chunked")
@@ -125,9 +125,9 @@ CHUNKED = HALF.replace(b"Content-Length: 100", b"Transfer-Encoding: chunked")
         (HALF.replace(b": 100", b": 1, 2"), b" 400 "),
         (HALF.replace(b": 100", b": 2\r\nTransfer-Encoding: chunked"), b" 400 "),
         (b"GET /api/v1/staff\r\n\r\n", b" 400 "),
-        (b"GET /api/v1/staff?\xe9 HTTP/1.1\r\nHost: a\r\n\r\n", b" 400 "),
+        (b"GET /api/v1/staff?\xe9 HTTP/1.1\r\nHost: [::1]\r\n\r\n", b" 400 "),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 20 + b"\r\n\r\n", b" 400 "),
-        (b"GET /api/v1/staff HTTP/1.1\r\nHost: a\r\nX: \x00\r\n\r\n", b" 400 "),
+        (b"GET /api/v1/staff HTTP/1.1\r\nHost: [::1]\r\nX: \x00\r\n\r\n", b" 400 "),
     ],
 )
 def test_broken_http_is_refused(service: Service, sent: bytes, expected: bytes) -> None:

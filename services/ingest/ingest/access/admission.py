@@ -2,6 +2,7 @@
 
 import hmac
 import logging
+from functools import lru_cache
 from pathlib import Path
 
 from werkzeug.http import parse_cookie
@@ -14,9 +15,11 @@ from ingest.access.visitor import ANYBODY, Credentials, Visitor
 from ingest.config import Config
 from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
 from ingest.rules.roles import Role
+from ingest.storage.tokens import MAX_TOKENS
 
 LEGACY = frozenset({"/newbeacondetect", "/extractbeacon", "/retrieveformonitoring"})
-_SCHEME = "bearer "
+_SCHEME = "bearer"
+_MAX_HEADER = 128  # no token of ours makes a longer one
 # The first where TLS protects it: no other site of the domain can set it then.
 COOKIES = (SECURE_COOKIE, COOKIE) = ("__Host-waymark_session", "waymark_session")
 # What changes nothing may be asked for by anything that has the cookie.
@@ -33,7 +36,7 @@ class Admission:
         self._sessions = sessions
         self._open = settings.waymark_access == config.OPEN
         self._legacy_open = settings.waymark_legacy_access == config.OPEN
-        self._page = _page_token(settings.page_token_file)
+        self._built_in = _built_in(settings)
         if self._legacy_open and not self._open:
             log.warning("WAYMARK_LEGACY_ACCESS=open: whoever reaches us may post, and read all")
 
@@ -69,12 +72,12 @@ class Admission:
         """Return who makes a request, None for a stranger; a token counts more than a cookie."""
         if not given.authorization:
             return self._person(given.cookie) if given.cookie else None
-        scheme, secret = given.authorization[: len(_SCHEME)], given.authorization[len(_SCHEME) :]
-        if scheme.lower() != _SCHEME:
+        if len(given.authorization) > _MAX_HEADER:
             return None
-        if tokens.digest(secret) == self._page:
-            return Visitor("monitoring service", "token", Role.READ)
-        return self._known.visitor(secret)
+        digest = _digest(given.authorization)
+        if digest is None:
+            return None
+        return self._built_in.get(digest) or self._known.visitor(digest)
 
     def _person(self, header: str) -> Visitor | None:
         cookies = parse_cookie(header.encode("ascii", "replace").decode())  # others may hold all
@@ -83,9 +86,22 @@ class Admission:
         return self._known.person(session) if session else None
 
 
-def _page_token(file: str) -> str:
-    """Return the digest of the monitoring service's token; no secret has the empty one."""
-    return tokens.digest(Path(file).read_text("utf-8").strip()) if file else ""
+@lru_cache(maxsize=MAX_TOKENS)  # a phone sends the same header every time: half of the check
+def _digest(authorization: str) -> str | None:
+    scheme, _, secret = authorization.partition(" ")
+    return tokens.digest(secret) if scheme.lower() == _SCHEME else None
+
+
+def _built_in(settings: Config) -> dict[str, Visitor]:
+    """Return who is known by the settings, not by the database, by the digests of their tokens."""
+    found: dict[str, Visitor] = {}
+    if settings.waymark_admin_token_sha256:
+        first = Visitor("first administrator", "token", Role.ADMIN)
+        found[settings.waymark_admin_token_sha256] = first
+    if settings.page_token_file:
+        secret = Path(settings.page_token_file).read_text("utf-8").strip()
+        found[tokens.digest(secret)] = Visitor("monitoring service", "token", Role.READ)
+    return found
 
 
 def _same(given: str, expected: str) -> bool:

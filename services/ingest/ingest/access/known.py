@@ -5,11 +5,10 @@ import logging
 import os
 import threading
 import time
-from collections.abc import KeysView
+from collections.abc import Iterable, KeysView
 from pathlib import Path
 from typing import NamedTuple
 
-from ingest.access import tokens as secrets_of_tokens
 from ingest.access.sessions import Session
 from ingest.access.visitor import Visitor
 from ingest.errors import StoreUnavailable
@@ -25,10 +24,23 @@ USE_SECONDS = 60
 log = logging.getLogger(__name__)
 
 
+class _Holder(NamedTuple):
+    token_id: str
+    visitor: Visitor  # made once, not for each request
+
+
 class _Snapshot(NamedTuple):
     as_of: float  # unix seconds
-    tokens: dict[str, Token]  # by digest
+    holders: dict[str, _Holder]  # by digest
     accounts: dict[str, Account]  # by name
+
+    @classmethod
+    def of(cls, as_of: float, tokens: Iterable[Token], accounts: Iterable[Account]) -> "_Snapshot":
+        holders = {}
+        for token in tokens:
+            visitor = Visitor(token.label, "token", token.role, token.expires_at)
+            holders[token.digest] = _Holder(token.token_id, visitor)
+        return cls(as_of, holders, {account.name: account for account in accounts})
 
 
 class Known:
@@ -62,22 +74,23 @@ class Known:
         """Return when all of this was true, in unix seconds; None: never."""
         return self._snapshot.as_of if self._snapshot else None
 
-    def visitor(self, secret: str) -> Visitor | None:
-        """Return whose token that is, None for no valid one's.
+    def visitor(self, digest: str) -> Visitor | None:
+        """Return whose token has that digest, None for no valid one's.
 
         StoreUnavailable: nothing is known, and so nobody can be told from a stranger.
         """
         snapshot = self._snapshot
         if snapshot is None:
             raise StoreUnavailable("no token was ever read")
-        token = snapshot.tokens.get(secrets_of_tokens.digest(secret))
-        if token is None:
+        holder = snapshot.holders.get(digest)
+        if holder is None:
             return None
+        token_id, visitor = holder
         now = int(time.time())
-        if token.expires_at is not None and token.expires_at <= now:
+        if visitor.expires_at is not None and visitor.expires_at <= now:
             return None
-        self._used[token.token_id] = now
-        return Visitor(token.label, "token", token.role, token.expires_at)
+        self._used[token_id] = now
+        return visitor
 
     def person(self, session: Session) -> Visitor | None:
         """Return who a session belongs to, None when it has ended. Raises StoreUnavailable.
@@ -108,10 +121,10 @@ class Known:
                 self._failing = True
                 return False
             self._failing = False
-            found = _snapshot(began, tokens, accounts)
+            found = _Snapshot.of(began, tokens, accounts)
             self._snapshot = found
-            if (found.tokens.keys(), found.accounts) != self._kept:
-                self._keep(found)
+            if (found.holders.keys(), found.accounts) != self._kept:
+                self._keep(found, tokens)
             return True
 
     def _note_use(self) -> None:
@@ -124,10 +137,10 @@ class Known:
             self._tokens.note_use(due)
             self._noted |= due
 
-    def _keep(self, known: _Snapshot) -> None:
+    def _keep(self, known: _Snapshot, tokens: Iterable[Token]) -> None:
         """Write the file, whole or not at all; it holds digests and no secret."""
         documents = {
-            "tokens": [token.document() for token in known.tokens.values()],
+            "tokens": [token.document() for token in tokens],
             "accounts": [account.document() for account in known.accounts.values()],
         }
         new = self._file.with_name(self._file.name + ".new")
@@ -137,7 +150,7 @@ class Known:
                 out.flush()
                 os.fsync(out.fileno())
             new.replace(self._file)
-            self._kept = known.tokens.keys(), known.accounts
+            self._kept = known.holders.keys(), known.accounts
         except OSError as error:
             log.warning("%s is not written: %s", self._file, error)
 
@@ -147,7 +160,7 @@ class Known:
             documents = json.loads(self._file.read_text("utf-8"))
             tokens = [Token.from_document(one) for one in documents["tokens"]]
             accounts = [Account.from_document(one) for one in documents["accounts"]]
-            return _snapshot(as_of, tokens, accounts)
+            return _Snapshot.of(as_of, tokens, accounts)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -157,8 +170,3 @@ class Known:
     def _run(self) -> None:
         while not self._closed.wait(REFRESH_SECONDS if not self._failing else 1.0):
             self.refresh()
-
-
-def _snapshot(as_of: float, tokens: list[Token], accounts: list[Account]) -> _Snapshot:
-    by_digest = {token.digest: token for token in tokens}
-    return _Snapshot(as_of, by_digest, {account.name: account for account in accounts})

@@ -1,5 +1,6 @@
 """The tokens of phones, servers and screens: /tokens, for admins."""
 
+import secrets
 import time
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -25,7 +26,7 @@ ROLES = tuple(role.value for role in Role if role is not Role.NOBODY)
 MAX_DAYS = 3650
 _DAYS = range(1, MAX_DAYS + 1)
 _DAY_SECONDS = 86_400
-_ID = Text("token_id", "Id of the token, not its secret", "0123456789ab", "path", "[0-9a-f]{12}")
+_ID = Text("token_id", "Id of the token, not its secret", "0123abcd", "path", "[0-9a-f]{8}")
 
 TokenRole = Annotated[
     str, Meta(description="What its holder may do", extra_json_schema={"enum": list(ROLES)})
@@ -110,10 +111,16 @@ def make_token() -> Response:
         raise invalid(errors)
     context, now = get_context(), int(time.time())
     secret = secrets_of_tokens.generate()
-    digest = secrets_of_tokens.digest(secret)
     days = values["expires_in_days"]
     expires_at = None if days is None else now + days * _DAY_SECONDS
-    token = Token(digest[:12], digest, values["label"], values["role"], now, expires_at)
+    token = Token(
+        token_id=secrets.token_hex(4),
+        digest=secrets_of_tokens.digest(secret),
+        label=values["label"],
+        role=values["role"],
+        created_at=now,
+        expires_at=expires_at,
+    )
     try:
         context.tokens.add(token)
     except TooManyTokens:
@@ -135,7 +142,7 @@ def make_token() -> Response:
     parameters=[_ID],
     answers={204: Body("It is revoked.", {})},
     problems=["not_found", "store_unavailable"],
-    curl="curl -X DELETE 'HOST/api/v1/tokens/0123456789ab' -H \"Authorization: Bearer $TOKEN\"",
+    curl="curl -X DELETE 'HOST/api/v1/tokens/0123abcd' -H \"Authorization: Bearer $TOKEN\"",
     tag="access",
 )
 def revoke_token(token_id: str) -> Response:

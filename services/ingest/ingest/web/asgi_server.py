@@ -10,7 +10,7 @@ from typing import Any
 
 from ingest.access.admission import Admission
 from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
-from ingest.web import cors, credentials, error_responses
+from ingest.web import cors, credentials, error_responses, strangers
 from ingest.web.endpoint import METHODS, Endpoint
 from ingest.web.flask_bridge import Bridge, pieces
 from ingest.web.lanes import LANES, SMALL_BODY_BYTES, lane_of, largest_body
@@ -81,18 +81,21 @@ class Server:
         request = Request(method, path, scope["query_string"], headers, body.data, body.length)
         endpoint = self._endpoints.get(path)
         if endpoint and method in METHODS:
-            await _send(cors.with_headers(await self._answer(endpoint, request)), send)
+            refusal = None if self._admission.open else self._refusal(endpoint, request)
+            await _send(cors.with_headers(refusal or await endpoint.respond(request)), send)
+        elif strangers.is_refused(path, headers):
+            await _send(strangers.REFUSAL, send)
         else:
             await self._bridge.respond(scope, request, send)
 
-    async def _answer(self, endpoint: Endpoint[Any, Any], request: Request) -> Response:
-        """Answer whoever may call an endpoint of the loop."""
-        given = credentials.of_headers(request.headers, request.method)
+    def _refusal(self, endpoint: Endpoint[Any, Any], request: Request) -> Response | None:
+        """Return the response to whoever may not call an endpoint of the loop."""
         try:
+            given = credentials.of_headers(request.headers, request.method)
             self._admission.admit(endpoint.role, request.path, given)
         except (Unauthenticated, Forbidden, StoreUnavailable) as error:
             return error_responses.response_to(error, request.header(b"x-request-id"))
-        return await endpoint.respond(request)
+        return None
 
     def _largest_body(self, path: str, headers: dict[bytes, bytes]) -> int:
         """Return how much is read of a body: of a stranger's never much."""

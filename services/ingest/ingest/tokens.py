@@ -1,0 +1,108 @@
+"""Make, list and revoke tokens: `python -m ingest.tokens create|list|revoke`.
+
+Each secret is printed once, alone on standard output, so that a script can take it.
+"""
+
+import argparse
+import secrets
+import sys
+import time
+from datetime import UTC, datetime
+
+from ingest.access import tokens
+from ingest.config import Config
+from ingest.errors import StoreUnavailable
+from ingest.rules.roles import Role
+from ingest.storage.client import Client
+from ingest.storage.tokens import MAX_TOKENS, Token, Tokens, TooManyTokens
+
+DAY_SECONDS = 86_400
+MAX_LABEL = 64
+ROLES = [role.value for role in Role if role is not Role.NOBODY]
+ROW = "{:<10}{:<8}{:<26}{:<18}{:<18}{}"
+
+
+def main() -> None:
+    """Run the command; an error ends it with one line and status 1."""
+    options = _parser().parse_args()
+    client = Client(Config.from_environment())
+    try:
+        options.run(Tokens(client.database), options)
+    except StoreUnavailable as error:
+        sys.exit(f"token: the database does not answer: {error}")
+    except TooManyTokens:
+        sys.exit(f"token: there are {MAX_TOKENS} valid ones: revoke some first")
+    finally:
+        client.close()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./scripts/token", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    create = commands.add_parser("create", help="make a token, and print its secret once")
+    create.set_defaults(run=_create)
+    create.add_argument("label", type=_label, help="whose it is, as the list shows it")
+    create.add_argument("--role", choices=ROLES, required=True, help="what it may do")
+    create.add_argument("--days", type=_days, help="how long it is valid (until it is revoked)")
+    listed = commands.add_parser("list", help="show all tokens, without their secrets")
+    listed.set_defaults(run=_list)
+    revoke = commands.add_parser("revoke", help="end a token; within 30 s all services refuse it")
+    revoke.set_defaults(run=_revoke)
+    revoke.add_argument("id", help="as the list shows it")
+    return parser
+
+
+def _label(text: str) -> str:
+    if not 0 < len(text) <= MAX_LABEL or not text.isprintable():
+        raise argparse.ArgumentTypeError(f"1 to {MAX_LABEL} printable characters")
+    return text
+
+
+def _days(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 3650:
+        raise argparse.ArgumentTypeError("a whole number from 1 to 3650")
+    return int(text)
+
+
+def _create(stored: Tokens, options: argparse.Namespace) -> None:
+    secret, now = tokens.generate(), int(time.time())
+    token = Token(
+        token_id=secrets.token_hex(4),
+        digest=tokens.digest(secret),
+        label=options.label,
+        role=Role(options.role),
+        created_at=now,
+        expires_at=now + options.days * DAY_SECONDS if options.days else None,
+    )
+    stored.add(token)
+    print(f"token {token.token_id}: valid in a few seconds, shown only now:", file=sys.stderr)
+    print(secret)
+
+
+def _list(stored: Tokens, _: argparse.Namespace) -> None:
+    print(ROW.format("id", "role", "label", "made", "last used", "valid"))
+    for token in stored.everyone():
+        made, used = _when(token.created_at), _when(token.last_used_at)
+        print(ROW.format(token.token_id, token.role.value, token.label, made, used, _valid(token)))
+
+
+def _revoke(stored: Tokens, options: argparse.Namespace) -> None:
+    if not stored.revoke(options.id, int(time.time())):
+        sys.exit(f"token: there is none with the id {options.id}: ./scripts/token list")
+    print(f"token {options.id}: revoked; within 30 s all services refuse it")
+
+
+def _when(seconds: int | None) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}" if seconds else "never"
+
+
+def _valid(token: Token) -> str:
+    if token.revoked_at:
+        return f"revoked {_when(token.revoked_at)}"
+    if token.expires_at and token.expires_at <= time.time():
+        return f"expired {_when(token.expires_at)}"
+    return f"until {_when(token.expires_at)}" if token.expires_at else "until it is revoked"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""What browsers may not ask at this port: it is the gateway's, which looks at names and origins.
+
+A browser on this machine runs the pages of strangers (docs/configuration.md, "Names and origins").
+"""
+
+import re
+from collections.abc import Mapping
+
+from ingest.web import cors
+from ingest.web.responses import of_json
+
+OPEN_PATHS = {*cors.PATHS, "/healthz", "/readyz"}
+# The gateway's word that it has looked. No page can make its browser send a `Sec-` header.
+_GATEWAY = b"sec-waymark-gateway"
+# Nobody can make an address lead elsewhere, as a name can be.
+_ADDRESS = re.compile(rb"(localhost|\d+\.\d+\.\d+\.\d+|\[[0-9a-f:.]+\])?(:\d+)?", re.IGNORECASE)
+_OUR_OWN = (b"same-origin", b"none")
+REFUSAL = of_json(421, {"error": "this port is for the gateway: ask that"})
+
+
+def is_refused(path: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Tell whether a request may come from the page of a stranger."""
+    if path in OPEN_PATHS or _GATEWAY in headers:
+        return False
+    return (
+        b"origin" in headers
+        or headers.get(b"sec-fetch-site", b"none") not in _OUR_OWN
+        or not _ADDRESS.fullmatch(headers.get(b"host", b""))
+    )

@@ -1,0 +1,143 @@
+"""Who may see the page: asked of an ingest service, and remembered for a moment.
+
+Only an ingest service knows tokens and sessions. While none answers, what was known holds: just
+then the page must show who was where.
+"""
+
+import hashlib
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import quote
+
+from flask import Flask, Response, current_app, g, jsonify, redirect, request
+from werkzeug.wrappers import Response as BaseResponse
+
+from monitoring.gateway import GatewayResponse, GatewayUnavailable
+
+# With the 10 s of the ingest services within the 30 s in which a revocation acts.
+REMEMBER_SECONDS = 10.0
+MAX_REMEMBERED = 500
+# Guessed credentials must not take the requests that the page itself needs.
+MAX_ASKING = 2
+ASK_WAIT_SECONDS = 1.0
+PATH = "/api/v1/session"
+LOGIN = "/monitoring/login"
+# What strangers get: health, the answers of an open circuit, and what the log-in shows.
+PUBLIC_VIEWS = {"liveness.healthz", "fallback.circuit_open", "screens.login"}
+PUBLIC_FILES = {"style.css", "icon.svg", "boot.js", "screens/login.js"}
+
+Credentials = dict[str, str]  # the headers that name a visitor
+
+
+class Visitor(NamedTuple):
+    """What an ingest service said of credentials, and when."""
+
+    status: int  # 200: may read; 401: a stranger; 403: the role is too small
+    asked_at: float = 0.0
+    expires_at: float = float("inf")
+    name: str = ""
+    kind: str = ""  # "person", "token"
+
+
+STRANGER = Visitor(401)
+
+
+class CannotTell(Exception):
+    """No ingest service answers, and these credentials were never seen."""
+
+
+class Guard:
+    """Tells whether credentials may read; `ask` sends them to an ingest service."""
+
+    def __init__(
+        self,
+        ask: Callable[[str, Credentials], GatewayResponse],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._ask = ask
+        self._clock = clock
+        self._answers: OrderedDict[bytes, Visitor] = OrderedDict()  # the last asked at the end
+        self._changing = threading.Lock()
+        self._asking = threading.Semaphore(MAX_ASKING)
+
+    def visitor(self, credentials: Credentials) -> Visitor:
+        """Return who that is. Raises CannotTell."""
+        if not credentials:
+            return STRANGER
+        key = hashlib.sha256(json.dumps(credentials, sort_keys=True).encode()).digest()
+        known = self._answers.get(key)
+        if known is None or not 0 <= self._clock() - known.asked_at < REMEMBER_SECONDS:
+            known = self._asked(key, credentials, known)
+        return known if self._clock() < known.expires_at else STRANGER
+
+    def _asked(self, key: bytes, credentials: Credentials, known: Visitor | None) -> Visitor:
+        if not self._asking.acquire(timeout=ASK_WAIT_SECONDS):
+            if known:
+                return known
+            raise CannotTell
+        try:
+            answer = self._ask(PATH, credentials)
+        except GatewayUnavailable as error:
+            if known:
+                return known
+            raise CannotTell from error
+        finally:
+            self._asking.release()
+        known = Visitor(answer.status, self._clock())
+        if answer.status == 200:
+            told = json.loads(answer.body)
+            until = told["expires_at"] or known.expires_at
+            known = known._replace(expires_at=until, name=told["name"], kind=told["kind"])
+        with self._changing:
+            self._answers[key] = known
+            self._answers.move_to_end(key)
+            while len(self._answers) > MAX_REMEMBERED:
+                self._answers.popitem(last=False)
+        return known
+
+
+def init_app(app: Flask, guard: Guard) -> None:
+    """Let Flask ask before each view."""
+    app.extensions["guard"] = guard
+    app.before_request(_admit)
+    app.context_processor(lambda: {"visitor": g.get("visitor")})
+
+
+def _admit() -> BaseResponse | None:
+    if request.endpoint is None or request.endpoint in PUBLIC_VIEWS or _is_public_file():
+        return None
+    names = ("Authorization", "Cookie")
+    credentials = {name: request.headers[name] for name in names if name in request.headers}
+    try:
+        g.visitor = current_app.extensions["guard"].visitor(credentials)
+    except CannotTell:
+        response = jsonify(error="no ingest service answers, and only they know who may read")
+        response.status_code, response.headers["Retry-After"] = 503, "5"
+        return response
+    return None if g.visitor.status == 200 else _refusal(g.visitor.status)
+
+
+def _is_public_file() -> bool:
+    named = (request.view_args or {}).get("filename")
+    return request.endpoint == "static" and named in PUBLIC_FILES
+
+
+def _refusal(status: int) -> BaseResponse:
+    """Lead people to the log-in, and tell programs."""
+    if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
+        return redirect(f"{LOGIN}?next={quote(request.full_path.removesuffix('?'))}", 303)
+    if status == 403:
+        return _error(403, "the role of this token or account may not read")
+    response = _error(401, "needs a valid token: send it as `Authorization: Bearer ...`")
+    response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _error(status: int, text: str) -> Response:
+    response = jsonify(error=text)
+    response.status_code = status
+    return response

@@ -1,0 +1,64 @@
+"""The stack as it faces other machines: with tokens, made by its own commands."""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable
+
+import pytest
+import requests
+
+from scripts.processes.waiting import eventually
+from tests.compose.conftest import Stack
+
+DETECTION = "/newbeacondetect?user_address=0&beacon_address=C2A628384B08&rssi=-20"
+HEAL_SECONDS = 180.0
+
+
+@pytest.fixture(scope="module")
+def admin(stack: Stack) -> str:
+    """Have the stack require tokens; return the administrator's."""
+    secret = f"wm_{secrets.token_urlsafe(32)}"
+    stack.docker.environment |= {
+        "WAYMARK_ACCESS": "required",
+        "WAYMARK_ADMIN_TOKEN_SHA256": hashlib.sha256(secret.encode()).hexdigest(),
+    }
+    stack.compose("up", "--detach", "--wait")
+    return secret
+
+
+@pytest.fixture
+def status(stack: Stack) -> Callable[[str, str], int]:
+    def ask(path: str, secret: str) -> int:
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        try:
+            return requests.get(f"{stack.url}{path}", headers=headers, timeout=30).status_code
+        except requests.ConnectionError:  # the gateway itself has just been made anew
+            return 0
+
+    return ask
+
+
+def test_strangers_get_nothing_and_the_administrator_all(
+    admin: str, status: Callable[[str, str], int]
+) -> None:
+    paths = (DETECTION, "/retrieveformonitoring", "/api/v1/staff", "/monitoring", "/docs")
+    eventually(lambda: {status(path, "") for path in paths} == {401}, HEAL_SECONDS)
+    eventually(lambda: {status(path, admin) for path in paths} <= {200, 202}, HEAL_SECONDS)
+    assert status("/healthz", "") == 200
+
+
+def test_the_command_makes_lists_and_revokes_tokens(
+    stack: Stack, admin: str, status: Callable[[str, str], int]
+) -> None:
+    run = ("run", "--rm", "--no-TTY", "token")
+    phone = stack.compose(*run, "create", "--role", "ingest", "phones").splitlines()[-1]
+    eventually(lambda: status(DETECTION, phone) in (200, 202), HEAL_SECONDS)
+    assert status("/api/v1/staff", phone) == 403
+    listed = stack.compose(*run, "list")
+    [token_id] = re.findall(r"^(\S+)\s+ingest\s+phones", listed, re.MULTILINE)
+    stack.compose(*run, "revoke", token_id)
+    eventually(lambda: status(DETECTION, phone) == 401, 60)
+    told = stack.compose("logs")
+    assert admin not in told
+    assert phone not in told
