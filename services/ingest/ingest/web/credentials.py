@@ -9,9 +9,13 @@ from ingest.rules import roles
 
 def of_headers(headers: dict[bytes, bytes], method: str = "") -> Credentials:
     """Return the credentials of a request of the event loop."""
+    authorization = headers.get(b"authorization", b"").decode("latin-1")
+    cookie = headers.get(b"cookie")
+    if not cookie:  # a phone
+        return Credentials(authorization)
     return Credentials(
-        headers.get(b"authorization", b"").decode("latin-1"),
-        headers.get(b"cookie", b"").decode("latin-1"),
+        authorization,
+        cookie.decode("latin-1"),
         method,
         headers.get(b"x-csrf-token", b"").decode("latin-1"),
     )
