@@ -19,7 +19,7 @@ from mongo.secrets import ADMIN_USER, APP_USER, Secrets
 from mongo.topology import Topology, TopologyError, load
 
 DEADLINE_SECONDS = 180.0
-DUPLICATE_USER = 51003
+DUPLICATE_ROLE, DUPLICATE_USER = 51002, 51003
 AUTHENTICATION_FAILED = 18
 ADMIN_ROLES: list[Any] = [
     "clusterAdmin",
@@ -28,7 +28,13 @@ ADMIN_ROLES: list[Any] = [
     {"role": "dbAdmin", "db": DATABASE},
     {"role": "read", "db": "config"},
 ]
-APP_ROLES: list[Any] = [{"role": "readWrite", "db": DATABASE}]
+# What the services' user may do: nobody who has its password can change what the audit holds.
+APP_ROLE = "waymark"
+APP_ROLES: list[Any] = [{"role": APP_ROLE, "db": DATABASE}]
+AUDIT = "audit"
+COLLECTIONS = ("staff", "latest", "beacons", "directory", "tokens", "accounts")
+_DATA = ["find", "insert", "update", "remove", "changeStream", "collStats"]
+_WORK = [*_DATA, "createCollection", "createIndex", "dropIndex", "listIndexes"]
 # The same as in the ingest service, which makes them too (a test compares).
 INDEXES: list[list[tuple[str, int]]] = [
     [("staff_id", 1), ("timestamp", DESCENDING), ("level", 1), ("location", 1)],
@@ -59,6 +65,9 @@ def bootstrap(
         if topology.shards:
             sharding.ensure_shards(topology.shards, client, progress)
             sharding.ensure_collections(topology.shards, client, progress)
+        if AUDIT not in client[DATABASE].list_collection_names():
+            client[DATABASE].create_collection(AUDIT)  # who makes it says how it can be changed
+        _ensure_role(client)
         _ensure_user(client, DATABASE, APP_USER, secrets.app_password, APP_ROLES, progress)
         for keys in INDEXES:
             client[DATABASE]["staff"].create_index(keys)
@@ -94,6 +103,21 @@ def _administrator(topology: Topology, secrets: Secrets, progress: Progress) -> 
         return None
 
     return progress.wait_for(f"login of the administrator at {entry}", connect)
+
+
+def _ensure_role(client: clients.Client) -> None:
+    """Create the role of the services' user, or give it these privileges."""
+    actions = dict.fromkeys(COLLECTIONS, _WORK) | {AUDIT: ["find", "insert"]}
+    privileges = [
+        {"resource": {"db": DATABASE, "collection": name}, "actions": allowed}
+        for name, allowed in actions.items()
+    ]
+    try:
+        client[DATABASE].command("createRole", APP_ROLE, privileges=privileges, roles=[])
+    except OperationFailure as error:
+        if error.code != DUPLICATE_ROLE:
+            raise
+        client[DATABASE].command("updateRole", APP_ROLE, privileges=privileges)
 
 
 def _ensure_user(

@@ -20,7 +20,7 @@ EXPECTED = {
         "pollers: location /",
     },
     "long_read.conf": {
-        "location ~ ^/api/v1/(changes$|coverage$|beacons(/|$)|staff/|system/)",
+        "location ~ ^/api/v1/(audit$|changes$|coverage$|beacons(/|$)|staff/|system/)",
         "location = /api/v1/beacons/import",
         "location = /extractbeacon",
     },

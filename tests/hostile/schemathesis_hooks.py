@@ -11,6 +11,7 @@ from ingest.errors import ParameterError
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, integer, moment
 
 TIMES = ("start_time", "end_time", "from", "to", "since", "timestamp")
+NAMES = ("level", "location", "label")
 
 Given = Mapping[str, Any]
 
@@ -35,7 +36,7 @@ def filter_case(_: Any, case: Any) -> bool:
 
 def _can_be(given: Given) -> bool:
     """Tell whether clock, calendar and what belongs together allow what is given."""
-    names = [str(given.get(name, "x")).strip() for name in ("level", "location")]
+    names = [str(given.get(name, "x")).strip() for name in NAMES]
     if not all(name and name.isprintable() for name in names):
         return False
     if (given.get("x") in (None, "")) != (given.get("y") in (None, "")):

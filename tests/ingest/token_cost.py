@@ -11,6 +11,7 @@ import tempfile
 import time
 import timeit
 from pathlib import Path
+from typing import Any
 
 import psutil
 from pymongo import MongoClient
@@ -18,8 +19,10 @@ from pymongo import MongoClient
 from ingest.access import tokens
 from ingest.access.admission import Admission
 from ingest.access.known import Known
+from ingest.access.sessions import Sessions
 from ingest.config import Config
 from ingest.rules.roles import Role
+from ingest.storage.accounts import Accounts
 from ingest.storage.tokens import Token, Tokens
 from ingest.web import credentials
 from mongo import topology
@@ -57,15 +60,15 @@ def microseconds(service: Service, header: str) -> float:
     return (sum(process.cpu_times()[:2]) - before) / INSERTS * 1e6
 
 
-def check_microseconds(stored: Tokens, secret: str, folder: Path) -> float:
+def check_microseconds(stored: Tokens, accounts: Accounts, secret: str, folder: Path) -> float:
     """Return what the check alone takes, in this process."""
-    known = Known(stored, folder / "access.json")
+    known = Known(stored, accounts, folder / "access.json")
     known.refresh()
-    admission = Admission(Config(waymark_access="required"), known)
+    admission = Admission(Config(waymark_access="required"), known, Sessions(""))
     headers = {b"host": b"localhost", b"authorization": f"Bearer {secret}".encode()}
 
     def check() -> None:
-        admission.admit(Role.INGEST, "/newbeacondetect", credentials.of_headers(headers))
+        admission.admit(Role.INGEST, "/newbeacondetect", credentials.of_headers(headers, "GET"))
 
     return min(timeit.repeat(check, number=CHECKS, repeat=7)) / CHECKS * 1e6
 
@@ -79,11 +82,11 @@ def main() -> None:
         folder = Path(name)
         with Cluster(topology.load(topology.EMBEDDED), folder).running() as cluster:
             uri, secret = cluster.uri(), tokens.generate()
-            with MongoClient[dict[str, object]](uri) as client:
+            with MongoClient[dict[str, Any]](uri) as client:
                 stored = Tokens(client[DATABASE])
                 digest = tokens.digest(secret)
                 stored.add(Token("phone", digest, "phone", Role.INGEST, int(time.time())))
-                check = check_microseconds(stored, secret, folder)
+                check = check_microseconds(stored, Accounts(client[DATABASE]), secret, folder)
             services = Service(uri, folder), Service(uri, folder, WAYMARK_ACCESS="required")
             headers = "", f"Authorization: Bearer {secret}\r\n"
             with running(*services):

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,44 @@ def test_who_may_do_what(cluster: Cluster) -> None:
     with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
         client["ICT3102"]["staff"].find_one()
         assert refused(client, "other", "find", "anything")
+
+
+def test_the_services_user_adds_to_the_audit_and_changes_nothing_of_it(cluster: Cluster) -> None:
+    cluster.bootstrap()
+    with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:  # as it was once
+        roles = [{"role": "readWrite", "db": "ICT3102"}]
+        client["ICT3102"].command("updateUser", "waymark", roles=roles)
+    cluster.bootstrap()
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        database = client["ICT3102"]
+        audit, staff = database["audit"], database["staff"]
+        audit.insert_one({"_id": 1, "what": "log-in"})
+        staff.insert_one({"_id": 1})
+        attempts: list[Callable[[], object]] = [
+            lambda: audit.update_one({"_id": 1}, {"$set": {"what": "nothing"}}),
+            lambda: audit.update_one({"_id": 2}, {"$set": {"what": "x"}}, upsert=True),
+            lambda: audit.replace_one({"_id": 1}, {}),
+            lambda: audit.find_one_and_update({"_id": 1}, {"$set": {"what": "nothing"}}),
+            lambda: audit.find_one_and_delete({"_id": 1}),
+            lambda: audit.delete_one({"_id": 1}),
+            lambda: audit.delete_many({}),
+            audit.drop,
+            lambda: audit.rename("forgotten"),
+            lambda: staff.rename("audit", dropTarget=True),
+            lambda: database.command("convertToCapped", "audit", size=4096),
+            lambda: database.command("collMod", "audit", validator={"_id": {"$lt": 0}}),
+            lambda: audit.create_index("at", expireAfterSeconds=0),
+            lambda: list(staff.aggregate([{"$out": "audit"}])),
+            lambda: list(staff.aggregate([{"$merge": "audit"}])),
+            lambda: database.command("createRole", "x", privileges=[], roles=["dbOwner"]),
+            lambda: database.command("grantRolesToUser", "waymark", roles=["dbOwner"]),
+            lambda: client.drop_database("ICT3102"),
+        ]
+        for number, attempt in enumerate(attempts):
+            with pytest.raises(OperationFailure) as refused:
+                attempt()
+            assert refused.value.code == 13, number
+        assert list(audit.find()) == [{"_id": 1, "what": "log-in"}]
 
 
 def test_its_indexes_are_the_services_own(mongod: str) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,8 @@ from ingest.histories.read_through_cache import VERSION_TIMEOUT_SECONDS
 from ingest.histories.time_window import Window
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.rules.request_parameters import TimeRange
-from ingest.storage import documents
+from ingest.rules.roles import Role
+from ingest.storage import accounts, audit, documents, tokens
 from ingest.storage.documents import Document
 from ingest.storage.latest_updates import LAST
 from mongo import clients, topology
@@ -527,6 +528,55 @@ def test_nobody_in_who_does_not_belong(cluster: Cluster, kind: str) -> None:
                     client[database].command(command, "staff" if command == "find" else 1)
             with pytest.raises(OperationFailure, match="requires authentication"):
                 client.admin.command("createUser", "root", pwd="x", roles=["root"])
+
+
+def test_people_log_in_and_what_they_do_is_noted_for_good(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (accounts, audit, tokens):
+        monkeypatch.setattr(module, "TIMEOUT_SECONDS", 20.0)  # emulated servers
+    (tmp_path / "key").write_text("k" * 43)
+    given: dict[str, Any] = {
+        "waymark_access": "required",
+        "session_key_file": str(tmp_path / "key"),
+    }
+    app = create_app(dataclasses.replace(settings(cluster), **given))
+    context: Context = app.extensions["context"]
+    try:
+        stored = context.passwords.hash("correct horse battery")
+        for name in ("anna", "ben"):
+            context.accounts.put(name, Role.ADMIN, stored, time.time())
+        browser = app.test_client()
+        person = {"name": "anna", "password": "correct horse battery"}
+        answer = browser.post("/api/v1/session", json=person)
+        assert answer.status_code == 200
+        csrf = {"X-CSRF-Token": answer.get_json()["csrf_token"]}
+        place = {"level": "4", "location": "Lobby B"}
+        for method, path, body, status in (
+            ("PUT", f"/beacons/{MAC}", place, 200),
+            ("DELETE", "/accounts/ben", None, 204),
+            ("DELETE", "/accounts/anna", None, 409),
+            ("POST", "/tokens", {"label": "x", "role": "read"}, 200),
+            ("GET", "/system/database", None, 200),
+        ):
+            answer = browser.open(f"/api/v1{path}", method=method, json=body, headers=csrf)
+            assert answer.status_code == status, answer.text
+        noted = browser.get("/api/v1/audit").get_json()["data"]
+        what = [one["what"] for one in noted]
+        assert what == ["token made", "account removed", "beacon put", "log-in"]
+    finally:
+        context.close()
+    with MongoClient[dict[str, Any]](cluster.uri(1)) as client:
+        there = client["ICT3102"]["audit"]
+        changes: list[Callable[[], object]] = [
+            lambda: there.delete_many({}),
+            lambda: there.update_many({}, {"$set": {"who": "nobody"}}),
+            there.drop,
+        ]
+        for change in changes:
+            with pytest.raises(OperationFailure) as refused:
+                change()
+            assert refused.value.code == 13
 
 
 @pytest.mark.named

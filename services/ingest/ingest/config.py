@@ -44,6 +44,8 @@ class Config:
     waymark_admin_token_sha256: str = ""
     # File with the token that the monitoring service reads with.
     page_token_file: str = ""
+    # File with the key that signs people's sessions; empty: nobody can log in.
+    session_key_file: str = ""
     # Where the service listens.
     ingest_bind: str = "127.0.0.1:5001"
 

@@ -6,7 +6,11 @@ from typing import NamedTuple, cast
 from flask import current_app
 
 from ingest.access.admission import Admission
+from ingest.access.attempts import Attempts
 from ingest.access.known import Known
+from ingest.access.login import Login
+from ingest.access.passwords import Passwords
+from ingest.access.sessions import Sessions
 from ingest.config import Config
 from ingest.histories.last_minutes import LastMinutes
 from ingest.histories.read_through_cache import Histories
@@ -18,6 +22,8 @@ from ingest.recording.recorder import Recorder
 from ingest.recording.spool import Spool
 from ingest.recording.spools import Spools
 from ingest.rules.levels import Rule
+from ingest.storage.accounts import Accounts
+from ingest.storage.audit import Audit
 from ingest.storage.availability import Availability
 from ingest.storage.beacons import Beacons
 from ingest.storage.change_stream import ChangeStream
@@ -56,6 +62,11 @@ class Context(NamedTuple):
     back_fill: BackFill
     corrections: Corrections
     tokens: Tokens
+    accounts: Accounts
+    audit: Audit
+    passwords: Passwords
+    login: Login
+    sessions: Sessions
     known: Known
     admission: Admission
 
@@ -82,8 +93,9 @@ class Context(NamedTuple):
             silence_seconds=config.level_silence_seconds,
         )
         everyone = Everyone(latest, rule)
-        tokens = Tokens(client.database)
-        known = Known(tokens, spool_file.with_suffix(".access.json"))
+        tokens, accounts = Tokens(client.database), Accounts(client.database)
+        passwords, sessions = Passwords(), Sessions(config.session_key_file)
+        known = Known(tokens, accounts, spool_file.with_suffix(".access.json"))
         context = cls(
             service_name=service_name(config.spool_file),
             client=client,
@@ -105,8 +117,13 @@ class Context(NamedTuple):
             back_fill=BackFill(detections, latest),
             corrections=Corrections(PastPlaces(staff), latest, beacons, insert_seconds),
             tokens=tokens,
+            accounts=accounts,
+            audit=Audit(client.database),
+            passwords=passwords,
+            login=Login(accounts, passwords, Attempts()),
+            sessions=sessions,
             known=known,
-            admission=Admission(config, known),
+            admission=Admission(config, known, sessions),
         )
         context.indexes.start(insert_seconds)
         if not context.admission.open:

@@ -3,7 +3,7 @@
 RETRY_AFTER_SECONDS = 2
 # What a stranger is told: the scheme, and in words.
 AUTHENTICATE = "Bearer"
-STRANGER = "needs a valid token: send it as `Authorization: Bearer ...`"
+STRANGER = "needs a valid token, sent as `Authorization: Bearer ...`, or a log-in"
 
 
 class ParameterError(ValueError):
@@ -33,3 +33,15 @@ class Unauthenticated(Exception):
 
 class Forbidden(Exception):
     """Who makes this request is known, and may not do this."""
+
+
+class Busy(Exception):
+    """Too many want the same costly thing at once; nothing was done."""
+
+
+class TooManyAttempts(Exception):
+    """Somebody failed too often; nothing was tried."""
+
+    def __init__(self, wait_seconds: int) -> None:
+        super().__init__(f"too many failed attempts: wait {wait_seconds} s")
+        self.wait_seconds = wait_seconds

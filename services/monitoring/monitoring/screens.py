@@ -40,18 +40,27 @@ def show(screen: str = "live") -> Response:
     if screen not in SCREENS:
         abort(404)
     behind_gateway = "X-Forwarded-Proto" in request.headers
-    response = Response(
-        render_template(
-            f"{screen}.html",
-            screen=screen,
-            screens=SCREENS,
-            gateway=_public_gateway(),
-            # On this service's own port there is no gateway: the page reads here and cannot edit.
-            api="/api/v1" if behind_gateway else "/monitoring/api",
-            behind_gateway=behind_gateway,
-            gap_minutes=current_app.config["COVERAGE_GAP_MINUTES"],
-        )
+    return _page(
+        f"{screen}.html",
+        screen=screen,
+        screens=SCREENS,
+        gateway=_public_gateway(),
+        # On this service's own port there is no gateway: the page reads here and cannot edit.
+        api="/api/v1" if behind_gateway else "/monitoring/api",
+        behind_gateway=behind_gateway,
+        gap_minutes=current_app.config["COVERAGE_GAP_MINUTES"],
     )
+
+
+@bp.get("/monitoring/login")
+def log_in() -> Response:
+    """Answer the page on which people log in: it needs no data, and nobody to be known."""
+    return _page("login.html")
+
+
+def _page(template: str, **words: object) -> Response:
+    """Return a page on which nothing but our own files is run or shown."""
+    response = Response(render_template(template, **words))
     response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
     response.headers["Cache-Control"] = "no-cache"
     return response

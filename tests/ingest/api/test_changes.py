@@ -281,7 +281,7 @@ def test_a_cursor_that_the_database_no_longer_reaches(
     cursor = parse(insist(services, "GET", "/changes").text)[1]
     insist(services, "POST", "/detections", {"staff_id": 1, "mac": MAC, "rssi": -60})
     until = time.monotonic() + 60
-    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+    with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
         junk = client["ICT3102"]["junk"]
         while (answer := services[0].get("/api/v1/changes", after=cursor)).status_code == 200:
             junk.insert_many({"text": "x" * 1_000_000} for _ in range(20))  # the oplog keeps 64 MB

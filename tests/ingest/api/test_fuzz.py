@@ -22,16 +22,17 @@ from tests.ingest.api import contract
 from tests.ingest.api.garbage import Case, Garbage
 from tests.service import Service
 
-CASES = 3000
+CASES = 4500
 SEEDS = (1, 2)
 MAC = re.compile(r"[0-9A-F]{12}")
 STAFF_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+ACCOUNT = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
 
 
 @pytest.fixture(scope="module")
 def database(mongod: str) -> Iterator[Database[dict[str, Any]]]:
     with MongoClient[dict[str, Any]](mongod) as client:
-        for name in ("staff", "latest", "beacons"):
+        for name in ("staff", "latest", "beacons", "accounts", "tokens"):
             client["ICT3102"][name].delete_many({})
         yield client["ICT3102"]
 
@@ -142,13 +143,21 @@ def test_broken_http_is_refused(service: Service, sent: bytes, expected: bytes) 
 
 def test_nothing_strange_was_stored(service: Service, database: Database[Any]) -> None:
     staff = list(database["staff"].find())
-    assert len(staff) > 50
+    assert len(staff) > 20
     for one in staff:
         check_detection(one)
     beacons = list(database["beacons"].find())
     assert len(beacons) > 5
     for one in beacons:
         check_beacon(one)
+    for one in database["accounts"].find({"_id": {"$ne": "."}}):
+        assert ACCOUNT.fullmatch(one["_id"])
+        assert one["role"] in ("read", "admin")
+        assert one["hash"].startswith("$argon2id$v=19$m=7168,t=5,p=1$")
+    for one in database["tokens"].find():
+        assert re.fullmatch("[0-9a-f]{64}", one["digest"])
+        check_name(one["label"])
+        assert one["role"] in ("ingest", "read", "admin")
     for one in database["latest"].find():
         check_staff_id(one["_id"])
         assert one["version"] >= 1

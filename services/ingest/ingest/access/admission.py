@@ -1,12 +1,16 @@
 """The one question that is asked of each request: who makes it, and may they?"""
 
+import hmac
 import logging
 from functools import lru_cache
 from pathlib import Path
 
+from werkzeug.http import parse_cookie
+
 from ingest import config
 from ingest.access import tokens
 from ingest.access.known import Known
+from ingest.access.sessions import Sessions
 from ingest.access.visitor import ANYBODY, Credentials, Visitor
 from ingest.config import Config
 from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
@@ -16,6 +20,10 @@ from ingest.storage.tokens import MAX_TOKENS
 LEGACY = frozenset({"/newbeacondetect", "/extractbeacon", "/retrieveformonitoring"})
 _SCHEME = "bearer"
 _MAX_HEADER = 128  # no token of ours makes a longer one
+# The first where TLS protects it: no other site of the domain can set it then.
+COOKIES = (SECURE_COOKIE, COOKIE) = ("__Host-waymark_session", "waymark_session")
+# What changes nothing may be asked for by anything that has the cookie.
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 log = logging.getLogger(__name__)
 
@@ -23,8 +31,9 @@ log = logging.getLogger(__name__)
 class Admission:
     """Tells visitors apart, without asking the database."""
 
-    def __init__(self, settings: Config, known: Known) -> None:
+    def __init__(self, settings: Config, known: Known, sessions: Sessions) -> None:
         self._known = known
+        self._sessions = sessions
         self._open = settings.waymark_access == config.OPEN
         self._legacy_open = settings.waymark_legacy_access == config.OPEN
         self._built_in = _built_in(settings)
@@ -48,6 +57,8 @@ class Admission:
             raise Unauthenticated
         if not visitor.role.allows(needed):
             raise Forbidden(f"needs the role {needed.value}, this is {visitor.role.value}")
+        if visitor.csrf and given.method not in _SAFE and not _same(given.csrf, visitor.csrf):
+            raise Forbidden("send the header X-CSRF-Token with what GET /session tells")
         return visitor
 
     def stranger(self, given: Credentials) -> bool:
@@ -58,13 +69,21 @@ class Admission:
             return True
 
     def visitor(self, given: Credentials) -> Visitor | None:
-        """Return who makes a request, None for a stranger."""
+        """Return who makes a request, None for a stranger; a token counts more than a cookie."""
+        if not given.authorization:
+            return self._person(given.cookie) if given.cookie else None
         if len(given.authorization) > _MAX_HEADER:
             return None
         digest = _digest(given.authorization)
         if digest is None:
             return None
         return self._built_in.get(digest) or self._known.visitor(digest)
+
+    def _person(self, header: str) -> Visitor | None:
+        cookies = parse_cookie(header.encode("ascii", "replace").decode())  # others may hold all
+        text = next((cookies[name] for name in COOKIES if name in cookies), "")
+        session = self._sessions.read(text)
+        return self._known.person(session) if session else None
 
 
 @lru_cache(maxsize=MAX_TOKENS)  # a phone sends the same header every time: half of the check
@@ -83,3 +102,7 @@ def _built_in(settings: Config) -> dict[str, Visitor]:
         secret = Path(settings.page_token_file).read_text("utf-8").strip()
         found[tokens.digest(secret)] = Visitor("monitoring service", "token", Role.READ)
     return found
+
+
+def _same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode(), expected.encode())

@@ -1,4 +1,4 @@
-"""What a service knows of tokens: in memory, and in a file for a start without the database."""
+"""What a service knows of tokens and accounts: in memory, and in a file for a start alone."""
 
 import json
 import logging
@@ -9,8 +9,10 @@ from collections.abc import Iterable, KeysView
 from pathlib import Path
 from typing import NamedTuple
 
+from ingest.access.sessions import Session
 from ingest.access.visitor import Visitor
 from ingest.errors import StoreUnavailable
+from ingest.storage.accounts import Account, Accounts
 from ingest.storage.tokens import Token, Tokens
 
 # A revoked token is refused by all services at the latest so much later, and what asks them may
@@ -30,27 +32,30 @@ class _Holder(NamedTuple):
 class _Snapshot(NamedTuple):
     as_of: float  # unix seconds
     holders: dict[str, _Holder]  # by digest
+    accounts: dict[str, Account]  # by name
 
     @classmethod
-    def of(cls, as_of: float, tokens: Iterable[Token]) -> "_Snapshot":
+    def of(cls, as_of: float, tokens: Iterable[Token], accounts: Iterable[Account]) -> "_Snapshot":
         holders = {}
         for token in tokens:
             visitor = Visitor(token.label, "token", token.role, token.expires_at)
             holders[token.digest] = _Holder(token.token_id, visitor)
-        return cls(as_of, holders)
+        return cls(as_of, holders, {account.name: account for account in accounts})
 
 
 class Known:
-    """The tokens as they were last read; while the database is away, what was known holds."""
+    """What was last read; while the database is away, what was known holds."""
 
-    def __init__(self, tokens: Tokens, file: Path) -> None:
+    def __init__(self, tokens: Tokens, accounts: Accounts, file: Path) -> None:
         self._tokens = tokens
+        self._accounts = accounts
         self._file = file
         self._snapshot: _Snapshot | None = None
         self._used: dict[str, int] = {}
         self._noted: dict[str, int] = {}  # the part of it that the database has
-        self._kept: KeysView[str] | None = None  # the digests in the file
+        self._kept: tuple[KeysView[str], dict[str, Account]] | None = None  # what the file holds
         self._failing = False
+        self._refreshing = threading.Lock()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="access", daemon=True)
 
@@ -87,23 +92,40 @@ class Known:
         self._used[token_id] = now
         return visitor
 
+    def person(self, session: Session) -> Visitor | None:
+        """Return who a session belongs to, None when it has ended. Raises StoreUnavailable.
+
+        Our signature tells what held when it was issued: what is known and older gives way to it,
+        or somebody who logs in could do so at one service only for a while.
+        """
+        snapshot = self._snapshot
+        if snapshot is None:
+            raise StoreUnavailable("no account was ever read")
+        account = snapshot.accounts.get(session.name)
+        newer = session.issued + 1 > snapshot.as_of  # it is a whole number, rounded down
+        if (account and session.epoch < account.epoch) or not (account or newer):
+            return None
+        role = account.role if account and not newer else session.role
+        return Visitor(session.name, "person", role, session.expires_at, session.csrf)
+
     def refresh(self) -> bool:
-        """Read all tokens; tell whether that could be done."""
-        began = time.time()
-        try:
-            found = self._tokens.valid(began)
-            self._note_use()
-        except StoreUnavailable as error:
-            if not self._failing:  # once, not for as long as the database is away
-                log.warning("tokens are not read: what was known holds: %s", error)
-            self._failing = True
-            return False
-        self._failing = False
-        known = {token.digest: token for token in found}
-        self._snapshot = _Snapshot.of(began, found)
-        if known.keys() != self._kept:
-            self._keep(known)
-        return True
+        """Read all of it; tell whether that could be done."""
+        with self._refreshing:
+            began = time.time()
+            try:
+                tokens, accounts = self._tokens.valid(began), self._accounts.everyone()
+                self._note_use()
+            except StoreUnavailable as error:
+                if not self._failing:  # once, not for as long as the database is away
+                    log.warning("tokens are not read: what was known holds: %s", error)
+                self._failing = True
+                return False
+            self._failing = False
+            found = _Snapshot.of(began, tokens, accounts)
+            self._snapshot = found
+            if (found.holders.keys(), found.accounts) != self._kept:
+                self._keep(found, tokens)
+            return True
 
     def _note_use(self) -> None:
         due = {
@@ -115,24 +137,30 @@ class Known:
             self._tokens.note_use(due)
             self._noted |= due
 
-    def _keep(self, known: dict[str, Token]) -> None:
+    def _keep(self, known: _Snapshot, tokens: Iterable[Token]) -> None:
         """Write the file, whole or not at all; it holds digests and no secret."""
+        documents = {
+            "tokens": [token.document() for token in tokens],
+            "accounts": [account.document() for account in known.accounts.values()],
+        }
         new = self._file.with_name(self._file.name + ".new")
         try:
             with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
-                json.dump({"tokens": [token.document() for token in known.values()]}, out)
+                json.dump(documents, out)
                 out.flush()
                 os.fsync(out.fileno())
             new.replace(self._file)
-            self._kept = known.keys()
+            self._kept = known.holders.keys(), known.accounts
         except OSError as error:
             log.warning("%s is not written: %s", self._file, error)
 
     def _restored(self) -> _Snapshot | None:
         try:
             as_of = self._file.stat().st_mtime
-            documents = json.loads(self._file.read_text("utf-8"))["tokens"]
-            return _Snapshot.of(as_of, [Token.from_document(one) for one in documents])
+            documents = json.loads(self._file.read_text("utf-8"))
+            tokens = [Token.from_document(one) for one in documents["tokens"]]
+            accounts = [Account.from_document(one) for one in documents["accounts"]]
+            return _Snapshot.of(as_of, tokens, accounts)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:

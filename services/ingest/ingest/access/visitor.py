@@ -10,15 +10,18 @@ class Credentials(NamedTuple):
 
     authorization: str = ""  # the header, "Bearer ..."
     cookie: str = ""  # the header
+    method: str = ""
+    csrf: str = ""  # the header X-CSRF-Token
 
 
 class Visitor(NamedTuple):
     """Who that is."""
 
-    name: str  # the label of a token
-    kind: str  # "token", or "anybody" where access is open
+    name: str  # of a person, or the label of a token
+    kind: str  # "token", "person", or "anybody" where access is open
     role: Role
     expires_at: int | None = None  # unix seconds
+    csrf: str = ""  # what a person's writes have to repeat
 
 
 ANYBODY = Visitor("", "anybody", Role.ADMIN)

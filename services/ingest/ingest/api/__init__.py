@@ -3,6 +3,8 @@
 from flask import Flask, Response, request
 
 from ingest.api import (
+    accounts,
+    audit,
     beacon_import,
     beacons,
     changes,
@@ -11,17 +13,21 @@ from ingest.api import (
     docs,
     legacy_schema,
     openapi,
+    own_account,
     problems,
     session,
     staff,
     staff_detections,
     system,
+    tokens,
     unknown_beacons,
 )
 from ingest.errors import ParameterError
 
 # What declares operations when it is imported.
 DECLARED = (
+    accounts,
+    audit,
     beacon_import,
     beacons,
     changes,
@@ -29,10 +35,12 @@ DECLARED = (
     detections,
     docs,
     legacy_schema,
+    own_account,
     session,
     staff,
     staff_detections,
     system,
+    tokens,
     unknown_beacons,
 )
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from flask import Response, request
 from msgspec import Meta
 
-from ingest.api import beacon_input, bodies, openapi, responses
+from ingest.api import audited, beacon_input, bodies, openapi, responses
 from ingest.api.beacon_input import COLUMNS, MAX_ERRORS, MAX_LINES, BadLine
 from ingest.api.openapi import Body, Content, declare
 from ingest.api.problem_details import FaultyField
@@ -67,6 +67,7 @@ def import_beacons() -> Response:
         done = context.beacons.put(file.beacons, dry_run=dry_run)
     if not dry_run:
         context.directory.reload()
+        audited.note("beacons imported", added=done.added, changed=done.changed)
     return responses.as_json(
         Import(*done, dry_run=dry_run, errors=file.errors, bad_lines=file.bad_lines)
     )

@@ -9,7 +9,7 @@ from flask import Response, request
 from msgspec import Meta
 from werkzeug.routing import BaseConverter
 
-from ingest.api import beacon_input, bodies, openapi, responses
+from ingest.api import audited, beacon_input, bodies, openapi, responses
 from ingest.api.beacon_input import Name, PlaceInput
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import Problem, invalid
@@ -170,7 +170,9 @@ def correct_beacon(mac: str) -> Response:
     with _only_correction():
         context = get_context()
         context.availability.check_reachable()
-        return _correct(_present(context.beacons.find(wanted), wanted))
+        found = _present(context.beacons.find(wanted), wanted)
+        audited.note("beacon corrected", wanted, level=found.level, location=found.location)
+        return _correct(found)
 
 
 @contextmanager
@@ -190,6 +192,8 @@ def _put(found: Beacon) -> None:
     context.availability.check_reachable()
     context.beacons.put([found])
     context.directory.reload()
+    place = {"level": found.level, "location": found.location, "x": found.x, "y": found.y}
+    audited.note("beacon put", found.mac, **place)
 
 
 def _correct(found: Beacon) -> Response:
@@ -225,4 +229,5 @@ def delete_beacon(mac: str) -> Response:
     context.availability.check_reachable()
     context.beacons.remove(wanted)
     context.directory.reload()
+    audited.note("beacon removed", wanted)
     return Response(status=204)

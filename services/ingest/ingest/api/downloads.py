@@ -71,10 +71,10 @@ def download(kind: str, pages: Pages) -> Response:
     """Answer a file; a long one costs no more memory than a page and a piece. StoreUnavailable."""
     write, mimetype = KINDS[kind]
     name = f'attachment; filename="detections.{kind}"'
-    return Response(_begun(write(pages)), headers={"Content-Disposition": name}, mimetype=mimetype)
+    return Response(begun(write(pages)), headers={"Content-Disposition": name}, mimetype=mimetype)
 
 
-def _begun(chunks: Iterator[bytes]) -> Iterator[bytes]:
+def begun(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Return chunks, those made that the first piece is sent of: what fails there is still a 503.
 
     What fails later breaks the connection off.
@@ -99,12 +99,12 @@ def _csv(pages: Pages) -> Iterator[bytes]:
 
 def _cells(row: Row) -> list[Any]:
     return [
-        _text(value) if isinstance(value, str) else "" if value is UNSET else value
+        cell(value) if isinstance(value, str) else "" if value is UNSET else value
         for value in msgspec.structs.astuple(row)
     ]
 
 
-def _text(value: str) -> str:
+def cell(value: str) -> str:
     """Return a text for a spreadsheet, which must not take a name for a formula."""
     risky = value.startswith(_FORMULA) or not value[:1].isprintable()  # a tab, a line's end
     return f"'{value}" if risky else value

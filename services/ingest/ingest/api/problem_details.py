@@ -12,18 +12,32 @@ MEDIA_TYPE = "application/problem+json"
 # Every code, with its status and its meaning; /docs shows this table.
 CODES = {
     "invalid_request": (400, "A parameter or the body is missing or bad; `errors` names it."),
-    "unauthenticated": (401, "The address needs a token, and this is no valid one."),
-    "forbidden": (403, "The token is valid, and its role may not do this."),
-    "not_found": (404, "There is nothing at this address, or no such staff member or beacon."),
+    "unauthenticated": (
+        401,
+        "No valid token or log-in came with it, or the password is not that name's.",
+    ),
+    "forbidden": (
+        403,
+        "The role of who sent it may not do this, or a write with a cookie lacks `X-CSRF-Token`.",
+    ),
+    "not_found": (404, "There is nothing at this address, or not what it names."),
     "method_not_allowed": (
         405,
         "The address exists, but not with this method; `Allow` lists them.",
+    ),
+    "conflict": (
+        409,
+        "It does not fit what is there: the last admin, a new account without password, too many.",
     ),
     "cursor_expired": (410, "The database no longer keeps the changes since this cursor."),
     "too_large": (413, "The body, or the number of items in it, is over the limit."),
     "unsupported_media_type": (
         415,
         "The body is not of the kind, charset or encoding that the endpoint takes.",
+    ),
+    "too_many_attempts": (
+        429,
+        "Too many log-ins failed; `Retry-After` tells when the next is tried.",
     ),
     "too_many_waiting": (
         429,

@@ -15,9 +15,11 @@ from ingest.errors import (
     AUTHENTICATE,
     RETRY_AFTER_SECONDS,
     STRANGER,
+    Busy,
     Forbidden,
     ParameterError,
     StoreUnavailable,
+    TooManyAttempts,
     Unauthenticated,
 )
 
@@ -84,6 +86,12 @@ def of(error: Exception) -> Problem:
         return Problem("unauthenticated", STRANGER, headers={"WWW-Authenticate": AUTHENTICATE})
     if isinstance(error, Forbidden):
         return Problem("forbidden", str(error))
+    if isinstance(error, Busy):  # no 503: the gateway would take it for a failure, and ask again
+        headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+        return Problem("too_many_waiting", "too many log in at once", headers=headers)
+    if isinstance(error, TooManyAttempts):
+        headers = {"Retry-After": str(error.wait_seconds)}
+        return Problem("too_many_attempts", str(error), headers=headers)
     if isinstance(error, StoreUnavailable):
         log.error("request %s: %s", request.headers.get("X-Request-ID", "-"), error)
         return unavailable("the database does not answer; send the request again")

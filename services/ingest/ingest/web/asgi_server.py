@@ -91,7 +91,7 @@ class Server:
     def _refusal(self, endpoint: Endpoint[Any, Any], request: Request) -> Response | None:
         """Return the response to whoever may not call an endpoint of the loop."""
         try:
-            given = credentials.of_headers(request.headers)
+            given = credentials.of_headers(request.headers, request.method)
             self._admission.admit(endpoint.role, request.path, given)
         except (Unauthenticated, Forbidden, StoreUnavailable) as error:
             return error_responses.response_to(error, request.header(b"x-request-id"))

@@ -7,11 +7,17 @@ from ingest.context import get_context
 from ingest.rules import roles
 
 
-def of_headers(headers: dict[bytes, bytes]) -> Credentials:
+def of_headers(headers: dict[bytes, bytes], method: str = "") -> Credentials:
     """Return the credentials of a request of the event loop."""
+    authorization = headers.get(b"authorization", b"").decode("latin-1")
+    cookie = headers.get(b"cookie")
+    if not cookie:  # a phone
+        return Credentials(authorization)
     return Credentials(
-        headers.get(b"authorization", b"").decode("latin-1"),
-        headers.get(b"cookie", b"").decode("latin-1"),
+        authorization,
+        cookie.decode("latin-1"),
+        method,
+        headers.get(b"x-csrf-token", b"").decode("latin-1"),
     )
 
 
@@ -32,9 +38,25 @@ def visitor() -> Visitor:
     return found
 
 
+def address() -> str:
+    """Return the address that Flask's current request comes from, as the gateway tells it."""
+    peer = request.remote_addr or ""
+    return request.headers.get("X-Forwarded-For", peer).rpartition(",")[2].strip()[:45] or peer
+
+
+def over_tls() -> bool:
+    """Tell whether Flask's current request came over TLS, as the gateway tells it."""
+    return request.headers.get("X-Forwarded-Proto") == "https"
+
+
 def _admit() -> None:
     if request.endpoint is None or request.method == "OPTIONS":
         return  # Flask's own answers: no such address, not with this method, these methods
     needed = roles.needed(current_app.view_functions[request.endpoint])
-    given = Credentials(request.headers.get("Authorization", ""), request.headers.get("Cookie", ""))
+    given = Credentials(
+        request.headers.get("Authorization", ""),
+        request.headers.get("Cookie", ""),
+        request.method,
+        request.headers.get("X-CSRF-Token", ""),
+    )
     g.visitor = get_context().admission.admit(needed, request.path, given)

@@ -15,7 +15,8 @@ FILE_BODY_BYTES = 1024 * 1024  # 2000 beacons with places of 64 characters of 4 
 _BATCHES = "/api/v1/detections"
 _FILES = "/api/v1/beacons/import"
 # Seconds or megabytes: it waits for changes, reads a whole history, or corrects the past.
-_LONG = re.compile(r"/api/v1/(changes$|coverage$|beacons(/|$)|staff/|system/)")
+_LONG = re.compile(r"/api/v1/(audit$|changes$|coverage$|beacons(/|$)|staff/|system/)")
+_PEOPLE = re.compile(r"/api/v1/(session|accounts)(/|$)")
 
 
 class Lane(NamedTuple):
@@ -29,7 +30,9 @@ HEALTH = Lane("health", 2)  # one that waits for the database must not hide that
 WRITES = Lane("writes", 8)  # what waits together is stored together: with 2 it took 30 % more
 SHORT = Lane("short-reads", 4)
 LONG = Lane("long-reads", 6)  # two of them may wait for changes
-LANES = (HEALTH, WRITES, SHORT, LONG)
+# One more than may hash a password or wait for that (access/passwords.py): it refuses the others.
+PEOPLE = Lane("people", 4)
+LANES = (HEALTH, WRITES, SHORT, LONG, PEOPLE)
 
 
 def lane_of(path: str) -> Lane:
@@ -38,6 +41,8 @@ def lane_of(path: str) -> Lane:
         return HEALTH
     if path == _BATCHES:
         return WRITES
+    if _PEOPLE.match(path):
+        return PEOPLE
     return LONG if _LONG.match(path) else SHORT
 
 

@@ -21,13 +21,26 @@ const CIRCUIT = {
 };
 
 /**
+ * The header with which a person's write proves that it comes from this page. Asked for each time:
+ * another tab may have logged in anew.
+ * @returns {Promise<Record<string, string>>}
+ */
+async function proof() {
+  const answer = await fetch("/api/v1/session", { cache: "no-store" }).catch(() => null);
+  const session = answer?.ok ? await answer.json().catch(() => null) : null;
+  return session?.csrf_token ? { "X-CSRF-Token": session.csrf_token } : {};
+}
+
+/**
  * @param {string} url
- * @param {RequestInit} [options]
+ * @param {RequestInit & { headers?: Record<string, string> }} [options]
  * @returns {Promise<any>} the body; null without one
  */
 export async function request(url, options = {}) {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const answer = await fetch(url, { cache: "no-store", signal, ...options }).catch(() => {
+  const headers = options.method ? { ...options.headers, ...(await proof()) } : options.headers;
+  const all = { cache: /** @type {const} */ ("no-store"), signal, ...options, headers };
+  const answer = await fetch(url, all).catch(() => {
     throw new RequestFailed("Waymark cannot be reached. Try again.");
   });
   const body = answer.status === 204 ? null : await answer.json().catch(() => null);

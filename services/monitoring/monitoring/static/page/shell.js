@@ -2,6 +2,7 @@
 /** @import { Source } from "./source.js" */
 import { banner, clock, isComplete } from "../rules/words.js";
 import { $, setAttribute, setText } from "./dom.js";
+import { offerLogOut } from "./log_out.js";
 
 const said = document.body.dataset; // by the template
 
@@ -34,6 +35,7 @@ export function showFreshness(...sources) {
 }
 
 said.started = "true"; // boot.js waits for it
+offerLogOut();
 
 document.addEventListener("keydown", (event) => {
   const target = event.target instanceof Element ? event.target : null;

@@ -1,0 +1,107 @@
+"""How often somebody may try to log in: after some failures only with a growing delay.
+
+Each service counts for itself, without the database. The gateway gives each the same share of the
+attempts: with two services, twice as many pass as stand here.
+"""
+
+import ipaddress
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ingest.errors import TooManyAttempts
+
+# Of whom failures are remembered, 250 bytes each; who tried longest ago is forgotten first.
+MAX_REMEMBERED = 4096
+# Failures that are so old do not count: longer than any delay.
+FORGET_SECONDS = 3600.0
+
+
+class _Rule(NamedTuple):
+    free: int  # failures without a delay
+    longest_seconds: float
+
+    def delay(self, failures: int) -> float:
+        """Return how long to wait after so many failures: 1 s, 2 s, 4 s..."""
+        over = failures - self.free
+        return 0.0 if over < 0 else min(self.longest_seconds, 2.0 ** min(over, 20))
+
+
+# Whoever guesses one account's password from one address.
+PAIR = _Rule(2, 600)
+# An address, which may be a whole campus.
+ADDRESS = _Rule(10, 600)
+# An account, from wherever: never long, or anybody could keep its owner out.
+ACCOUNT = _Rule(50, 4)
+
+_Key = tuple[str, str]
+
+
+class _Failures(NamedTuple):
+    times: int
+    last: float
+
+
+class Attempts:
+    """Counts an attempt before it is known to fail: many at once gain nothing."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failures: OrderedDict[_Key, _Failures] = OrderedDict()
+
+    def begin(self, name: str, address: str) -> None:
+        """Count an attempt. Raises TooManyAttempts, and then does not."""
+        now = self._clock()
+        with self._lock:
+            rules = _rules(name, address)
+            wait = max(self._wait(key, rule, now) for key, rule in rules.items())
+            if wait > 0:
+                raise TooManyAttempts(math.ceil(wait))
+            for key in rules:
+                count = self._count(key, now)
+                self._failures[key] = _Failures(count + 1, now)
+                self._failures.move_to_end(key)
+            while len(self._failures) > MAX_REMEMBERED:
+                self._failures.popitem(last=False)
+
+    def undo(self, name: str, address: str) -> None:
+        """Take an attempt back that did not fail."""
+        with self._lock:
+            for key in _rules(name, address):
+                if found := self._failures.get(key):
+                    self._failures[key] = found._replace(times=max(0, found.times - 1))
+
+    def succeeded(self, name: str, address: str) -> None:
+        """Forget the failures of who has logged in, but not what else came from there."""
+        self.undo(name, address)
+        with self._lock:
+            self._failures.pop((name, _network(address)), None)
+
+    def _wait(self, key: _Key, rule: _Rule, now: float) -> float:
+        found = self._failures.get(key)
+        return found.last + rule.delay(self._count(key, now)) - now if found else 0.0
+
+    def _count(self, key: _Key, now: float) -> int:
+        found = self._failures.get(key)
+        return found.times if found and now - found.last < FORGET_SECONDS else 0
+
+
+def _rules(name: str, address: str) -> dict[_Key, _Rule]:
+    network = _network(address)
+    rules = {("", network): ADDRESS}
+    return rules | ({(name, network): PAIR, (name, ""): ACCOUNT} if name else {})
+
+
+def _network(address: str) -> str:
+    """Return the address, of IPv6 the part that one subscriber has all of."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return "?"
+    if parsed.version == 4:
+        return str(parsed)
+    return str(ipaddress.ip_network((address, 64), strict=False))

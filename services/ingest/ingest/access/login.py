@@ -1,0 +1,37 @@
+"""Proving who somebody is, by name and password."""
+
+from ingest.access.attempts import Attempts
+from ingest.access.passwords import Passwords
+from ingest.errors import Busy, StoreUnavailable
+from ingest.rules.accounts import account_name
+from ingest.storage.accounts import Account, Accounts
+
+
+class Login:
+    """Asks the database for the account, and bounds how often anybody may try."""
+
+    def __init__(self, accounts: Accounts, passwords: Passwords, attempts: Attempts) -> None:
+        self._accounts = accounts
+        self._passwords = passwords
+        self._attempts = attempts
+
+    def prove(self, typed: str, password: str, address: str) -> tuple[str, Account | None]:
+        """Return the name of an account that there is, else "", and the account if it is theirs.
+
+        Raises TooManyAttempts, Busy, StoreUnavailable.
+        """
+        name = account_name(typed) or ""
+        self._attempts.begin(name, address)
+        try:
+            found = self._accounts.find(name)
+            account, stored = found or (None, None)
+            good = self._passwords.verify(stored, password)
+        except (Busy, StoreUnavailable):
+            self._attempts.undo(name, address)
+            raise
+        if account is None:
+            return "", None  # who mistakes the fields types a password here: it is told to nobody
+        if not good:
+            return name, None
+        self._attempts.succeeded(name, address)
+        return name, account

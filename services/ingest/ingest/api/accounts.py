@@ -1,0 +1,150 @@
+"""The people who may log in: /accounts, for admins."""
+
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from flask import Response
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ingest.api import audited, bodies, openapi, responses
+from ingest.api.openapi import JSON, Body, Content, declare
+from ingest.api.own_account import NewPassword
+from ingest.api.problems import Problem, invalid
+from ingest.api.query import Text
+from ingest.api.readers import Reader, read_all
+from ingest.api.schema_fields import ResponseBody, Seconds
+from ingest.context import get_context
+from ingest.errors import ParameterError
+from ingest.rules import accounts as rules
+from ingest.rules.roles import Role
+from ingest.storage.accounts import Account, LastAdmin, NoPassword, TooManyAccounts
+
+# A person logs in to look or to manage; phones have tokens.
+ROLES = (Role.READ.value, Role.ADMIN.value)
+_NAME = Text("name", "Name, any case", "anna", "path", "[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_LAST = "this is the last admin: make somebody else admin first"
+
+PersonRole = Annotated[
+    str, Meta(description="What they may do", extra_json_schema={"enum": list(ROLES)})
+]
+
+
+class Person(ResponseBody):
+    """Somebody who may log in."""
+
+    name: Annotated[str, Meta(description="What they log in with")]
+    role: PersonRole
+    created_at: Seconds
+
+
+class People(ResponseBody):
+    """All who may log in, by name."""
+
+    data: list[Person]
+
+
+class PersonInput(Struct):
+    """What somebody may do; without a password theirs stays."""
+
+    role: PersonRole
+    password: NewPassword | UnsetType = UNSET
+
+
+@declare(
+    "GET",
+    "/accounts",
+    role=Role.ADMIN,
+    summary="Who may log in",
+    answers=openapi.gives(People),
+    problems=["store_unavailable"],
+    curl="curl 'HOST/api/v1/accounts' -H \"Authorization: Bearer $TOKEN\"",
+    tag="access",
+)
+def accounts() -> Response:
+    """Answer everybody who may log in."""
+    found = get_context().accounts.everyone()
+    return responses.as_json(People([_person(one) for one in found]))
+
+
+@declare(
+    "PUT",
+    "/accounts/<name>",
+    role=Role.ADMIN,
+    summary="Make or change an account",
+    description="A new one needs a password. A new password ends all sessions of the account.",
+    parameters=[_NAME],
+    body=Body("What they may do.", {JSON: Content(PersonInput, example={"role": "read"})}),
+    answers=openapi.gives(Person),
+    problems=[
+        "invalid_request",
+        "conflict",
+        "too_large",
+        "unsupported_media_type",
+        "too_many_waiting",
+        "store_unavailable",
+    ],
+    curl="curl -X PUT 'HOST/api/v1/accounts/anna' -H \"Authorization: Bearer $TOKEN\""
+    """ -H 'Content-Type: application/json' -d '{"role": "read"}'""",
+    tag="access",
+)
+def put_account(name: str) -> Response:
+    """Make an account, or give it another role or password."""
+    given = bodies.json_object() | {"name": name}
+    readers: dict[str, Reader] = {"name": rules.new_name, "role": _role}
+    if "password" in given:
+        readers["password"] = rules.new_password
+    values, errors = read_all(readers, given)
+    if errors:
+        raise invalid(errors)
+    context = get_context()
+    password = values.get("password")
+    stored = context.passwords.hash(password) if password else None
+    try:
+        done = context.accounts.put(values["name"], values["role"], stored, time.time())
+    except NoPassword:
+        raise Problem("conflict", "there is no such account: a new one needs a password") from None
+    except LastAdmin:
+        raise Problem("conflict", _LAST) from None
+    except TooManyAccounts:
+        raise Problem("conflict", "there are too many accounts: remove some first") from None
+    changed = {"role": done.role.value, "new_password": password is not None}
+    audited.note("account put", done.name, **changed)
+    context.known.refresh()
+    return responses.as_json(_person(done))
+
+
+@declare(
+    "DELETE",
+    "/accounts/<name>",
+    role=Role.ADMIN,
+    summary="Remove an account",
+    description="Its sessions end within 10 s at every service. An account that is not there is"
+    " success too: the answer to a repeat is the same.",
+    parameters=[_NAME],
+    answers={204: Body("There is no such account.", {})},
+    problems=["invalid_request", "conflict", "store_unavailable"],
+    curl="curl -X DELETE 'HOST/api/v1/accounts/anna' -H \"Authorization: Bearer $TOKEN\"",
+    tag="access",
+)
+def delete_account(name: str) -> Response:
+    """Remove an account."""
+    context = get_context()
+    wanted = rules.new_name({"name": name}, "name")
+    try:
+        context.accounts.remove(wanted)
+    except LastAdmin:
+        raise Problem("conflict", _LAST) from None
+    audited.note("account removed", wanted)
+    context.known.refresh()
+    return Response(status=204)
+
+
+def _person(account: Account) -> Person:
+    return Person(account.name, account.role.value, account.created_at)
+
+
+def _role(given: Mapping[str, Any], field: str) -> Role:
+    if given.get(field) not in ROLES:
+        raise ParameterError(field, f"must be {' or '.join(ROLES)}")
+    return Role(given[field])

@@ -1,0 +1,24 @@
+"""Noting in the audit what a request did, before it is answered."""
+
+import time
+
+from ingest.context import get_context
+from ingest.storage.audit import Entry
+from ingest.web import credentials
+
+
+def note(what: str, of: str = "", **details: str | float | bool | None) -> None:
+    """Note what whoever makes this request did. StoreUnavailable: it is not noted.
+
+    It was done all the same; the answer is a 503, and who sends it again does it again, noted.
+    """
+    visitor = credentials.visitor()
+    note_of(visitor.name, visitor.kind, what, of, **details)
+
+
+def note_of(
+    who: str, kind: str, what: str, of: str = "", **details: str | float | bool | None
+) -> None:
+    """Note what somebody did who is known by what this request says."""
+    address = credentials.address()
+    get_context().audit.add(Entry(int(time.time()), who, kind, what, of, details, address))

@@ -1,0 +1,179 @@
+"""The tokens of phones, servers and screens: /tokens, for admins."""
+
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from flask import Response
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ingest.access import tokens as secrets_of_tokens
+from ingest.api import audited, bodies, openapi, responses
+from ingest.api.beacon_input import Name
+from ingest.api.openapi import JSON, Body, Content, declare
+from ingest.api.problems import Problem, invalid
+from ingest.api.query import Text
+from ingest.api.readers import read_all
+from ingest.api.schema_fields import ResponseBody, Seconds
+from ingest.context import get_context
+from ingest.errors import ParameterError
+from ingest.rules import request_parameters
+from ingest.rules.roles import Role
+from ingest.storage.tokens import MAX_TOKENS, Token, TooManyTokens
+
+ROLES = tuple(role.value for role in Role if role is not Role.NOBODY)
+MAX_DAYS = 3650
+_DAYS = range(1, MAX_DAYS + 1)
+_DAY_SECONDS = 86_400
+_ID = Text("token_id", "Id of the token, not its secret", "0123abcd", "path", "[0-9a-f]{8}")
+
+TokenRole = Annotated[
+    str, Meta(description="What its holder may do", extra_json_schema={"enum": list(ROLES)})
+]
+
+
+class TokenInfo(ResponseBody):
+    """A token, without its secret; times are unix seconds."""
+
+    id: Annotated[str, Meta(description="Names it, and opens nothing")]
+    label: Annotated[str, Meta(description="What it is for")]
+    role: TokenRole
+    created_at: Seconds
+    expires_at: Annotated[int | None, Meta(description="When it ends by itself")]
+    last_used_at: Annotated[int | None, Meta(description="To the minute")]
+    revoked_at: Annotated[int | None, Meta(description="When it was ended")]
+
+
+class NewToken(TokenInfo):
+    """A token that was just made."""
+
+    secret: Annotated[str, Meta(description="Shown only here, and stored nowhere")]
+
+
+class TokenList(ResponseBody):
+    """The newest tokens, with those that have ended."""
+
+    data: list[TokenInfo]
+
+
+class TokenInput(Struct):
+    """What a token is for."""
+
+    label: Name | float
+    role: TokenRole
+    expires_in_days: Annotated[int, Meta(ge=1, le=MAX_DAYS)] | UnsetType | None = UNSET
+
+
+@declare(
+    "GET",
+    "/tokens",
+    role=Role.ADMIN,
+    summary="The tokens",
+    description=f"The newest {MAX_TOKENS}; no secret is among them.",
+    answers=openapi.gives(TokenList),
+    problems=["store_unavailable"],
+    curl="curl 'HOST/api/v1/tokens' -H \"Authorization: Bearer $TOKEN\"",
+    tag="access",
+)
+def tokens() -> Response:
+    """Answer all tokens."""
+    return responses.as_json(TokenList([_info(one) for one in get_context().tokens.everyone()]))
+
+
+@declare(
+    "POST",
+    "/tokens",
+    role=Role.ADMIN,
+    summary="Make a token",
+    description="Only this answer has its secret. Other services know it within 10 s.",
+    body=Body(
+        "What it is for.",
+        {JSON: Content(TokenInput, example={"label": "HACS", "role": "read"})},
+    ),
+    answers=openapi.gives(NewToken),
+    problems=[
+        "invalid_request",
+        "conflict",
+        "too_large",
+        "unsupported_media_type",
+        "store_unavailable",
+    ],
+    curl="curl 'HOST/api/v1/tokens' -H \"Authorization: Bearer $TOKEN\""
+    """ -H 'Content-Type: application/json' -d '{"label": "HACS", "role": "read"}'""",
+    tag="access",
+)
+def make_token() -> Response:
+    """Make a token."""
+    readers = {"label": request_parameters.printable, "role": _role, "expires_in_days": _days}
+    values, errors = read_all(readers, bodies.json_object())
+    if errors:
+        raise invalid(errors)
+    context, now = get_context(), int(time.time())
+    secret = secrets_of_tokens.generate()
+    days = values["expires_in_days"]
+    expires_at = None if days is None else now + days * _DAY_SECONDS
+    token = Token(
+        token_id=secrets.token_hex(4),
+        digest=secrets_of_tokens.digest(secret),
+        label=values["label"],
+        role=values["role"],
+        created_at=now,
+        expires_at=expires_at,
+    )
+    try:
+        context.tokens.add(token)
+    except TooManyTokens:
+        raise Problem("conflict", f"there are {MAX_TOKENS} tokens: revoke some first") from None
+    made = {"label": token.label, "role": token.role.value, "expires_at": expires_at}
+    audited.note("token made", token.token_id, **made)
+    context.known.refresh()
+    answer = responses.as_json(NewToken(**_fields(token), secret=secret))
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+@declare(
+    "DELETE",
+    "/tokens/<token_id>",
+    role=Role.ADMIN,
+    summary="Revoke a token",
+    description="Every service refuses it within 10 s. A second time is success too.",
+    parameters=[_ID],
+    answers={204: Body("It is revoked.", {})},
+    problems=["not_found", "store_unavailable"],
+    curl="curl -X DELETE 'HOST/api/v1/tokens/0123abcd' -H \"Authorization: Bearer $TOKEN\"",
+    tag="access",
+)
+def revoke_token(token_id: str) -> Response:
+    """End a token for good."""
+    context = get_context()
+    if not context.tokens.revoke(token_id, int(time.time())):
+        raise Problem("not_found", "there is no such token")
+    audited.note("token revoked", token_id)
+    context.known.refresh()
+    return Response(status=204)
+
+
+def _fields(token: Token) -> dict[str, Any]:
+    found = token._asdict() | {"id": token.token_id, "role": token.role.value}
+    return {name: found[name] for name in TokenInfo.__struct_fields__}
+
+
+def _info(token: Token) -> TokenInfo:
+    return TokenInfo(**_fields(token))
+
+
+def _role(given: Mapping[str, Any], field: str) -> Role:
+    if given.get(field) not in ROLES:
+        raise ParameterError(field, f"must be one of {', '.join(ROLES)}")
+    return Role(given[field])
+
+
+def _days(given: Mapping[str, Any], field: str) -> int | None:
+    days = given.get(field)
+    if days is None:
+        return None
+    if isinstance(days, bool) or not isinstance(days, int | float) or days not in _DAYS:
+        raise ParameterError(field, f"must be a whole number from 1 to {MAX_DAYS}")
+    return int(days)

@@ -1,0 +1,157 @@
+"""The collection `accounts`: the people who may log in."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import pymongo
+from pymongo.client_session import ClientSession
+from pymongo.database import Database
+
+from ingest.rules.roles import Role
+from ingest.storage.driver import domain_errors
+
+# Each service holds all, some 200 bytes each.
+MAX_ACCOUNTS = 500
+TIMEOUT_SECONDS = 2.0
+# The document that each change writes first, so that the next one waits; nobody is called that.
+GUARD = {"_id": "."}
+_PEOPLE = {"_id": {"$ne": "."}}
+_ADMINS = _PEOPLE | {"role": Role.ADMIN.value}
+
+Document = dict[str, Any]
+Result = TypeVar("Result")
+
+
+class Account(NamedTuple):
+    """Somebody who may log in; sessions of an earlier epoch have ended."""
+
+    name: str
+    role: Role
+    epoch: int  # unix milliseconds: it comes to no earlier one, however an account is made anew
+    created_at: int  # unix seconds
+
+    @classmethod
+    def from_document(cls, found: Document) -> "Account":
+        """Read a document as `document` writes it."""
+        return cls(found["_id"], Role(found["role"]), found["epoch"], found["created_at"])
+
+    def document(self) -> Document:
+        """Return the document to store, without the hash of the password."""
+        found = self._asdict() | {"role": self.role.value}
+        found["_id"] = found.pop("name")
+        return found
+
+
+class LastAdmin(Exception):
+    """Without this account nobody could change accounts."""
+
+
+class NoPassword(Exception):
+    """A new account needs a password."""
+
+
+class TooManyAccounts(Exception):
+    """There are MAX_ACCOUNTS."""
+
+
+class Accounts:
+    """Owns the collection `accounts`, which lies on one shard. Raises StoreUnavailable."""
+
+    def __init__(self, database: Database[Document]) -> None:
+        self._accounts = database["accounts"]
+        self._client = database.client
+
+    def everyone(self) -> list[Account]:
+        """Return all by name; the hashes of their passwords stay where they are."""
+        with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
+            found = self._accounts.find(_PEOPLE, {"hash": 0}).sort("_id").limit(MAX_ACCOUNTS)
+            return [Account.from_document(one) for one in found]
+
+    def find(self, name: str) -> tuple[Account, str] | None:
+        """Return an account and the hash of its password."""
+        with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
+            found = self._accounts.find_one({"_id": name})
+        return (Account.from_document(found), found["hash"]) if found else None
+
+    def put(self, name: str, role: Role, password_hash: str | None, now: float) -> Account:
+        """Make or change an account; a new password ends its sessions.
+
+        Raises NoPassword, LastAdmin, TooManyAccounts; then nothing is changed.
+        """
+
+        def work(session: ClientSession) -> Account:
+            old = self._accounts.find_one({"_id": name}, session=session)
+            if old:
+                if role is not Role.ADMIN:
+                    self._keep_an_admin(name, session)
+                return self._replace(old, {"role": role.value}, password_hash, now, session)
+            if password_hash is None:
+                raise NoPassword
+            if self._accounts.count_documents(_PEOPLE, session=session) >= MAX_ACCOUNTS:
+                raise TooManyAccounts
+            new = Account(name, role, int(now * 1000), int(now))
+            self._accounts.insert_one(new.document() | {"hash": password_hash}, session=session)
+            return new
+
+        return self._change(work)
+
+    def remove(self, name: str) -> bool:
+        """Remove an account; tell whether there was one. Raises LastAdmin."""
+
+        def work(session: ClientSession) -> bool:
+            self._keep_an_admin(name, session)
+            return bool(self._accounts.delete_one({"_id": name}, session=session).deleted_count)
+
+        return self._change(work)
+
+    def end_sessions(self, name: str, now: float) -> None:
+        """End all sessions of an account, if there is one."""
+        later = {"$max": [{"$add": ["$epoch", 1]}, int(now * 1000)]}
+        with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
+            self._accounts.update_one({"_id": name}, [{"$set": {"epoch": later}}])
+
+    def change_password(self, proved: Account, password_hash: str, now: float) -> Account | None:
+        """Give an account another password, which ends its sessions.
+
+        None: since its old one was proved, it was changed or removed.
+        """
+
+        def work(session: ClientSession) -> Account | None:
+            which = {"_id": proved.name, "epoch": proved.epoch}
+            old = self._accounts.find_one(which, session=session)
+            return self._replace(old, {}, password_hash, now, session) if old else None
+
+        return self._change(work)
+
+    def _replace(
+        self,
+        old: Document,
+        changes: Document,
+        password_hash: str | None,
+        now: float,
+        session: ClientSession,
+    ) -> Account:
+        """Store an account anew: MongoDB logs a slow update with its values, but no insert's."""
+        new = old | changes
+        if password_hash is not None:
+            new |= {"hash": password_hash, "epoch": max(old["epoch"] + 1, int(now * 1000))}
+        self._accounts.delete_one({"_id": old["_id"]}, session=session)
+        self._accounts.insert_one(new, session=session)
+        return Account.from_document(new)
+
+    def _keep_an_admin(self, name: str, session: ClientSession) -> None:
+        """Raise LastAdmin when this is the only one."""
+        admins = [one["_id"] for one in self._accounts.find(_ADMINS, session=session).limit(2)]
+        if admins == [name]:
+            raise LastAdmin
+
+    def _change(self, work: Callable[[ClientSession], Result]) -> Result:
+        def all_of_it(session: ClientSession) -> Result:
+            self._accounts.update_one(GUARD, {"$inc": {"writes": 1}}, session=session)
+            return work(session)
+
+        with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
+            # Not in the transaction: that may not make a collection on a sharded cluster.
+            self._accounts.update_one(GUARD, {"$setOnInsert": {"writes": 0}}, upsert=True)
+            with self._client.start_session() as session:
+                return session.with_transaction(all_of_it)

@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { nextAddress } from "../../services/monitoring/monitoring/static/rules/next_address.js";
+
+const next = (address) => nextAddress(`?next=${encodeURIComponent(address)}`);
+
+test("a log-in leads to where its visitor wanted to go", () => {
+  for (const own of ["/monitoring", "/monitoring/replay?person=7", "/monitoring?level=4"])
+    assert.equal(next(own), own);
+});
+
+test("a log-in leads nowhere else", () => {
+  for (const other of [
+    "",
+    "/",
+    "//example.org/monitoring",
+    "https://example.org/monitoring",
+    "/\\example.org",
+    "\t//example.org",
+    "javascript:alert(1)//monitoring",
+    "/monitoring.example.org",
+    "/api/v1/audit",
+    " /monitoring",
+  ])
+    assert.equal(next(other), "/monitoring", other);
+  assert.equal(nextAddress(""), "/monitoring");
+});
