@@ -23,8 +23,6 @@ def create_app(config: Config | None = None) -> Flask:
     app.config["SNAPSHOT_SECONDS"] = config.snapshot_seconds
     token = Path(config.page_token_file).read_text("utf-8") if config.page_token_file else ""
     gateway = Gateway(config.gateway_url, config.gateway_timeout_seconds, token.strip())
-    if config.waymark_access == "required":
-        guard.init_app(app, guard.Guard(gateway.get_as))
     app.extensions["snapshot_cache"] = SnapshotCache(gateway.get)
     # gunicorn.conf.py starts it, once the worker runs.
     app.extensions["health_monitor"] = HealthMonitor(
@@ -38,6 +36,8 @@ def create_app(config: Config | None = None) -> Flask:
     )
     names.init_app(app)
     static_files.init_app(app)
+    if config.waymark_access == "required":
+        guard.init_app(app, guard.Guard(gateway.get_as))
     app.register_error_handler(HTTPException, _http_error)
     for module in (page_data, screens, fallback, liveness):
         app.register_blueprint(module.bp)

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from flask import Flask, Response, current_app, g, jsonify, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
+from monitoring import static_files
 from monitoring.gateway import GatewayResponse, GatewayUnavailable
 
 # With the 10 s of the ingest services within the 30 s in which a revocation acts.
@@ -27,8 +28,9 @@ ASK_WAIT_SECONDS = 1.0
 PATH = "/api/v1/session"
 LOGIN = "/monitoring/login"
 # What strangers get: health, the answers of an open circuit, and what the log-in shows.
-PUBLIC_VIEWS = {"liveness.healthz", "fallback.circuit_open", "screens.login"}
-PUBLIC_FILES = {"style.css", "icon.svg", "boot.js", "screens/login.js"}
+PUBLIC_VIEWS = {"liveness.healthz", "fallback.circuit_open", "screens.log_in"}
+LOGIN_SCRIPT = "screens/login.js"
+PUBLIC_FILES = {"style.css", "icon.svg", "boot.js", LOGIN_SCRIPT}
 
 Credentials = dict[str, str]  # the headers that name a visitor
 
@@ -101,8 +103,10 @@ class Guard:
 
 
 def init_app(app: Flask, guard: Guard) -> None:
-    """Let Flask ask before each view."""
+    """Let Flask ask before each view, once it has its static files."""
     app.extensions["guard"] = guard
+    imported = static_files.imported(LOGIN_SCRIPT, app.extensions["static_files"])
+    app.extensions["public_files"] = PUBLIC_FILES.union(imported)
     app.before_request(_admit)
     app.context_processor(lambda: {"visitor": g.get("visitor")})
 
@@ -123,7 +127,7 @@ def _admit() -> BaseResponse | None:
 
 def _is_public_file() -> bool:
     named = (request.view_args or {}).get("filename")
-    return request.endpoint == "static" and named in PUBLIC_FILES
+    return request.endpoint == "static" and named in current_app.extensions["public_files"]
 
 
 def _refusal(status: int) -> BaseResponse:

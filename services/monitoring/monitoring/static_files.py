@@ -42,6 +42,7 @@ def init_app(app: Flask) -> None:
         response.make_conditional(request)
         return response
 
+    app.extensions["static_files"] = files
     app.add_url_rule("/monitoring/static/<path:filename>", "static", static)
     app.add_template_global(lambda name: imported(name, files), "imported_modules")
 

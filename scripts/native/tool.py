@@ -1,4 +1,4 @@
-"""./scripts/token [--data FOLDER] create|list|revoke: the command of the ingest services."""
+"""./scripts/token and ./scripts/account: commands of the ingest service, on a stack's database."""
 
 import os
 import sys
@@ -9,19 +9,19 @@ from scripts.native.parts import environment, ingest_names, parts
 
 
 def main() -> None:
-    """Run the command with the settings of the stack's first ingest service."""
-    arguments = sys.argv[1:]
+    """Run a module with the settings of the stack's first ingest service."""
+    module, *arguments = sys.argv[1:]
     data = DEFAULT_DATA
-    if arguments[:1] == ["--data"]:
+    if arguments[:1] == ["--data"] and len(arguments) > 1:
         data, arguments = Path(arguments[1]).resolve(), arguments[2:]
     try:
         layout = Layout.saved(data)
         if layout is None:
-            sys.exit("token: the stack was never started: ./scripts/up")
+            sys.exit("the stack was never started: ./scripts/up")
         first = next(part for part in parts(layout) if part.name == ingest_names(layout)[0])
     except (StackError, OSError) as error:
-        sys.exit(f"token: {error}")
-    command = [sys.executable, "-m", "ingest.tokens", *arguments]
+        sys.exit(str(error))
+    command = [sys.executable, "-m", module, *arguments]
     os.execve(command[0], command, environment(layout) | first.environment)
 
 
