@@ -1,5 +1,6 @@
 """As nobody, as each role, with tokens that are good no more: over every route and port."""
 
+import contextlib
 import hashlib
 import re
 import secrets
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import requests
+from playwright.sync_api import Browser, expect
 
 from scripts.processes.waiting import eventually
 from tests.hostile.site import Site
@@ -133,7 +135,10 @@ def test_the_page_shows_strangers_the_log_in_at_most(guarded: Guarded, target: s
             assert status in (200, 401), (path, name, status)
             if status == 200:
                 readable.add(path)
-    assert all(re.fullmatch("/static/(boot|screens/login|page/.*)[.]js", one) for one in readable)
+    assert all(
+        re.fullmatch("/static/(boot|screens/login|page/dom|rules/next_address)[.]js", one)
+        for one in readable
+    )
 
 
 def test_each_role_gets_its_own_and_no_more(guarded: Guarded) -> None:
@@ -159,6 +164,32 @@ def test_each_role_gets_its_own_and_no_more(guarded: Guarded) -> None:
     posts = {"POST /extractbeacon", "POST /retrieveformonitoring"}
     own = {"POST /api/v1/session/everywhere", "PUT /api/v1/session/password"}
     assert {one for one in found["read"] if not one.startswith("GET")} == posts | own
+
+
+def test_a_person_logs_in_to_the_page_and_out(guarded: Guarded, browser: Browser) -> None:
+    site = guarded.site
+    made = site.script("account", "create", "anna", "--role", "admin")
+    assert made.returncode == 0, made.stderr
+    password = made.stdout.split()[-1]
+    with contextlib.closing(browser.new_context()) as context:
+        page = context.new_page()
+        page.goto(f"{site.url}/monitoring/directory")
+        expect(page).to_have_url(f"{site.url}/monitoring/login?next=/monitoring/directory")
+        page.get_by_label("Name").fill("anna")
+        page.get_by_label("Password").fill(password)
+        page.get_by_role("button", name="Log in").click()
+        expect(page).to_have_url(f"{site.url}/monitoring/directory")
+        expect(page.get_by_text("anna", exact=True)).to_be_visible()
+        expect(page.get_by_text("57 beacons")).to_be_visible()
+        [cookie] = context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        page.get_by_role("button", name="Log out").click()
+        expect(page).to_have_url(f"{site.url}/monitoring/login")
+        page.goto(f"{site.url}/monitoring/directory")
+        expect(page).to_have_url(f"{site.url}/monitoring/login?next=/monitoring/directory")
+    assert password not in site.script("account", "list").stdout
+    for file in (site.data / "log").iterdir():
+        assert password not in file.read_text(errors="replace"), file
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""The people who may log in, from the command line: python -m ingest.accounts create|list|remove.
+"""Make, list and remove the people who may log in: `python -m ingest.accounts create|list|remove`.
 
 The settings are the service's own (docs/configuration.md).
 """
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m ingest.accounts", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./scripts/account", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     create = commands.add_parser("create", help="make an account, or give one a new password")
     create.add_argument("name")
