@@ -92,6 +92,8 @@ class Config(NamedTuple):
         for setting, words in _WORDS.items():
             if getattr(config, setting) not in words:
                 raise ConfigError(f"{variable(setting)} must be {' or '.join(words)}")
+        if not re.fullmatch("([0-9a-f]{64})?", config.admin_token_sha256):
+            raise ConfigError("WAYMARK_ADMIN_TOKEN_SHA256 is no SHA-256: run ./scripts/configure")
         for setting, (form, example) in _FORMS.items():
             for value in getattr(config, setting).split():
                 if not form.fullmatch(value):

@@ -28,6 +28,7 @@ FAILURES = (
     NoMongod,
     topology.TopologyError,
     DirectoryError,
+    ConfigError,
     OSError,
 )
 STOPPING = (signal.SIGINT, signal.SIGTERM)

@@ -1,5 +1,6 @@
 """Who may do what, as the service answers it; the database is a real one."""
 
+import itertools
 import re
 import stat
 import time
@@ -147,6 +148,7 @@ def test_each_role_gets_what_it_may_and_nothing_else(guarded: Callable[..., Flas
         "Bearer {'$ne': null}",
         "Bearer " + "x" * 30_000,
     ],
+    ids=itertools.count(),  # not by their texts: each process of a run has secrets of its own
 )
 def test_a_stranger_gets_health_and_nothing_else(
     guarded: Callable[..., Flask], header: str | None

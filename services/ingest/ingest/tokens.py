@@ -13,6 +13,7 @@ from ingest.access import tokens
 from ingest.config import Config
 from ingest.errors import StoreUnavailable
 from ingest.rules.roles import Role
+from ingest.storage.audit import Audit, Entry
 from ingest.storage.client import Client
 from ingest.storage.tokens import MAX_TOKENS, Token, Tokens, TooManyTokens
 
@@ -27,7 +28,7 @@ def main() -> None:
     options = _parser().parse_args()
     client = Client(Config.from_environment())
     try:
-        options.run(Tokens(client.database), options)
+        options.run(Tokens(client.database), Audit(client.database), options)
     except StoreUnavailable as error:
         sys.exit(f"token: the database does not answer: {error}")
     except TooManyTokens:
@@ -64,7 +65,7 @@ def _days(text: str) -> int:
     return int(text)
 
 
-def _create(stored: Tokens, options: argparse.Namespace) -> None:
+def _create(stored: Tokens, audit: Audit, options: argparse.Namespace) -> None:
     secret, now = tokens.generate(), int(time.time())
     token = Token(
         token_id=secrets.token_hex(4),
@@ -75,21 +76,27 @@ def _create(stored: Tokens, options: argparse.Namespace) -> None:
         expires_at=now + options.days * DAY_SECONDS if options.days else None,
     )
     stored.add(token)
+    _note(audit, "token made", token.token_id, {"label": token.label, "role": options.role})
     print(f"token {token.token_id}: valid in a few seconds, shown only now:", file=sys.stderr)
     print(secret)
 
 
-def _list(stored: Tokens, _: argparse.Namespace) -> None:
+def _list(stored: Tokens, _: Audit, __: argparse.Namespace) -> None:
     print(ROW.format("id", "role", "label", "made", "last used", "valid"))
     for token in stored.everyone():
         made, used = _when(token.created_at), _when(token.last_used_at)
         print(ROW.format(token.token_id, token.role.value, token.label, made, used, _valid(token)))
 
 
-def _revoke(stored: Tokens, options: argparse.Namespace) -> None:
+def _revoke(stored: Tokens, audit: Audit, options: argparse.Namespace) -> None:
     if not stored.revoke(options.id, int(time.time())):
         sys.exit(f"token: there is none with the id {options.id}: ./scripts/token list")
+    _note(audit, "token revoked", options.id, {})
     print(f"token {options.id}: revoked; within 30 s all services refuse it")
+
+
+def _note(audit: Audit, what: str, of: str, details: dict[str, str | bool]) -> None:
+    audit.add(Entry(int(time.time()), "command line", "command", what, of, details, ""))
 
 
 def _when(seconds: int | None) -> str:

@@ -38,5 +38,7 @@ class Config:
             text = environment[variable]
             if field.type is int and not text.isdecimal():
                 raise ValueError(f"{variable} must be a whole number, not {text!r}")
+            if field.name == "waymark_access" and text not in ("open", "required"):
+                raise ValueError(f"{variable} must be open or required, not {text!r}")
             given[field.name] = int(text) if field.type is int else text
         return cls(**given)  # type: ignore[arg-type]  # converted by the field's type above

@@ -17,16 +17,18 @@ from flask import Flask, Response, current_app, g, jsonify, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from monitoring import static_files
-from monitoring.gateway import GatewayResponse, GatewayUnavailable
+from monitoring.gateway import OPEN, UNKNOWN, GatewayResponse, GatewayUnavailable
 
 # With the 10 s of the ingest services within the 30 s in which a revocation acts.
 REMEMBER_SECONDS = 10.0
+OLD_SECONDS = 20.0  # where it could not be asked again in time
 MAX_REMEMBERED = 500
 # Guessed credentials must not take the requests that the page itself needs.
 MAX_ASKING = 2
 ASK_WAIT_SECONDS = 1.0
 PATH = "/api/v1/session"
 LOGIN = "/monitoring/login"
+COOKIES = ("__Host-waymark_session", "waymark_session")
 # What strangers get: health, the answers of an open circuit, and what the log-in shows.
 PUBLIC_VIEWS = {"liveness.healthz", "fallback.circuit_open", "screens.log_in"}
 LOGIN_SCRIPT = "screens/login.js"
@@ -62,7 +64,9 @@ class Guard:
     ) -> None:
         self._ask = ask
         self._clock = clock
-        self._answers: OrderedDict[bytes, Visitor] = OrderedDict()  # the last asked at the end
+        # The last asked at the end; in two, so that no stranger crowds out who may read.
+        self._readers: OrderedDict[bytes, Visitor] = OrderedDict()
+        self._others: OrderedDict[bytes, Visitor] = OrderedDict()
         self._changing = threading.Lock()
         self._asking = threading.Semaphore(MAX_ASKING)
 
@@ -71,22 +75,19 @@ class Guard:
         if not credentials:
             return STRANGER
         key = hashlib.sha256(json.dumps(credentials, sort_keys=True).encode()).digest()
-        known = self._answers.get(key)
+        known = self._readers.get(key) or self._others.get(key)
         if known is None or not 0 <= self._clock() - known.asked_at < REMEMBER_SECONDS:
             known = self._asked(key, credentials, known)
         return known if self._clock() < known.expires_at else STRANGER
 
     def _asked(self, key: bytes, credentials: Credentials, known: Visitor | None) -> Visitor:
-        if not self._asking.acquire(timeout=ASK_WAIT_SECONDS):
-            if known:
-                return known
-            raise CannotTell
+        # Who is new waits for nobody: strangers must not hold this service's threads.
+        if not self._asking.acquire(timeout=ASK_WAIT_SECONDS if known else 0):
+            return self._old(known)
         try:
             answer = self._ask(PATH, credentials)
         except GatewayUnavailable as error:
-            if known:
-                return known
-            raise CannotTell from error
+            return self._old(known, outage=error.circuit in (OPEN, UNKNOWN))
         finally:
             self._asking.release()
         known = Visitor(answer.status, self._clock())
@@ -95,11 +96,19 @@ class Guard:
             until = told["expires_at"] or known.expires_at
             known = known._replace(expires_at=until, name=told["name"], kind=told["kind"])
         with self._changing:
-            self._answers[key] = known
-            self._answers.move_to_end(key)
-            while len(self._answers) > MAX_REMEMBERED:
-                self._answers.popitem(last=False)
+            self._readers.pop(key, None)
+            self._others.pop(key, None)
+            kept = self._readers if known.status == 200 else self._others
+            kept[key] = known
+            while len(kept) > MAX_REMEMBERED:
+                kept.popitem(last=False)
         return known
+
+    def _old(self, known: Visitor | None, *, outage: bool = False) -> Visitor:
+        """Return what was known: in an outage however old it is."""
+        if known and (outage or self._clock() - known.asked_at < OLD_SECONDS):
+            return known
+        raise CannotTell
 
 
 def init_app(app: Flask, guard: Guard) -> None:
@@ -114,8 +123,12 @@ def init_app(app: Flask, guard: Guard) -> None:
 def _admit() -> BaseResponse | None:
     if request.endpoint is None or request.endpoint in PUBLIC_VIEWS or _is_public_file():
         return None
-    names = ("Authorization", "Cookie")
-    credentials = {name: request.headers[name] for name in names if name in request.headers}
+    sessions = [f"{name}={request.cookies[name]}" for name in COOKIES if name in request.cookies]
+    given = {
+        "Authorization": request.headers.get("Authorization", ""),
+        "Cookie": "; ".join(sessions),  # and nobody else's
+    }
+    credentials = {name: value for name, value in given.items() if value}
     try:
         g.visitor = current_app.extensions["guard"].visitor(credentials)
     except CannotTell:

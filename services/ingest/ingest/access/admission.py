@@ -100,6 +100,8 @@ def _built_in(settings: Config) -> dict[str, Visitor]:
         found[settings.waymark_admin_token_sha256] = first
     if settings.page_token_file:
         secret = Path(settings.page_token_file).read_text("utf-8").strip()
+        if not secret:
+            raise ValueError(f"{settings.page_token_file}: holds no token")
         found[tokens.digest(secret)] = Visitor("monitoring service", "token", Role.READ)
     return found
 

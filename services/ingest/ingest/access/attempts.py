@@ -32,8 +32,8 @@ class _Rule(NamedTuple):
 
 # Whoever guesses one account's password from one address.
 PAIR = _Rule(2, 600)
-# An address, which may be a whole campus.
-ADDRESS = _Rule(10, 600)
+# An address, which may be a whole campus: never long, or one who fails keeps out the others.
+ADDRESS = _Rule(10, 8)
 # An account, from wherever: never long, or anybody could keep its owner out.
 ACCOUNT = _Rule(50, 4)
 
@@ -43,6 +43,7 @@ _Key = tuple[str, str]
 class _Failures(NamedTuple):
     times: int
     last: float
+    before: float  # the last but one
 
 
 class Attempts:
@@ -62,8 +63,9 @@ class Attempts:
             if wait > 0:
                 raise TooManyAttempts(math.ceil(wait))
             for key in rules:
-                count = self._count(key, now)
-                self._failures[key] = _Failures(count + 1, now)
+                count, found = self._count(key, now), self._failures.get(key)
+                before = found.last if found else -math.inf
+                self._failures[key] = _Failures(count + 1, now, before)
                 self._failures.move_to_end(key)
             while len(self._failures) > MAX_REMEMBERED:
                 self._failures.popitem(last=False)
@@ -73,7 +75,8 @@ class Attempts:
         with self._lock:
             for key in _rules(name, address):
                 if found := self._failures.get(key):
-                    self._failures[key] = found._replace(times=max(0, found.times - 1))
+                    times = max(0, found.times - 1)
+                    self._failures[key] = _Failures(times, found.before, found.before)
 
     def succeeded(self, name: str, address: str) -> None:
         """Forget the failures of who has logged in, but not what else came from there."""

@@ -114,6 +114,8 @@ class Known:
             began = time.time()
             try:
                 tokens, accounts = self._tokens.valid(began), self._accounts.everyone()
+                found = _Snapshot.of(began, tokens, accounts)
+                self._snapshot = found
                 self._note_use()
             except StoreUnavailable as error:
                 if not self._failing:  # once, not for as long as the database is away
@@ -121,8 +123,6 @@ class Known:
                 self._failing = True
                 return False
             self._failing = False
-            found = _Snapshot.of(began, tokens, accounts)
-            self._snapshot = found
             if (found.holders.keys(), found.accounts) != self._kept:
                 self._keep(found, tokens)
             return True

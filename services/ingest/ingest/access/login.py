@@ -18,7 +18,7 @@ class Login:
     def prove(self, typed: str, password: str, address: str) -> tuple[str, Account | None]:
         """Return the name of an account that there is, else "", and the account if it is theirs.
 
-        Raises TooManyAttempts, Busy, StoreUnavailable.
+        Raises TooManyAttempts, and Busy, also while the database does not answer.
         """
         name = account_name(typed) or ""
         self._attempts.begin(name, address)
@@ -26,9 +26,9 @@ class Login:
             found = self._accounts.find(name)
             account, stored = found or (None, None)
             good = self._passwords.verify(stored, password)
-        except (Busy, StoreUnavailable):
+        except (Busy, StoreUnavailable) as error:
             self._attempts.undo(name, address)
-            raise
+            raise Busy from error  # no 503: strangers could open the gateway's circuit with it
         if account is None:
             return "", None  # who mistakes the fields types a password here: it is told to nobody
         if not good:

@@ -8,7 +8,7 @@ from pymongo.client_session import ClientSession
 from pymongo.database import Database
 
 from ingest.rules.roles import Role
-from ingest.storage.driver import domain_errors
+from ingest.storage.driver import domain_errors, readable
 
 # Each service holds all, some 200 bytes each.
 MAX_ACCOUNTS = 500
@@ -65,7 +65,7 @@ class Accounts:
         """Return all by name; the hashes of their passwords stay where they are."""
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
             found = self._accounts.find(_PEOPLE, {"hash": 0}).sort("_id").limit(MAX_ACCOUNTS)
-            return [Account.from_document(one) for one in found]
+            return list(readable(Account.from_document, found))
 
     def find(self, name: str) -> tuple[Account, str] | None:
         """Return an account and the hash of its password."""

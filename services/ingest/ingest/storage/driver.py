@@ -1,8 +1,9 @@
 """The driver's errors in the service's words, and write commands without its bulk layers."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from pymongo.collection import Collection
 from pymongo.errors import PyMongoError
@@ -10,6 +11,10 @@ from pymongo.errors import PyMongoError
 from ingest.errors import StoreUnavailable
 
 DUPLICATE_KEY = 11000
+
+Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -19,6 +24,17 @@ def domain_errors() -> Iterator[None]:
         yield
     except PyMongoError as error:
         raise StoreUnavailable(str(error)) from error
+
+
+def readable(
+    read: Callable[[dict[str, Any]], Result], documents: Iterable[dict[str, Any]]
+) -> Iterator[Result]:
+    """Yield what can be read: one that somebody restored by hand must not hide the others."""
+    for document in documents:
+        try:
+            yield read(document)
+        except (KeyError, ValueError, TypeError):
+            log.warning("document %r cannot be read", document.get("_id"))
 
 
 def write(

@@ -8,7 +8,7 @@ from pymongo.database import Database
 from pymongo.write_concern import WriteConcern
 
 from ingest.rules.roles import Role
-from ingest.storage.driver import domain_errors
+from ingest.storage.driver import domain_errors, readable
 
 # Each service holds all that are valid, some 300 bytes each.
 MAX_TOKENS = 1000
@@ -65,13 +65,13 @@ class Tokens:
         not_expired = {"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]}
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
             found = self._tokens.find({"revoked_at": None} | not_expired).limit(MAX_TOKENS)
-            return [Token.from_document(one) for one in found]
+            return list(readable(Token.from_document, found))
 
     def everyone(self, limit: int = MAX_TOKENS) -> list[Token]:
         """Return all, the newest first, with those that were revoked or have expired."""
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
             found = self._tokens.find().sort([("created_at", -1), ("_id", 1)]).limit(limit)
-            return [Token.from_document(one) for one in found]
+            return list(readable(Token.from_document, found))
 
     def add(self, token: Token) -> None:
         """Store a new one. Raises TooManyTokens, StoreUnavailable."""
