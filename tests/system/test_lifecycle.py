@@ -69,7 +69,9 @@ def test_a_life(fresh: Stack) -> None:
     assert len(fresh.history(90)) == 1
 
 
-def test_open_to_other_machines_it_says_so_at_each_start(fresh: Stack, tmp_path: Path) -> None:
+def test_open_to_other_machines_it_wants_tokens_and_warns_of_less_at_each_start(
+    fresh: Stack, tmp_path: Path
+) -> None:
     make = [f"{fresh.root}/scripts/certificate", str(tmp_path / "tls")]
     subprocess.run(make, check=True, capture_output=True)
     fresh.environment |= {
@@ -79,10 +81,19 @@ def test_open_to_other_machines_it_says_so_at_each_start(fresh: Stack, tmp_path:
         "GATEWAY_TLS_LISTEN": f"127.1:{free_port()}",
         "GATEWAY_INTERNAL_LISTEN": f"127.0.0.1:{free_port()}",
     }
+    refused = fresh.script("up", "--detach", "--port", fresh.port)
+    assert refused.returncode == 1
+    assert "(on 127.1)" in refused.stderr
+    assert "./scripts/configure" in refused.stderr
+    fresh.environment |= {
+        "WAYMARK_ACCESS": "required",
+        "WAYMARK_ADMIN_TOKEN_SHA256": "0" * 64,
+        "WAYMARK_LEGACY_ACCESS": "open",
+    }
     for _ in range(2):
-        (warning,) = (line for line in fresh.up().splitlines() if "other machines" in line)
-        assert warning.startswith("WARNING: open to other machines (on 127.1), ")
-    assert "(on 127.1)" in (fresh.data / "log" / "gateway.log").read_text()
+        (warning,) = (line for line in fresh.up().splitlines() if "WARNING: WAYMARK" in line)
+        assert "WAYMARK_LEGACY_ACCESS=open" in warning
+    assert warning in (fresh.data / "log" / "gateway.log").read_text()
 
 
 def test_a_folder_of_any_name(fresh: Stack) -> None:
