@@ -169,6 +169,7 @@ def test_the_first_certificate_and_the_next_reach_clients_that_notice_nothing(
     assert next_one
 
 
+@pytest.mark.long
 def test_without_its_authority_the_gateway_keeps_what_it_has(
     gateway: Gateway,
     run_client: Callable[..., Process],

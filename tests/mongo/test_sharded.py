@@ -562,7 +562,7 @@ def test_people_log_in_and_what_they_do_is_noted_for_good(
             answer = browser.open(f"/api/v1{path}", method=method, json=body, headers=csrf)
             assert answer.status_code == status, answer.text
         noted = browser.get("/api/v1/audit").get_json()["data"]
-        what = [one["what"] for one in noted]
+        what = [one["what"] for one in noted[:4]]  # other tests wrote before
         assert what == ["token made", "account removed", "beacon put", "log-in"]
     finally:
         context.close()
