@@ -31,6 +31,7 @@ class Stack(Client):
                 "BASE_IMAGE": made.base,
                 "MONGO_IMAGE": made.mongo,
                 "WAYMARK_PORT": str(port),
+                "WAYMARK_TLS_PORT": str(free_port()),  # published, though nothing listens there
             }
         )
         emulated = ["--file", str(HERE / "emulated.yml")] if made.emulated else []

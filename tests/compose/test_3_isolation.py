@@ -91,7 +91,7 @@ def test_the_root_file_system_cannot_be_written(stack: Stack, name: str) -> None
     stack.compose("exec", "--no-TTY", name, "sh", "-c", script)
 
 
-def test_only_the_gateways_port_is_open_and_only_on_this_machine(
+def test_only_the_gateways_ports_are_open_and_only_on_this_machine(
     containers: dict[str, dict[str, Any]], stack: Stack
 ) -> None:
     bound = {
@@ -101,7 +101,8 @@ def test_only_the_gateways_port_is_open_and_only_on_this_machine(
         for address in addresses or []
     }
     port = stack.url.rpartition(":")[2]
-    assert bound == {("gateway", "127.0.0.1", port)}
+    tls_port = stack.docker.environment["WAYMARK_TLS_PORT"]
+    assert bound == {("gateway", "127.0.0.1", one) for one in (port, tls_port)}
     front = stack.docker.inspect("network", "waymark-tests_front")[0]
     outside = front["IPAM"]["Config"][0]["Gateway"]  # an address of this machine, not 127.0.0.1
     with socket.socket() as probe:
