@@ -4,7 +4,6 @@ Each secret is printed once, alone on standard output, so that a script can take
 """
 
 import argparse
-import secrets
 import sys
 import time
 from datetime import UTC, datetime
@@ -17,9 +16,7 @@ from ingest.storage.audit import Audit, Entry
 from ingest.storage.client import Client
 from ingest.storage.tokens import MAX_TOKENS, Token, Tokens, TooManyTokens
 
-DAY_SECONDS = 86_400
 MAX_LABEL = 64
-ROLES = [role.value for role in Role if role is not Role.NOBODY]
 ROW = "{:<10}{:<8}{:<26}{:<18}{:<18}{}"
 
 
@@ -43,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     create = commands.add_parser("create", help="make a token, and print its secret once")
     create.set_defaults(run=_create)
     create.add_argument("label", type=_label, help="whose it is, as the list shows it")
-    create.add_argument("--role", choices=ROLES, required=True, help="what it may do")
+    create.add_argument("--role", choices=tokens.ROLES, required=True, help="what it may do")
     create.add_argument("--days", type=_days, help="how long it is valid (until it is revoked)")
     listed = commands.add_parser("list", help="show all tokens, without their secrets")
     listed.set_defaults(run=_list)
@@ -60,21 +57,14 @@ def _label(text: str) -> str:
 
 
 def _days(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 3650:
-        raise argparse.ArgumentTypeError("a whole number from 1 to 3650")
+    if not text.isdecimal() or not 1 <= int(text) <= tokens.MAX_DAYS:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 to {tokens.MAX_DAYS}")
     return int(text)
 
 
 def _create(stored: Tokens, audit: Audit, options: argparse.Namespace) -> None:
-    secret, now = tokens.generate(), int(time.time())
-    token = Token(
-        token_id=secrets.token_hex(4),
-        digest=tokens.digest(secret),
-        label=options.label,
-        role=Role(options.role),
-        created_at=now,
-        expires_at=now + options.days * DAY_SECONDS if options.days else None,
-    )
+    role, now = Role(options.role), int(time.time())
+    secret, token = tokens.issue(options.label, role, options.days, now)
     stored.add(token)
     _note(audit, "token made", token.token_id, {"label": token.label, "role": options.role})
     print(f"token {token.token_id}: valid in a few seconds, shown only now:", file=sys.stderr)

@@ -3,6 +3,13 @@
 import hashlib
 import secrets
 
+from ingest.rules.roles import Role
+from ingest.storage.tokens import Token
+
+# What a token may be for, and how long it may hold.
+ROLES = tuple(role.value for role in Role if role is not Role.NOBODY)
+MAX_DAYS = 3650
+_DAY_SECONDS = 86_400
 PREFIX = "wm_"  # so that a scanner for leaked secrets, and its finder, know what it is
 _BYTES = 32
 
@@ -10,6 +17,20 @@ _BYTES = 32
 def generate() -> str:
     """Return a new secret of 256 random bits."""
     return PREFIX + secrets.token_urlsafe(_BYTES)
+
+
+def issue(label: str, role: Role, days: int | None, now: int) -> tuple[str, Token]:
+    """Return a new secret, and its token to store; None: it holds until it is revoked."""
+    secret = generate()
+    token = Token(
+        token_id=secrets.token_hex(4),
+        digest=digest(secret),
+        label=label,
+        role=role,
+        created_at=now,
+        expires_at=None if days is None else now + days * _DAY_SECONDS,
+    )
+    return secret, token
 
 
 def digest(secret: str) -> str:

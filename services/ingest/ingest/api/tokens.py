@@ -1,6 +1,5 @@
 """The tokens of phones, servers and screens: /tokens, for admins."""
 
-import secrets
 import time
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -8,7 +7,7 @@ from typing import Annotated, Any
 from flask import Response
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.access import tokens as secrets_of_tokens
+from ingest.access.tokens import MAX_DAYS, ROLES, issue
 from ingest.api import audited, bodies, openapi, responses
 from ingest.api.beacon_input import Name
 from ingest.api.openapi import JSON, Body, Content, declare
@@ -22,10 +21,7 @@ from ingest.rules import request_parameters
 from ingest.rules.roles import Role
 from ingest.storage.tokens import MAX_TOKENS, Token, TooManyTokens
 
-ROLES = tuple(role.value for role in Role if role is not Role.NOBODY)
-MAX_DAYS = 3650
 _DAYS = range(1, MAX_DAYS + 1)
-_DAY_SECONDS = 86_400
 _ID = Text("token_id", "Id of the token, not its secret", "0123abcd", "path", "[0-9a-f]{8}")
 
 TokenRole = Annotated[
@@ -109,23 +105,13 @@ def make_token() -> Response:
     values, errors = read_all(readers, bodies.json_object())
     if errors:
         raise invalid(errors)
-    context, now = get_context(), int(time.time())
-    secret = secrets_of_tokens.generate()
-    days = values["expires_in_days"]
-    expires_at = None if days is None else now + days * _DAY_SECONDS
-    token = Token(
-        token_id=secrets.token_hex(4),
-        digest=secrets_of_tokens.digest(secret),
-        label=values["label"],
-        role=values["role"],
-        created_at=now,
-        expires_at=expires_at,
-    )
+    context, days = get_context(), values["expires_in_days"]
+    secret, token = issue(values["label"], values["role"], days, int(time.time()))
     try:
         context.tokens.add(token)
     except TooManyTokens:
         raise Problem("conflict", f"there are {MAX_TOKENS} tokens: revoke some first") from None
-    made = {"label": token.label, "role": token.role.value, "expires_at": expires_at}
+    made = {"label": token.label, "role": token.role.value, "expires_at": token.expires_at}
     audited.note("token made", token.token_id, **made)
     context.known.refresh()
     answer = responses.as_json(NewToken(**_fields(token), secret=secret))

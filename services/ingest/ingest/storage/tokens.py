@@ -67,10 +67,10 @@ class Tokens:
             found = self._tokens.find({"revoked_at": None} | not_expired).limit(MAX_TOKENS)
             return list(readable(Token.from_document, found))
 
-    def everyone(self, limit: int = MAX_TOKENS) -> list[Token]:
-        """Return all, the newest first, with those that were revoked or have expired."""
+    def everyone(self) -> list[Token]:
+        """Return the newest first, with those that were revoked or have expired."""
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
-            found = self._tokens.find().sort([("created_at", -1), ("_id", 1)]).limit(limit)
+            found = self._tokens.find().sort([("created_at", -1), ("_id", 1)]).limit(MAX_TOKENS)
             return list(readable(Token.from_document, found))
 
     def add(self, token: Token) -> None:
