@@ -17,7 +17,7 @@ from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
 from ingest.rules.roles import Role
 from ingest.storage.tokens import MAX_TOKENS
 
-LEGACY = frozenset({"/newbeacondetect", "/extractbeacon", "/retrieveformonitoring"})
+LEGACY = ("/newbeacondetect", "/extractbeacon", "/retrieveformonitoring")
 _SCHEME = "bearer"
 _MAX_HEADER = 128  # no token of ours makes a longer one
 # The first where TLS protects it: no other site of the domain can set it then.
