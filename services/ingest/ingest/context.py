@@ -120,7 +120,7 @@ class Context(NamedTuple):
             accounts=accounts,
             audit=Audit(client.database),
             passwords=passwords,
-            login=Login(accounts, passwords, Attempts()),
+            login=Login(accounts, passwords, Attempts(), availability),
             sessions=sessions,
             known=known,
             admission=Admission(config, known, sessions),

@@ -5,13 +5,21 @@ from ingest.access.passwords import Passwords
 from ingest.errors import Busy, StoreUnavailable
 from ingest.rules.accounts import account_name
 from ingest.storage.accounts import Account, Accounts
+from ingest.storage.availability import Availability
 
 
 class Login:
     """Asks the database for the account, and bounds how often anybody may try."""
 
-    def __init__(self, accounts: Accounts, passwords: Passwords, attempts: Attempts) -> None:
+    def __init__(
+        self,
+        accounts: Accounts,
+        passwords: Passwords,
+        attempts: Attempts,
+        availability: Availability,
+    ) -> None:
         self._accounts = accounts
+        self._availability = availability
         self._passwords = passwords
         self._attempts = attempts
 
@@ -20,6 +28,8 @@ class Login:
 
         Raises TooManyAttempts, and Busy, also while the database does not answer.
         """
+        if self._availability.away:
+            raise Busy  # at once: the threads of log-ins also tell the page who looks at it
         name = account_name(typed) or ""
         self._attempts.begin(name, address)
         try:

@@ -13,7 +13,7 @@ from ingest.api.problems import Problem, invalid
 from ingest.api.readers import read_all
 from ingest.api.schema_fields import ResponseBody
 from ingest.context import get_context
-from ingest.errors import AUTHENTICATE, Busy
+from ingest.errors import AUTHENTICATE
 from ingest.rules import accounts as rules
 from ingest.rules.roles import Role
 from ingest.storage.accounts import Account
@@ -102,8 +102,6 @@ def log_in() -> Response:
     if context.admission.open or not context.sessions.possible:
         why = "access is open" if context.admission.open else "SESSION_KEY_FILE is not set"
         raise Problem("not_found", f"nobody can log in here: {why}")
-    if context.availability.away:
-        raise Busy  # at once: the threads of log-ins also tell the page who looks at it
     given = bodies.json_object()
     values, errors = read_all({"name": rules.any_text, "password": rules.password}, given)
     if errors:
