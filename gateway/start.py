@@ -25,9 +25,6 @@ from gateway.render import Config, ConfigError, check_exposure, render_all
 LOOK_SECONDS = 3.0
 # With less free than this on its disk, nginx caches nothing: twice what the cache may take.
 ROOM_BYTES = 32 * 2**20
-# What nginx needs only to read its configuration goes back to the kernel. Else the C library keeps
-# 2 MiB of it or not, as it happens: its threshold grows with each larger block that is freed.
-MEMORY = {"MALLOC_MMAP_THRESHOLD_": "131072"}
 PASSED_ON = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
 
 
@@ -100,8 +97,7 @@ class Gateway:
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         self._write(self._followed.look())
         self._mark_room()
-        environment = os.environ | MEMORY
-        nginx = os.posix_spawnp(self._command[0], self._command, environment, setsigmask=[])
+        nginx = os.posix_spawnp(self._command[0], self._command, os.environ, setsigmask=[])
         self._repeat(lambda: self._look_again(nginx))
         while True:
             got = signal.sigwait(signals)
