@@ -13,6 +13,7 @@ from pymongo.database import Database
 from ingest import create_app
 from ingest.config import Config
 from ingest.context import Context
+from tests.ingest.people import Office, office
 
 BEACON = {"_id": "C2A628384B08", "mac": "C2A628384B08", "level": "4", "location": "Lobby B"}
 
@@ -39,3 +40,10 @@ def app(mongod: str, database: Database[dict[str, Any]], tmp_path: Path) -> Iter
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
     return app.test_client()
+
+
+@pytest.fixture
+def waymark(mongod: str, database: Database[dict[str, Any]], tmp_path: Path) -> Iterator[Office]:
+    """Return services in which people may log in."""
+    with office(mongod, database, tmp_path) as found:
+        yield found

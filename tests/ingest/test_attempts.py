@@ -3,13 +3,10 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pymongo.database import Database
 
 from ingest.access import attempts, passwords
 from ingest.access.attempts import Attempts
@@ -18,7 +15,7 @@ from ingest.errors import Busy, TooManyAttempts
 from ingest.rules.roles import Role
 from ingest.web import lanes
 from scripts.processes.waiting import eventually
-from tests.ingest.people import PASSWORD, Office, Person, office
+from tests.ingest.people import PASSWORD, Office, Person
 
 HERE, THERE = "192.0.2.1", "198.51.100.7"
 
@@ -39,12 +36,6 @@ def clock() -> Clock:
 @pytest.fixture
 def counted(clock: Clock) -> Attempts:
     return Attempts(clock)
-
-
-@pytest.fixture
-def waymark(mongod: str, database: Database[dict[str, Any]], tmp_path: Path) -> Iterator[Office]:
-    with office(mongod, database, tmp_path) as found:
-        yield found
 
 
 def wait_for(counted: Attempts, name: str, address: str) -> int:

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,11 @@ from ingest.storage.accounts import Accounts
 from mongo import topology
 from scripts.processes import ROOT
 from scripts.processes.cluster import Cluster
-from tests.ingest.people import PASSWORD, Office, Person, office
+from tests.ingest.people import PASSWORD, Office, Person
 from tests.service import Service
 
 NEW, HERE = "another horse, a longer one", "192.0.2.1"
 MAC = "C2A628384B08"
-
-
-@pytest.fixture
-def waymark(mongod: str, database: Database[dict[str, Any]], tmp_path: Path) -> Iterator[Office]:
-    with office(mongod, database, tmp_path) as found:
-        yield found
 
 
 @pytest.fixture

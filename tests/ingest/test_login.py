@@ -5,7 +5,6 @@ import json
 import statistics
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -13,23 +12,16 @@ from typing import Any
 
 import pytest
 from itsdangerous import URLSafeTimedSerializer
-from pymongo.database import Database
 
 from ingest.access import sessions
 from ingest.errors import StoreUnavailable
 from ingest.rules.roles import Role
 from ingest.storage.accounts import LastAdmin
 from scripts.processes.waiting import eventually
-from tests.ingest.people import KEY, LOG_IN, PASSWORD, Office, Person, office
+from tests.ingest.people import KEY, LOG_IN, PASSWORD, Office, Person
 from tests.service import Service
 
 NEW = "another horse, a longer one"
-
-
-@pytest.fixture
-def waymark(mongod: str, database: Database[dict[str, Any]], tmp_path: Path) -> Iterator[Office]:
-    with office(mongod, database, tmp_path) as found:
-        yield found
 
 
 @pytest.fixture
