@@ -116,7 +116,8 @@ def visiting(gateway: Upstream, role: str, kind: str = "person") -> FlaskClient:
     gateway.answer(200, json.dumps(told).encode())
     app = create_app(Config(gateway_url=gateway.url, waymark_access="required"))
     client = app.test_client()
-    client.set_cookie("waymark_session", "anything")
+    for host in ("localhost", "way.example"):
+        client.set_cookie("waymark_session", "anything", domain=host)
     return client
 
 

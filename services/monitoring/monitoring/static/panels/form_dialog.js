@@ -29,6 +29,7 @@ export function openForm(name, { opener, send, done }) {
 export async function runForm(name, send, done) {
   const dialog = $(`${name}-dialog`, HTMLDialogElement);
   const buttons = dialog.querySelectorAll("button");
+  const focused = document.activeElement;
   buttons.forEach((button) => (button.disabled = true));
   try {
     const answer = await send();
@@ -38,6 +39,7 @@ export async function runForm(name, send, done) {
     drawProblems($(`${name}-problems`), errorTexts(error));
   } finally {
     buttons.forEach((button) => (button.disabled = false));
+    if (dialog.open && focused instanceof HTMLElement) focused.focus(); // a disabled button loses it
   }
 }
 

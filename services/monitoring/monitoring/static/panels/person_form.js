@@ -24,8 +24,8 @@ export function openPersonForm(person, { all, own, opener, changed }) {
   selectById("person-role").value = person?.role ?? "read";
   inputById("new-password").checked = isNew;
   $("new-password-line").hidden = isNew || isOwn;
-  const note = isOwn ? "Your name above leads to your own password." : "A password is made, and shown once.";
-  setText($("new-password-note"), note);
+  $("own-note").hidden = !isOwn;
+  $("new-note").hidden = !isNew;
   buttonById("remove").hidden = isNew;
   const typed = () => inputById("name").value.trim().toLowerCase();
 

@@ -27,11 +27,13 @@ const labelOf = (/** @type {string} */ id) =>
   tokens.data?.data.find((one) => one.id === id)?.label;
 
 /**
- * After a change: says what was done, and reads again.
+ * After a change: says what was done, or was not, and reads again.
  * @param {string} text
+ * @param {{ failed?: boolean }} [options]
  */
-async function changed(text) {
+async function changed(text, { failed = false } = {}) {
   setText($("done"), text);
+  $("done").classList.toggle("failed", failed);
   $("done").hidden = false;
   const read = () => Promise.all(Object.values(sources).map((one) => one.refresh()));
   setTimeout(read, REREAD_MS);
@@ -75,7 +77,8 @@ async function revoke({ id, label }, opener) {
     await changed(`Revoked “${label}”. Within 30 s it is refused everywhere.`);
   } catch (error) {
     opener.removeAttribute("disabled");
-    await changed(`“${label}” was not revoked: ${error instanceof Error ? error.message : error}`);
+    const why = error instanceof Error ? error.message : error;
+    await changed(`“${label}” was not revoked: ${why}`, { failed: true });
   }
 }
 

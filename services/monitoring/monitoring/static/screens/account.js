@@ -11,7 +11,9 @@ const FIELDS = { old: "The old password", new: "The new password" };
 function texts(error) {
   const named = error instanceof RequestFailed ? (error.problem?.errors ?? []) : [];
   if (!named.length) return errorTexts(error);
-  return named.map(({ field = "", reason }) => `${FIELDS[field] ?? field} ${reason}`);
+  return named.map(({ field = "", reason }) =>
+    reason === "is not the password" ? "That is not your old password" : `${FIELDS[field] ?? field} ${reason}`,
+  );
 }
 
 /**
