@@ -1,6 +1,7 @@
 """The stack as a user starts it: `docker compose up -d`, in a project of its own."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,13 @@ class Stack(Client):
         emulated = ["--file", str(HERE / "emulated.yml")] if made.emulated else []
         self._compose = ["compose", "--project-name", PROJECT, "--file", "docker-compose.yml"]
         self._compose += emulated
+
+    @contextmanager
+    def also(self, file: Path) -> Iterator[None]:
+        """Have another compose file count."""
+        self._compose += ["--file", str(file)]
+        yield
+        del self._compose[-2:]
 
     def compose(self, *arguments: str) -> str:
         return self.docker(*self._compose, *arguments)
