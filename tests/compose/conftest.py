@@ -1,5 +1,6 @@
 """The stack as a user starts it: `docker compose up -d`, in a project of its own."""
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +49,13 @@ class Stack(Client):
 
     def compose(self, *arguments: str) -> str:
         return self.docker(*self._compose, *arguments)
+
+    def try_compose(
+        self, *arguments: str, environment: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Run compose with a few other settings, whatever comes of it."""
+        docker = Docker(self.docker.environment | environment)
+        return docker.run(*self._compose, *arguments)
 
     def containers(self) -> dict[str, dict[str, Any]]:
         """Return what `docker inspect` tells of each container, by its service."""
