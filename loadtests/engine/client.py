@@ -1,5 +1,6 @@
 """Requests that are timed, verified and recorded, in greenlets of gevent."""
 
+import os
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -48,6 +49,8 @@ class Api:
             ssl_context_factory=gevent.ssl._create_unverified_context,
             block_size=65536,
         )
+        token = os.environ.get("WAYMARK_TOKEN", "")
+        self._always = {"Authorization": f"Bearer {token}"} if token else {}
         self.plan = self.step = ""
         self.began = time.monotonic()
         self.rows: list[Row] = []
@@ -82,7 +85,7 @@ class Api:
             headers = {"Content-Type": "application/json", **headers}
         sent = time.monotonic()
         try:
-            response = self._pool.request(_method(body), path, body, dict(headers))
+            response = self._pool.request(_method(body), path, body, {**self._always, **headers})
             text = bytes(response.read())
         except (OSError, HTTPParseError) as error:
             why = f"{type(error).__name__}: {error}".encode()
