@@ -36,6 +36,12 @@ class Response(NamedTuple):
 Verify = Callable[[Response], object]
 
 
+def authorization() -> dict[str, str]:
+    """Return the header for a target that wants a token: the environment has it."""
+    token = os.environ.get("WAYMARK_TOKEN", "")
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
 class Api:
     """Sends requests to one server, and keeps a row of each."""
 
@@ -49,8 +55,7 @@ class Api:
             ssl_context_factory=gevent.ssl._create_unverified_context,
             block_size=65536,
         )
-        token = os.environ.get("WAYMARK_TOKEN", "")
-        self._always = {"Authorization": f"Bearer {token}"} if token else {}
+        self._always = authorization()
         self.plan = self.step = ""
         self.began = time.monotonic()
         self.rows: list[Row] = []
