@@ -96,6 +96,7 @@ class Context(NamedTuple):
         tokens, accounts = Tokens(client.database), Accounts(client.database)
         passwords, sessions = Passwords(), Sessions(config.session_key_file)
         known = Known(tokens, accounts, spool_file.with_suffix(".access.json"))
+        admission = Admission(config, known, sessions)
         context = cls(
             service_name=service_name(config.spool_file),
             client=client,
@@ -120,10 +121,10 @@ class Context(NamedTuple):
             accounts=accounts,
             audit=Audit(client.database),
             passwords=passwords,
-            login=Login(accounts, passwords, Attempts(), availability),
+            login=Login(accounts, passwords, Attempts(), availability, known, admission),
             sessions=sessions,
             known=known,
-            admission=Admission(config, known, sessions),
+            admission=admission,
         )
         context.indexes.start(insert_seconds)
         if not context.admission.open:
