@@ -245,7 +245,7 @@ def test_whoever_comes_back_without_having_left_is_nobody(
     told = anna.begin()
     error = anna.come_back(error="access_denied", state=told["state"], error_description="<b>")
     assert problem(error) == "cancelled"
-    for forged in ("", "x", "a.b.c", "x" * 5000):
+    for forged in ("", "x", "a.b.c", "x" * 4000):
         anna.client.set_cookie("waymark_oidc", forged)
         assert problem(anna.come_back(code="x", state="x")) == "expired"
     assert [one for one in provider.requests if one[0] == "/token"] == []
@@ -392,7 +392,7 @@ def test_a_password_and_a_provider_are_never_one_account(
     assert with_password.log_in("anna@example.org").status_code == 200
     assert problem(Visitor(app).try_at(provider)) == "taken"
     provider.email, provider.subject = "ben@example.org", "2"
-    ben = Visitor(app)
+    ben = Visitor(app, address="192.0.2.2")  # few wrong passwords from one address are free
     assert ben.try_at(provider).status_code == 200
     assert Person(app).log_in("ben@example.org", PASSWORD).status_code == 401
     waymark.person("root", Role.ADMIN)
@@ -422,8 +422,12 @@ def test_the_role_is_the_settings_at_each_log_in(
     later = Visitor(waymark.service(**settings | {"oidc_admins": ""}))
     assert later.try_at(provider).status_code == 200
     assert later.open("GET", "/session").get_json()["role"] == "read"
-    waymark.made[0].known.refresh()
-    assert anna.open("GET", "/accounts").status_code == 403  # the session from before, too
+
+    def status_of_the_older_session() -> int:
+        waymark.made[0].known.refresh()
+        return anna.open("GET", "/accounts").status_code
+
+    eventually(lambda: status_of_the_older_session() == 403)
     # Who is taken off the list keeps a session of at most 12 h: the account is removed with it.
     gone = Visitor(waymark.service(**settings | {"oidc_admins": "", "oidc_readers": "x@y.example"}))
     assert problem(gone.try_at(provider)) == "stranger"

@@ -15,7 +15,7 @@ from socket import SHUT_RDWR, create_connection, socket
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from authlib.integrations.base_client import OAuth2Mixin, OpenIDMixin
+from authlib.integrations.base_client import BaseApp, OAuth2Mixin, OpenIDMixin
 from authlib.oauth2 import OAuth2Client
 
 from ingest.rules.openid import is_private
@@ -51,7 +51,7 @@ class Client(NamedTuple):
     secret: str  # empty: a public client
 
 
-class Provider(OAuth2Mixin, OpenIDMixin):  # type: ignore[misc]  # without types
+class Provider(OAuth2Mixin, OpenIDMixin, BaseApp):  # type: ignore[misc]  # without types
     """One exchange with the provider, all of which ends in so many seconds."""
 
     def __init__(self, client: Client, seconds: float, metadata: Mapping[str, Any]) -> None:
@@ -81,14 +81,14 @@ class Provider(OAuth2Mixin, OpenIDMixin):  # type: ignore[misc]  # without types
         if told["issuer"] != self._issuer:
             raise BadAnswer(f"it calls itself {told['issuer']!r}, OIDC_ISSUER {self._issuer!r}")
         supported = told.get("id_token_signing_alg_values_supported", ["RS256"])
+        algorithms = [name for name in ALGORITHMS if name in supported]
+        if not algorithms:  # joserfc would take that for no limit
+            raise BadAnswer(f"it signs with none of {', '.join(ALGORITHMS)}")
         methods = told.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         if self.client_secret and "client_secret_basic" not in methods:
             self.server_metadata["token_endpoint_auth_method"] = "client_secret_post"  # noqa: S105
-        self.server_metadata |= {name: told[name] for name in _METADATA if name in told} | {
-            "id_token_signing_alg_values_supported": [
-                name for name in supported if name in ALGORITHMS
-            ]
-        }
+        self.server_metadata |= {name: told[name] for name in _METADATA if name in told}
+        self.server_metadata["id_token_signing_alg_values_supported"] = algorithms
         return self.server_metadata
 
     def claims(
