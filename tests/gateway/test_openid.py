@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 import requests
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 from pymongo import MongoClient
 
@@ -158,6 +159,8 @@ def test_who_is_not_let_in_is_told_why(page: Page, stack: Stack, name: str, word
     log_in(page, name)
     expect(page.get_by_role("alert").last).to_contain_text(words)
     assert urlsplit(page.url).path == "/monitoring/login"
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
     assert page.request.get(f"{stack.gateway.url}/api/v1/session").status == 401
     # Another try leads where the first one should have.
     page.get_by_role("link", name="Log in with Example & Sons").click()
