@@ -33,6 +33,19 @@ SCREENS = {
     "system": "Is it healthy?",
     "access": "Who may do what?",
 }
+# Why a log-in at the provider led to none, by the words of the ingest service.
+PROBLEMS = {
+    "away": "{} does not answer. Try again.",
+    "busy": "Too many log in just now. Try again.",
+    "cancelled": "The log-in was cancelled.",
+    "expired": "The log-in took too long, or another was begun meanwhile. Try again.",
+    "failed": "The log-in failed: the log of Waymark says why.",
+    "full": "Waymark has too many accounts. Ask whoever looks after it to remove some.",
+    "stranger": "You may not use Waymark. Ask whoever looks after it.",
+    "taken": "There is another account of your name. Ask whoever looks after Waymark to remove it.",
+    "unnamed": "{} told no name that Waymark could use.",
+    "unverified": "{} does not say that your e-mail address is verified.",
+}
 FOR_ADMINS = {"access"}
 # What is reached by one's own name instead.
 TITLES = SCREENS | {"account": "Your account"}
@@ -68,7 +81,14 @@ def show(screen: str = "live") -> Response:
 @bp.get("/monitoring/login")
 def log_in() -> Response:
     """Answer the page on which people log in: it needs no data, and nobody to be known."""
-    return _page("login.html")
+    provider = current_app.config["OIDC_NAME"]
+    problem = PROBLEMS.get(request.args.get("problem", ""), "").format(provider)
+    return _page(
+        "login.html",
+        provider=provider,
+        problem=problem[:1].upper() + problem[1:],
+        next=request.args.get("next", ""),  # the ingest service says where it may lead
+    )
 
 
 def _page(template: str, status: int = 200, **words: object) -> Response:
