@@ -79,6 +79,7 @@ def begin_oidc() -> Response:
     ],
     answers={200: Body("Done.", {"text/html": Content(str)}), 303: _LED_BACK},
     problems=["invalid_request", "not_found"],
+    curl="curl -i -b cookies 'HOST/api/v1/session/oidc/callback?code=CODE&state=STATE'",
     tag="access",
 )
 def finish_oidc() -> Response:
