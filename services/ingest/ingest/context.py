@@ -102,6 +102,7 @@ class Context(NamedTuple):
         passwords, sessions = Passwords(), Sessions(config.session_key_file)
         attempts = Attempts()
         known = Known(tokens, accounts, spool_file.with_suffix(".access.json"))
+        admission = Admission(config, known, sessions)
         context = cls(
             service_name=service_name(config.spool_file),
             client=client,
@@ -127,11 +128,11 @@ class Context(NamedTuple):
             audit=Audit(client.database),
             passwords=passwords,
             attempts=attempts,
-            login=Login(accounts, passwords, attempts, availability),
+            login=Login(accounts, passwords, attempts, availability, known, admission),
             oidc=_oidc(config),
             sessions=sessions,
             known=known,
-            admission=Admission(config, known, sessions),
+            admission=admission,
         )
         context.indexes.start(insert_seconds)
         if not context.admission.open:

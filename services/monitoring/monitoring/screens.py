@@ -1,4 +1,4 @@
-"""The five screens of the page: HTML without data, which their scripts fetch."""
+"""The screens of the page: HTML without data, which their scripts fetch."""
 
 import re
 
@@ -7,6 +7,7 @@ from flask import (
     Response,
     abort,
     current_app,
+    g,
     redirect,
     render_template,
     request,
@@ -23,13 +24,14 @@ CONTENT_SECURITY_POLICY = (
 )
 # Published on all addresses of the machine: the visitor knows one of them.
 EVERY_ADDRESS = ("0.0.0.0", "[::]")  # noqa: S104  # nothing listens here
-# Each screen, and the question that it answers.
+# Each screen of the navigation, and the question that it answers.
 SCREENS = {
     "live": "Where is everyone?",
     "replay": "Where was …?",
     "coverage": "What is unwatched?",
     "directory": "Which beacons are there?",
     "system": "Is it healthy?",
+    "access": "Who may do what?",
 }
 # Why a log-in at the provider led to none, by the words of the ingest service.
 PROBLEMS = {
@@ -44,19 +46,30 @@ PROBLEMS = {
     "unnamed": "{} told no name that Waymark could use.",
     "unverified": "{} does not say that your e-mail address is verified.",
 }
+FOR_ADMINS = {"access"}
+# What is reached by one's own name instead.
+TITLES = SCREENS | {"account": "Your account"}
+# What is only behind the gateway, for those who are known.
+MANAGING = {"access", "account"}
 
 
 @bp.get("/monitoring", strict_slashes=False)
 @bp.get("/monitoring/<screen>")
 def show(screen: str = "live") -> Response:
     """Answer one screen."""
-    if screen not in SCREENS:
+    if screen not in TITLES:
         abort(404)
+    visitor = g.get("visitor")  # None: access is open
+    is_admin = visitor is None or visitor.role == "admin"
+    if screen in FOR_ADMINS and not is_admin:
+        return _page("forbidden.html", 403)
     behind_gateway = "X-Forwarded-Proto" in request.headers
+    is_known = visitor is not None and behind_gateway
     return _page(
-        f"{screen}.html",
+        f"{screen}.html" if is_known or screen not in MANAGING else "unmanaged.html",
         screen=screen,
-        screens=SCREENS,
+        title=TITLES[screen],
+        screens=[name for name in SCREENS if is_admin or name not in FOR_ADMINS],
         gateway=_public_gateway(),
         # On this service's own port there is no gateway: the page reads here and cannot edit.
         api="/api/v1" if behind_gateway else "/monitoring/api",
@@ -78,9 +91,9 @@ def log_in() -> Response:
     )
 
 
-def _page(template: str, **words: object) -> Response:
+def _page(template: str, status: int = 200, **words: object) -> Response:
     """Return a page on which nothing but our own files is run or shown."""
-    response = Response(render_template(template, **words))
+    response = Response(render_template(template, **words), status)
     response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
     response.headers["Cache-Control"] = "no-cache"
     return response
