@@ -143,13 +143,6 @@ def test_over_tls_what_is_kept_is_bound_to_this_very_host(app: Flask) -> None:
     assert told["redirect_uri"] == [f"https://localhost{CALLBACK}"]
 
 
-def test_people_are_led_back_to_the_public_address(
-    waymark: Office, settings: dict[str, str]
-) -> None:
-    behind = Visitor(waymark.service(**settings, public_url="https://way.example/"))
-    assert behind.begin()["redirect_uri"] == f"https://way.example{CALLBACK}"
-
-
 Change = Callable[[FakeProvider], None]
 
 
