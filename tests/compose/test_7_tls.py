@@ -40,7 +40,7 @@ class Site(NamedTuple):
             except (OSError, HTTPException):
                 return 0, b""
             shown = connection.sock.getpeercert(binary_form=True)
-            return connection.getresponse().status, shown
+            return connection.getresponse().status, shown or b""
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def site(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sit
     """Run both commands; the name and the authority are the test's, the rest is a fresh box's."""
     folder = tmp_path_factory.mktemp("tls")
     authority = folder / "authority"
-    certificate = [ROOT / "scripts" / "certificate", authority, "authority"]
+    certificate = [str(ROOT / "scripts" / "certificate"), str(authority), "authority"]
     subprocess.run(certificate, check=True, capture_output=True)
     config = {
         "listenAddress": "0.0.0.0:14000",
@@ -63,7 +63,7 @@ def site(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sit
     assert pebble
 
     settings = folder / ".env"
-    configure = [ROOT / "scripts" / "configure", "--file", settings, "--publish", "127.0.0.1"]
+    configure = [f"{ROOT}/scripts/configure", "--file", str(settings), "--publish", "127.0.0.1"]
     done = subprocess.run([*configure, NAME], check=True, capture_output=True, text=True)
     [secret] = re.findall(r"^ +(wm_\S+)$", done.stdout, re.MULTILINE)
     written = dict(line.split("=", 1) for line in settings.read_text().splitlines())
