@@ -55,6 +55,8 @@ ROLES = {
     "POST /api/v1/beacons/<mac>/correction": Role.ADMIN,
     "POST /api/v1/session": Role.NOBODY,
     "DELETE /api/v1/session": Role.READ,
+    "GET /api/v1/session/oidc": Role.NOBODY,
+    "GET /api/v1/session/oidc/callback": Role.NOBODY,
     "POST /api/v1/session/everywhere": Role.READ,
     "PUT /api/v1/session/password": Role.READ,
     "GET /api/v1/accounts": Role.ADMIN,
