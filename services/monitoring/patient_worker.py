@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from gunicorn import http
+from gunicorn.http.errors import InvalidHeader, UnsupportedTransferCoding
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -132,6 +133,11 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]
 
     def _keepalive_after(self, _: Any, keepalive: object) -> bool:
         return bool(keepalive)  # the stock one reads the body here
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        """Answer what is no HTTP: 400 also where the stock worker says 501, a failure of ours."""
+        bad = isinstance(exc, UnsupportedTransferCoding)
+        super().handle_error(req, client, addr, InvalidHeader(str(exc), req) if bad else exc)
 
     def finish_request(self, conn: Connection, done: Future[bool]) -> None:
         """Send what a thread answered."""

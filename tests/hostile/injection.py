@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from tests.hostile.case import Case
+from tests.hostile.case import CREDENTIALS, Case
 
 _CRLF = "%0d%0aX-Injected:%20yes"
 _EVIL = "evil.example"
@@ -177,4 +177,5 @@ def cases() -> list[Case]:
 def _request(method: str, path: str, header: str) -> bytes:
     target = quote(path, safe="/%?&=:;$[]\\.")
     head = header if header.startswith("Host:") else f"{_HOST}\r\n{header}"
-    return f"{method} {target} HTTP/1.1\r\n{head}\r\n\r\n".encode("latin-1")
+    line = f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode("latin-1")
+    return line + CREDENTIALS + b"\r\n\r\n"
