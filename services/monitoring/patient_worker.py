@@ -14,7 +14,12 @@ from concurrent.futures import Future
 from typing import Any
 
 from gunicorn import http
-from gunicorn.http.errors import InvalidHeader, UnsupportedTransferCoding
+from gunicorn.http.errors import (
+    InvalidHeader,
+    InvalidHeaderName,
+    InvalidRequestLine,
+    UnsupportedTransferCoding,
+)
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -27,6 +32,7 @@ LINGER_SECONDS = 2  # for what a client still sends: a reset could cost it the e
 MAX_HELD_BYTES = 2 * 1024 * 1024
 # What the kernel holds of a connection counts as ours too, and it takes twice what is set here.
 SEND_BUFFER_BYTES, RECEIVE_BUFFER_BYTES = 8 * 1024, 4 * 1024
+NO_HTTP = (InvalidHeader, InvalidHeaderName, InvalidRequestLine, UnsupportedTransferCoding)
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n\r\n"
 
 
@@ -135,9 +141,10 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]
         return bool(keepalive)  # the stock one reads the body here
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Answer what is no HTTP: 400 also where the stock worker says 501, a failure of ours."""
-        bad = isinstance(exc, UnsupportedTransferCoding)
-        super().handle_error(req, client, addr, InvalidHeader(str(exc), req) if bad else exc)
+        """Answer what is no HTTP with a 400; neither that nor the log repeats it."""
+        if type(exc) in NO_HTTP:  # the stock worker's text may hold a secret; some are a 501
+            exc = InvalidHeader("not repeated here", req)
+        super().handle_error(req, client, addr, exc)
 
     def finish_request(self, conn: Connection, done: Future[bool]) -> None:
         """Send what a thread answered."""

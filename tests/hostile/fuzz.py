@@ -5,12 +5,13 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ingest.rules.roles import Role
 from tests.hostile import routes, smuggling
 from tests.hostile.case import CREDENTIALS, HIDDEN, TARGETS, is_failure, leaked
 from tests.hostile.site import Guarded
+from tests.hostile.visitors import Visitor
 from tests.hostile.wire import exchange
 from tests.ingest.api.garbage import Case as Made
 from tests.ingest.api.garbage import Garbage
@@ -46,21 +47,22 @@ def fuzz(site: Guarded, count: int, seed: int) -> Done:
     with ThreadPoolExecutor(AT_ONCE) as threads:
         each = count // AT_ONCE
         numbers = range(seed * AT_ONCE, (seed + 1) * AT_ONCE)
-        parts = threads.map(lambda number: _part(site, each, number), numbers)
+        known = site.visitors, site.document  # once, before there are threads
+        parts = threads.map(lambda number: _part(site, *known, each, number), numbers)
         for part in parts:
             done.said.update(part.said)
             done.wrong.extend(part.wrong)
     return done
 
 
-def _part(site: Guarded, count: int, seed: int) -> Done:
-    chance, garbage = random.Random(seed), Garbage(site.document, seed)
+def _part(
+    site: Guarded, everybody: list[Visitor], document: dict[str, Any], count: int, seed: int
+) -> Done:
+    chance, garbage = random.Random(seed), Garbage(document, seed)
     heads = [case.sent for case in smuggling.cases()]
-    visitors = [one for one in site.visitors if one.lines]
+    visitors = [one for one in everybody if one.lines]
     public = {
-        (one.method, one.path)
-        for one in routes.of_document(site.document)
-        if one.role is Role.NOBODY
+        (one.method, one.path) for one in routes.of_document(document) if one.role is Role.NOBODY
     }
     secrets = [one.secret.encode() for one in visitors if one.role is not Role.NOBODY]
     done = Done(Counter(), [])

@@ -14,7 +14,8 @@ from monitoring.static_files import FOLDER, names
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
 NOT_AT_THE_GATEWAY = "/readyz"  # each service's own
-CIRCUITS = ("/_circuit/ingest", "/_circuit/reads")  # only the gateway's
+# Only the gateway's; it asks with a GET, whatever the method.
+CIRCUITS = ("/_circuit/ingest", "/_circuit/reads")
 LOGIN = "/monitoring/login"
 # With good credentials these end what later requests need, so they are sent without any body.
 OWN_SESSION = re.compile("/api/v1/session(/.*)?")
@@ -117,7 +118,7 @@ def undeclared(routes: list[Route]) -> Iterator[Route]:
         has.setdefault(route.path, {})[route.method] = route
     for path, methods in has.items():
         for method in METHODS:
-            if method not in methods:
+            if method not in methods and path not in CIRCUITS:
                 like = methods.get("GET") if method == "HEAD" else None
                 role = like.role if like else next(iter(methods.values())).role
                 yield Route(method, path, role, "application/json", b"{}", declared=False)

@@ -15,12 +15,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ingest.rules.roles import Role
-from tests.hostile.routes import Route, undeclared
+from tests.hostile.routes import CIRCUITS, Route, undeclared
 from tests.hostile.routes import public as shown_by_the_log_in
 
 TOO_MANY, TRIES = 429, 100
-# What a stranger may read: the log-in, health and the circuit's answer.
-CIRCUITS = ("/healthz", "/_circuit/ingest", "/_circuit/reads")
 # Addresses of no document: the gateway's own, others' habits, what is there of a database.
 GUESSED = [
     *("/", "/nginx_status", "/_access", "/_problem", "/_no_page", "/_refused", "/_preflight"),
@@ -81,7 +79,7 @@ def _is_fine(one: Found) -> bool:
         return one.status in (200, 204) and not one.body
     if one.method not in ("GET", "HEAD") or one.status != 200:
         return False
-    return one.path in shown_by_the_log_in() or one.path in CIRCUITS
+    return one.path in {*shown_by_the_log_in(), "/healthz", *CIRCUITS}
 
 
 def _takes_tls(address: str, port: int) -> bool | None:

@@ -222,6 +222,7 @@ _LINES = {
     "Connection names the id": _GET + b"Connection: X-Request-ID, Host\r\n\r\n",
     "Connection names the length": _POST
     + b"Connection: Content-Length\r\nContent-Length: %s\r\n\r\n%s" % (_LENGTH, _HIDDEN),
+    "two Authorizations": _GET + b"Authorization: Basic Og==\r\nAuthorization: Bearer x\r\n\r\n",
     "Connection names the credentials": _GET + b"Connection: Authorization, Cookie\r\n\r\n",
     "Connection: close twice over": _GET + b"Connection: keep-alive\r\nConnection: close\r\n\r\n",
     "Expect: 100-continue": _POST

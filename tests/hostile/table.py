@@ -24,6 +24,7 @@ AT_ONCE = 8  # connections
 HONEST = {"honest"}  # whom a case may store openly
 # What a service may have answered, where it now says that it does not know who asks.
 _ANSWERED = {"200", "202", "302", "400", "404", "405", "413", "415"}
+_PUBLIC = ("healthz", "nginx_status")  # what anybody on this machine may read
 _STORE = Route("GET", "/newbeacondetect", Role.INGEST)
 
 
@@ -84,9 +85,7 @@ def _tried(
     sent = case.sent.replace(HIDDEN, _hidden(turn, number, target))
     sent = sent.replace(CREDENTIALS, visitor.lines or b"")
     stay_open = [one.removesuffix(" ...") for one in allowed if one.endswith("...")]
-    open_after = tuple(
-        one.replace("200", status) for one in stay_open for status in ("200", "401", "403")
-    )
+    open_after = (*stay_open, "401", "403") if stay_open else ()
     said, answers = exchange(site.ports[target], sent, open_after=open_after)
     wrong = "" if is_declared(said, case, allowed, visitor) else f"declared: {' | '.join(allowed)}"
     if is_failure(said):
@@ -103,8 +102,8 @@ def is_declared(said: str, case: Case, allowed: Iterable[str], visitor: Visitor)
     """
     if visitor.role is Role.ADMIN and visitor.proven and "Authorization" in visitor.headers:
         return said in allowed
-    is_health = "healthz" in case.name
-    if visitor.role is Role.NOBODY and not is_health and any(s[0] == "2" for s in said.split()):
+    public = any(name in case.name for name in _PUBLIC)
+    if visitor.role is Role.NOBODY and not public and any(s[0] == "2" for s in said.split()):
         return False
     return any(
         len(said.split()) == len(one.split())

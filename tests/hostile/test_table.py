@@ -4,9 +4,10 @@ import pytest
 
 from tests.hostile import fuzz, table
 from tests.hostile.case import CREDENTIALS, DECLARED, TARGETS, Answers, declared, is_failure
+from tests.hostile.report import Report
 from tests.hostile.site import Guarded
 
-FUZZED = 1_000
+FUZZED, MANY = 1_000, 100_000
 
 
 def test_the_declared_table_is_of_these_cases_and_declares_no_failure() -> None:
@@ -41,3 +42,12 @@ def test_nothing_breaks_whatever_comes(guarded: Guarded) -> None:
     done = fuzz.fuzz(guarded, FUZZED, seed=1)
     assert done.said.total() >= FUZZED - fuzz.AT_ONCE
     assert done.wrong == []
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_requests_as_everybody(guarded: Guarded) -> None:
+    report = Report()
+    report.run(guarded, MANY, seed=2)
+    assert report.requests >= MANY
+    assert [line for line in report.lines if line.startswith("WRONG")] == []
+    assert report.wrong == 0
