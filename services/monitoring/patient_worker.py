@@ -77,12 +77,17 @@ class Turn:
     def init(self) -> None:
         """Do nothing: everything is there."""
 
-    def rest(self) -> bytes | None:
-        """Return what came behind the request, the next one; None behind a body."""
-        for name, value in self.parser.mesg.headers:
-            if name == "TRANSFER-ENCODING" or (name == "CONTENT-LENGTH" and value.strip() != "0"):
-                return None
+    def rest(self) -> bytes:
+        """Return what came behind the request: the next one."""
         return bytes(self.parser.unreader.take_buffered())
+
+
+def has_body(request: Any) -> bool:
+    """Tell whether something follows the head of a request that is not the next one."""
+    return any(
+        name == "TRANSFER-ENCODING" or (name == "CONTENT-LENGTH" and value.strip() != "0")
+        for name, value in request.headers
+    )
 
 
 class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types
@@ -133,9 +138,14 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]
         """Answer one request in a thread; return whether the connection goes on."""
         turn = Turn(self.cfg, conn)
         keep = bool(super().handle(turn))
-        rest = turn.rest() if keep else None
-        conn.head, conn.pieces = bytearray(rest or b""), turn.sock.pieces
-        return rest is not None
+        conn.head, conn.pieces = bytearray(turn.rest() if keep else b""), turn.sock.pieces
+        return keep
+
+    def handle_request(self, req: Any, conn: Turn) -> bool:
+        """Say that the connection ends with a body, which nobody reads: else a next one fails."""
+        if has_body(req):
+            req.force_close()
+        return bool(super().handle_request(req, conn))
 
     def _keepalive_after(self, _: Any, keepalive: object) -> bool:
         return bool(keepalive)  # the stock one reads the body here

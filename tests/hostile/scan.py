@@ -7,6 +7,7 @@ and prints what each port that takes connections answered.
 import contextlib
 import http.client
 import json
+import re
 import socket
 import ssl
 import sys
@@ -27,6 +28,10 @@ GUESSED = [
     *("/api", "/api/", "/api/v1", "/api/v1/", "/api/v2/staff", "/static/style.css", "/favicon.ico"),
     *("/monitoring/static/", "/monitoring/../api/v1/staff", "/robots.txt", "/openapi.json"),
 ]
+
+
+TRUSTING = ssl.create_default_context()
+TRUSTING.check_hostname, TRUSTING.verify_mode = False, ssl.CERT_NONE
 
 
 class Found(NamedTuple):
@@ -74,7 +79,7 @@ def _is_fine(one: Found) -> bool:
     if one.status in (400, 401, 403, 404, 405, 415, 421) or (not one.status and not one.body):
         return True
     if one.status in (301, 302, 303, 307, 308):
-        return one.leads.startswith(("/monitoring", "https://"))
+        return re.match(r"/(?![/\\])|https://", one.leads) is not None  # here, or to TLS
     if one.method == "OPTIONS":
         return one.status in (200, 204) and not one.body
     if one.method not in ("GET", "HEAD") or one.status != 200:
@@ -87,18 +92,12 @@ def _takes_tls(address: str, port: int) -> bool | None:
     try:
         with socket.create_connection((address, port), timeout=5) as connection:
             connection.settimeout(5)
-            with _trusting().wrap_socket(connection):
+            with TRUSTING.wrap_socket(connection):
                 return True
     except ConnectionRefusedError:
         return None
     except OSError:  # SSLError is one
         return False
-
-
-def _trusting() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
 
 
 def _try(address: str, port: int, one: dict[str, str], *, tls: bool) -> Found:
@@ -107,7 +106,7 @@ def _try(address: str, port: int, one: dict[str, str], *, tls: bool) -> Found:
     for _ in range(TRIES):
         connection = http.client.HTTPConnection(address, port, timeout=30)
         if tls:
-            connection = http.client.HTTPSConnection(address, port, timeout=30, context=_trusting())
+            connection = http.client.HTTPSConnection(address, port, timeout=30, context=TRUSTING)
         with contextlib.closing(connection):
             try:
                 connection.request(one["method"], target, one["body"] or None, headers)
@@ -117,9 +116,8 @@ def _try(address: str, port: int, one: dict[str, str], *, tls: bool) -> Found:
                 return Found(one["method"], one["path"], 0, "")
             except (http.client.HTTPException, OSError) as error:
                 return Found(one["method"], one["path"], 0, repr(error))
-            found = Found(
-                one["method"], one["path"], answer.status, body, answer.headers["Location"] or ""
-            )
+        leads = answer.headers["Location"] or ""
+        found = Found(one["method"], one["path"], answer.status, body, leads)
         if found.status != TOO_MANY:
             break
         time.sleep(0.2)

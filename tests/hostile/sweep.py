@@ -13,8 +13,8 @@ from tests.hostile.routes import CIRCUITS, ENDS, NOT_AT_THE_GATEWAY, Route
 from tests.hostile.visitors import Visitor
 
 AT_ONCE = 8
-# To be sent again: the page asks for two strangers at a time, the circuits tell 5 times a second.
-AGAIN = (429, 503)
+# A 503 that asks for patience: the page asks for two strangers at a time. No other is an answer.
+PATIENCE = (b"and only they know who may read", b"busy: ")
 TRIES, PAUSE_SECONDS = 40, 0.1
 SAFE = ("GET", "HEAD", "OPTIONS")
 # What the gateway passes on of a detection: a phone has no cookie.
@@ -115,7 +115,7 @@ def sweep(
         target, route, visitor = one
         for _ in range(TRIES):
             answer = ask(("127.0.0.1", ports[target]), route, visitor)
-            if answer.status not in AGAIN:
+            if not _again(answer):
                 break
             time.sleep(PAUSE_SECONDS)
         what = wrong(target, route, visitor, answer, secrets)
@@ -123,6 +123,12 @@ def sweep(
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return list(threads.map(tried, wanted))
+
+
+def _again(answer: Answer) -> bool:
+    if answer.status == 503:  # a HEAD has no words
+        return not answer.body or any(words in answer.body for words in PATIENCE)
+    return answer.status == 429  # the circuits tell 5 times a second
 
 
 def _is_of(target: str, route: Route) -> bool:

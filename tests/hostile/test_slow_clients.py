@@ -37,6 +37,8 @@ MODES = {
     "slow read": (["-X", "-k", "4", "-w", "64", "-y", "512", "-n", "1", "-z", "32"], READ),
     "range": (["-R", "-a", "1", "-b", "1000"], READ),
 }
+# The crowd was there for its time, or all were answered and hung up on.
+ENDS = ("Hit test time limit", "No open connections left")
 MEDIAN_SECONDS = 2.0  # far from the 10 s that a slow head may take, for a machine that is busy
 
 
@@ -99,12 +101,12 @@ def test_slow_clients_hold_up_nobody_else(guarded: Guarded, alive: None, mode: s
     with ThreadPoolExecutor(len(TARGETS)) as threads:
         list(threads.map(others, TARGETS))
     for target, running in attacks.items():
-        told = re.sub(r"\x1b\[[0-9;]*m", "", running.communicate(timeout=60)[0])
-        print(f"{mode} at the {target}: {len(times[target])} answers meanwhile", told[-900:])
+        told = re.sub(r"\x1b\[[0-9;]*[mHJ]", "", running.communicate(timeout=60)[0])
+        print(f"{mode} at the {target}: {len(times[target])} answers meanwhile", told)
         assert running.returncode == 0, told
-        connected = max(map(int, re.findall(r"^connected:\s+(\d+)", told, re.MULTILINE)))
-        closed = max(map(int, re.findall(r"^closed:\s+(\d+)", told, re.MULTILINE)))
-        assert connected + closed > CONNECTIONS / 4, told  # it did attack
+        [ended] = re.findall(r"^Exit status: (.+?)\s*$", told, re.MULTILINE)
+        assert ended in ENDS, told
+        assert "service available:   NO" not in told
         assert len(times[target]) >= len(ASKED[target])
         assert statistics.median(times[target]) < MEDIAN_SECONDS
     for target in TARGETS:
