@@ -60,11 +60,17 @@ def _part(
 ) -> Done:
     chance, garbage = random.Random(seed), Garbage(document, seed)
     heads = [case.sent for case in smuggling.cases()]
-    visitors = [one for one in everybody if one.lines]
     public = {
         (one.method, one.path) for one in routes.of_document(document) if one.role is Role.NOBODY
     }
-    secrets = [one.secret.encode() for one in visitors if one.role is not Role.NOBODY]
+    good = [one.secret for one in everybody if one.role is not Role.NOBODY]
+    # A change could make a good secret of one that only has something beside it.
+    visitors = [
+        one
+        for one in everybody
+        if one.lines
+        if one.role is not Role.NOBODY or not any(secret in str(one.headers) for secret in good)
+    ]
     done = Done(Counter(), [])
     for _ in range(count):
         target, visitor = chance.choice(TARGETS), chance.choice(visitors)
@@ -75,7 +81,7 @@ def _part(
         said, answers = exchange(site.ports[target], sent, silent_seconds=SILENT_SECONDS)
         done.said[target, said] += 1
         strange = visitor.role is Role.NOBODY and not (made and (made.method, made.path) in public)
-        wrong = is_failure(said) or leaked(answers) or any(one in answers for one in secrets)
+        wrong = is_failure(said) or leaked(answers) or any(one.encode() in answers for one in good)
         if wrong or (strange and any(one[0] == "2" for one in said.split())):
             done.wrong.append(f"{target}, {visitor.name}: {said} for {sent[:600]!r}")
     return done
