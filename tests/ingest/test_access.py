@@ -174,6 +174,7 @@ def test_the_scheme_is_read_in_any_case(guarded: Callable[..., Flask]) -> None:
         "name": "read",
         "kind": "token",
         "role": "read",
+        "level": None,
         "expires_at": None,
     }
 

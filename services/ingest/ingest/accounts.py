@@ -13,7 +13,7 @@ from ingest.config import Config
 from ingest.errors import ParameterError, StoreUnavailable
 from ingest.rules import accounts as rules
 from ingest.rules.roles import Role
-from ingest.storage.accounts import Accounts, LastAdmin, TooManyAccounts
+from ingest.storage.accounts import Accounts, LastAdmin, OtherLogIn, TooManyAccounts
 from ingest.storage.audit import Audit, Entry
 from ingest.storage.client import Client
 
@@ -26,6 +26,8 @@ def main() -> None:
         options.run(options, Accounts(client.database), Audit(client.database))
     except LastAdmin:
         sys.exit("accounts: this is the last admin: make somebody else admin first")
+    except OtherLogIn:
+        sys.exit("accounts: this person logs in with OpenID Connect: the settings tell their role")
     except TooManyAccounts:
         sys.exit("accounts: there are too many: remove some first")
     except (ParameterError, StoreUnavailable) as error:

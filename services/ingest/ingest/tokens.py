@@ -17,7 +17,7 @@ from ingest.storage.client import Client
 from ingest.storage.tokens import MAX_TOKENS, Token, Tokens, TooManyTokens
 
 MAX_LABEL = 64
-ROW = "{:<10}{:<8}{:<26}{:<18}{:<18}{}"
+ROW = "{:<10}{:<8}{:<26}{:<8}{:<18}{:<18}{}"
 
 
 def main() -> None:
@@ -41,7 +41,10 @@ def _parser() -> argparse.ArgumentParser:
     create.set_defaults(run=_create)
     create.add_argument("label", type=_label, help="whose it is, as the list shows it")
     create.add_argument("--role", choices=tokens.ROLES, required=True, help="what it may do")
-    create.add_argument("--days", type=_days, help="how long it is valid (until it is revoked)")
+    create.add_argument("--level", type=_label, help="the only one to be seen, with the role read")
+    valid = create.add_mutually_exclusive_group()
+    valid.add_argument("--days", type=_days, help="how long it is valid (until it is revoked)")
+    valid.add_argument("--hours", type=_hours, help="the same in hours")
     listed = commands.add_parser("list", help="show all tokens, without their secrets")
     listed.set_defaults(run=_list)
     revoke = commands.add_parser("revoke", help="end a token; within 30 s all services refuse it")
@@ -57,25 +60,39 @@ def _label(text: str) -> str:
 
 
 def _days(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= tokens.MAX_DAYS:
-        raise argparse.ArgumentTypeError(f"a whole number from 1 to {tokens.MAX_DAYS}")
+    return _whole(text, tokens.MAX_DAYS)
+
+
+def _hours(text: str) -> int:
+    return _whole(text, tokens.MAX_HOURS)
+
+
+def _whole(text: str, most: int) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 to {most}")
     return int(text)
 
 
 def _create(stored: Tokens, audit: Audit, options: argparse.Namespace) -> None:
     role, now = Role(options.role), int(time.time())
-    secret, token = tokens.issue(options.label, role, options.days, now)
+    if options.level and role is not Role.READ:
+        sys.exit("token: a level only with the role read")
+    hours = options.days * 24 if options.days else options.hours
+    secret, token = tokens.issue(options.label, role, hours, now, options.level)
     stored.add(token)
-    _note(audit, "token made", token.token_id, {"label": token.label, "role": options.role})
+    made = {"label": token.label, "role": options.role}
+    made |= {"level": token.level} if token.level else {}
+    _note(audit, "token made", token.token_id, made)
     print(f"token {token.token_id}: valid in a few seconds, shown only now:", file=sys.stderr)
     print(secret)
 
 
 def _list(stored: Tokens, _: Audit, __: argparse.Namespace) -> None:
-    print(ROW.format("id", "role", "label", "made", "last used", "valid"))
+    print(ROW.format("id", "role", "label", "level", "made", "last used", "valid"))
     for token in stored.everyone():
         made, used = _when(token.created_at), _when(token.last_used_at)
-        print(ROW.format(token.token_id, token.role.value, token.label, made, used, _valid(token)))
+        what = token.role.value, token.label, token.level or "all"
+        print(ROW.format(token.token_id, *what, made, used, _valid(token)))
 
 
 def _revoke(stored: Tokens, audit: Audit, options: argparse.Namespace) -> None:

@@ -45,6 +45,7 @@ class Visitor(NamedTuple):
     expires_at: float = float("inf")
     name: str = ""
     kind: str = ""  # "person", "token"
+    role: str = ""
 
 
 STRANGER = Visitor(401)
@@ -94,7 +95,8 @@ class Guard:
         if answer.status == 200:
             told = json.loads(answer.body)
             until = told["expires_at"] or known.expires_at
-            known = known._replace(expires_at=until, name=told["name"], kind=told["kind"])
+            who = {name: told[name] for name in ("name", "kind", "role")}
+            known = known._replace(expires_at=until, **who)
         with self._changing:
             self._readers.pop(key, None)
             self._others.pop(key, None)

@@ -10,7 +10,7 @@ from werkzeug.http import parse_cookie
 from ingest import config
 from ingest.access import tokens
 from ingest.access.known import Known
-from ingest.access.sessions import Sessions
+from ingest.access.sessions import Session, Sessions
 from ingest.access.visitor import ANYBODY, Credentials, Visitor
 from ingest.config import Config
 from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
@@ -37,6 +37,7 @@ class Admission:
         self._open = settings.waymark_access == config.OPEN
         self._legacy_open = settings.waymark_legacy_access == config.OPEN
         self._built_in = _built_in(settings)
+        self._built_in_ids = {visitor.token_id for visitor in self._built_in.values()}
         if self._legacy_open and not self._open:
             log.warning("WAYMARK_LEGACY_ACCESS=open: whoever reaches us may post, and read all")
 
@@ -45,10 +46,11 @@ class Admission:
         """Tell whether nobody is asked."""
         return self._open
 
-    def admit(self, needed: Role, path: str, given: Credentials) -> Visitor:
+    def admit(self, needed: Role, path: str, given: Credentials, level: str | None = "") -> Visitor:
         """Return who makes a request to an address that needs a role.
 
-        Raises Unauthenticated, Forbidden, and StoreUnavailable where no token was ever read.
+        The answer tells of a level, "" for all of them, None for none. Raises Unauthenticated,
+        Forbidden, and StoreUnavailable where no token was ever read.
         """
         if self._open or needed is Role.NOBODY or (self._legacy_open and path in LEGACY):
             return ANYBODY
@@ -57,6 +59,8 @@ class Admission:
             raise Unauthenticated
         if not visitor.role.allows(needed):
             raise Forbidden(f"needs the role {needed.value}, this is {visitor.role.value}")
+        if visitor.level is not None and level not in (None, visitor.level):
+            raise Forbidden(f"may see level {visitor.level} alone, and this tells of others")
         if visitor.csrf and given.method not in _SAFE and not _same(given.csrf, visitor.csrf):
             raise Forbidden("send the header X-CSRF-Token with what GET /session tells")
         return visitor
@@ -71,7 +75,7 @@ class Admission:
     def visitor(self, given: Credentials) -> Visitor | None:
         """Return who makes a request, None for a stranger; a token counts more than a cookie."""
         if not given.authorization:
-            return self._person(given.cookie) if given.cookie else None
+            return self._logged_in(given.cookie) if given.cookie else None
         if len(given.authorization) > _MAX_HEADER:
             return None
         digest = _digest(given.authorization)
@@ -79,11 +83,17 @@ class Admission:
             return None
         return self._built_in.get(digest) or self._known.visitor(digest)
 
-    def _person(self, header: str) -> Visitor | None:
+    def _logged_in(self, header: str) -> Visitor | None:
         cookies = parse_cookie(header.encode("ascii", "replace").decode())  # others may hold all
         text = next((cookies[name] for name in COOKIES if name in cookies), "")
         session = self._sessions.read(text)
-        return self._known.person(session) if session else None
+        if session is None:
+            return None
+        if isinstance(session, Session):
+            return self._known.person(session)
+        if session.visitor.token_id in self._built_in_ids:
+            return session.visitor
+        return self._known.holder(session)
 
 
 @lru_cache(maxsize=MAX_TOKENS)  # a phone sends the same header every time: half of the check
@@ -103,7 +113,7 @@ def _built_in(settings: Config) -> dict[str, Visitor]:
         if not secret:
             raise ValueError(f"{settings.page_token_file}: holds no token")
         found[tokens.digest(secret)] = Visitor("monitoring service", "token", Role.READ)
-    return found
+    return {digest: one._replace(token_id=digest[:16]) for digest, one in found.items()}
 
 
 def _same(given: str, expected: str) -> bool:

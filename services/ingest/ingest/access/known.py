@@ -9,7 +9,7 @@ from collections.abc import Iterable, KeysView
 from pathlib import Path
 from typing import NamedTuple
 
-from ingest.access.sessions import Session
+from ingest.access.sessions import Session, TokenSession
 from ingest.access.visitor import Visitor
 from ingest.errors import StoreUnavailable
 from ingest.storage.accounts import Account, Accounts
@@ -24,23 +24,36 @@ USE_SECONDS = 60
 log = logging.getLogger(__name__)
 
 
-class _Holder(NamedTuple):
-    token_id: str
-    visitor: Visitor  # made once, not for each request
-
-
 class _Snapshot(NamedTuple):
     as_of: float  # unix seconds
-    holders: dict[str, _Holder]  # by digest
+    holders: dict[str, Visitor]  # by digest; made once, not for each request
+    token_ids: frozenset[str]
     accounts: dict[str, Account]  # by name
 
     @classmethod
     def of(cls, as_of: float, tokens: Iterable[Token], accounts: Iterable[Account]) -> "_Snapshot":
-        holders = {}
-        for token in tokens:
-            visitor = Visitor(token.label, "token", token.role, token.expires_at)
-            holders[token.digest] = _Holder(token.token_id, visitor)
-        return cls(as_of, holders, {account.name: account for account in accounts})
+        holders = {token.digest: _holder(token) for token in tokens}
+        token_ids = frozenset(visitor.token_id for visitor in holders.values())
+        return cls(as_of, holders, token_ids, {account.name: account for account in accounts})
+
+    def knew(self, session: Session | TokenSession) -> bool:
+        """Tell whether it was read after a session was issued, a whole number, rounded down.
+
+        Our signature tells what held then: what is older gives way to it, or somebody who logs in
+        could do so at one service only for a while.
+        """
+        return session.issued + 1 <= self.as_of
+
+
+def _holder(token: Token) -> Visitor:
+    return Visitor(
+        token.label,
+        "token",
+        token.role,
+        token.expires_at,
+        level=token.level,
+        token_id=token.token_id,
+    )
 
 
 class Known:
@@ -79,30 +92,28 @@ class Known:
 
         StoreUnavailable: nothing is known, and so nobody can be told from a stranger.
         """
-        snapshot = self._snapshot
-        if snapshot is None:
-            raise StoreUnavailable("no token was ever read")
-        holder = snapshot.holders.get(digest)
-        if holder is None:
+        visitor = self._read().holders.get(digest)
+        if visitor is None:
             return None
-        token_id, visitor = holder
         now = int(time.time())
         if visitor.expires_at is not None and visitor.expires_at <= now:
             return None
-        self._used[token_id] = now
+        self._used[visitor.token_id] = now
         return visitor
 
-    def person(self, session: Session) -> Visitor | None:
-        """Return who a session belongs to, None when it has ended. Raises StoreUnavailable.
+    def holder(self, session: TokenSession) -> Visitor | None:
+        """Return whose token began a session, None when it has ended. Raises StoreUnavailable."""
+        snapshot = self._read()
+        if session.visitor.token_id not in snapshot.token_ids and snapshot.knew(session):
+            return None
+        self._used[session.visitor.token_id] = int(time.time())
+        return session.visitor
 
-        Our signature tells what held when it was issued: what is known and older gives way to it,
-        or somebody who logs in could do so at one service only for a while.
-        """
-        snapshot = self._snapshot
-        if snapshot is None:
-            raise StoreUnavailable("no account was ever read")
+    def person(self, session: Session) -> Visitor | None:
+        """Return who a session belongs to, None when it has ended. Raises StoreUnavailable."""
+        snapshot = self._read()
         account = snapshot.accounts.get(session.name)
-        newer = session.issued + 1 > snapshot.as_of  # it is a whole number, rounded down
+        newer = not snapshot.knew(session)
         if (account and session.epoch < account.epoch) or not (account or newer):
             return None
         role = account.role if account and not newer else session.role
@@ -126,6 +137,11 @@ class Known:
             if (found.holders.keys(), found.accounts) != self._kept:
                 self._keep(found, tokens)
             return True
+
+    def _read(self) -> _Snapshot:
+        if self._snapshot is None:
+            raise StoreUnavailable("no token was ever read")
+        return self._snapshot
 
     def _note_use(self) -> None:
         due = {

@@ -1,7 +1,10 @@
-"""Proving who somebody is, by name and password."""
+"""Proving who somebody is: by name and password, or by a token."""
 
+from ingest.access.admission import Admission
 from ingest.access.attempts import Attempts
+from ingest.access.known import Known
 from ingest.access.passwords import Passwords
+from ingest.access.visitor import Credentials, Visitor
 from ingest.errors import Busy, StoreUnavailable
 from ingest.rules.accounts import account_name
 from ingest.storage.accounts import Account, Accounts
@@ -9,7 +12,7 @@ from ingest.storage.availability import Availability
 
 
 class Login:
-    """Asks the database for the account, and bounds how often anybody may try."""
+    """Asks who knows, and bounds how often anybody may try."""
 
     def __init__(
         self,
@@ -17,11 +20,15 @@ class Login:
         passwords: Passwords,
         attempts: Attempts,
         availability: Availability,
+        known: Known,
+        admission: Admission,
     ) -> None:
         self._accounts = accounts
         self._availability = availability
         self._passwords = passwords
         self._attempts = attempts
+        self._known = known
+        self._admission = admission
 
     def prove(self, typed: str, password: str, address: str) -> tuple[str, Account | None]:
         """Return the name of an account that there is, else "", and the account if it is theirs.
@@ -45,3 +52,18 @@ class Login:
             return name, None
         self._attempts.succeeded(name, address)
         return name, account
+
+    def holder(self, secret: str, address: str) -> Visitor | None:
+        """Return whose token that is, None for no valid one's. Raises TooManyAttempts, Busy."""
+        self._attempts.begin("", address)
+        given = Credentials(f"Bearer {secret}")
+        try:
+            found = self._admission.visitor(given)
+            if found is None and not self._availability.away and self._known.refresh():
+                found = self._admission.visitor(given)  # it was just made, at another service
+        except StoreUnavailable as error:
+            self._attempts.undo("", address)
+            raise Busy from error  # no 503: as above
+        if found:
+            self._attempts.undo("", address)
+        return found

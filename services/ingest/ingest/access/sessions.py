@@ -1,20 +1,24 @@
-"""The session of a person who has logged in: signed, and kept nowhere but in the browser."""
+"""Sessions of who has logged in: signed, and kept nowhere but in the browser."""
 
 import hashlib
 import secrets
+import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 from itsdangerous import BadData, URLSafeTimedSerializer
 
+from ingest.access.visitor import Visitor
 from ingest.rules.roles import Role
 
 MAX_AGE_SECONDS = 12 * 3600
 SALT = "waymark session"
+SALT_OF_TOKENS = "waymark session of a token"
 
 
 class Session(NamedTuple):
-    """What a service signed; times are unix seconds."""
+    """What a service signed of a person; times are unix seconds."""
 
     name: str
     role: Role
@@ -28,36 +32,64 @@ class Session(NamedTuple):
         return self.issued + MAX_AGE_SECONDS
 
 
+class TokenSession(NamedTuple):
+    """What a service signed of who showed a token: nothing of a token changes but its end."""
+
+    visitor: Visitor
+    issued: int
+
+
 class Sessions:
-    """Issues sessions, and knows its own again; without a key it does neither."""
+    """Issues sessions, and knows its own again; without a key nobody else's or after a restart."""
 
     def __init__(self, key_file: str) -> None:
         key = Path(key_file).read_text("utf-8").strip() if key_file else ""
         if key_file and not key:
             raise ValueError(f"{key_file}: holds no key")
         signing = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
-        self._signer = URLSafeTimedSerializer(key, SALT, signer_kwargs=signing) if key else None
-
-    @property
-    def possible(self) -> bool:
-        """Tell whether people can log in here."""
-        return self._signer is not None
+        self.possible = bool(key)  # to log in here
+        self._people, self._tokens = (
+            URLSafeTimedSerializer(key or secrets.token_hex(), salt, signer_kwargs=signing)
+            for salt in (SALT, SALT_OF_TOKENS)
+        )
 
     def issue(self, name: str, role: Role, epoch: int) -> str:
-        """Return a new session as the browser keeps it."""
-        if self._signer is None:
-            raise RuntimeError("there is no key to sign sessions with")
-        csrf = secrets.token_urlsafe(16)
-        return str(self._signer.dumps([name, role.value, epoch, csrf]))
+        """Return a new session of a person as the browser keeps it."""
+        return str(self._people.dumps([name, role.value, epoch, _csrf()]))
 
-    def read(self, text: str) -> Session | None:
+    def issue_to(self, holder: Visitor) -> tuple[str, Visitor]:
+        """Return a new session of who showed a token, and its visitor.
+
+        A wall screen's lasts as long as its token. Who may write has to show theirs every day.
+        """
+        until = holder.expires_at
+        if holder.role is not Role.READ:
+            until = min(until or sys.maxsize, int(time.time()) + MAX_AGE_SECONDS)
+        made = holder._replace(expires_at=until, csrf=_csrf())
+        payload = [made.token_id, made.name, made.role.value, made.level, until, made.csrf]
+        return str(self._tokens.dumps(payload)), made
+
+    def read(self, text: str) -> Session | TokenSession | None:
         """Return a session that was issued here or by another service, and has not expired."""
-        if self._signer is None:
-            return None
         try:
-            (name, role, epoch, csrf), when = self._signer.loads(
+            (name, role, epoch, csrf), when = self._people.loads(
                 text, max_age=MAX_AGE_SECONDS, return_timestamp=True
             )
+            return Session(name, Role(role), epoch, csrf, int(when.timestamp()))
+        except BadData:
+            return self._read_of_token(text)
+
+    def _read_of_token(self, text: str) -> TokenSession | None:
+        try:
+            payload, when = self._tokens.loads(text, return_timestamp=True)
         except BadData:
             return None
-        return Session(name, Role(role), epoch, csrf, int(when.timestamp()))
+        token_id, name, role, level, until, csrf = payload
+        if until is not None and until <= time.time():
+            return None
+        visitor = Visitor(name, "token", Role(role), until, csrf, level, token_id)
+        return TokenSession(visitor, int(when.timestamp()))
+
+
+def _csrf() -> str:
+    return secrets.token_urlsafe(16)

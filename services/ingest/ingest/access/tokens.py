@@ -9,7 +9,8 @@ from ingest.storage.tokens import Token
 # What a token may be for, and how long it may hold.
 ROLES = tuple(role.value for role in Role if role is not Role.NOBODY)
 MAX_DAYS = 3650
-_DAY_SECONDS = 86_400
+MAX_HOURS = 24 * MAX_DAYS
+HOUR_SECONDS = 3600
 PREFIX = "wm_"  # so that a scanner for leaked secrets, and its finder, know what it is
 _BYTES = 32
 
@@ -19,8 +20,10 @@ def generate() -> str:
     return PREFIX + secrets.token_urlsafe(_BYTES)
 
 
-def issue(label: str, role: Role, days: int | None, now: int) -> tuple[str, Token]:
-    """Return a new secret, and its token to store; None: it holds until it is revoked."""
+def issue(
+    label: str, role: Role, hours: int | None, now: int, level: str | None = None
+) -> tuple[str, Token]:
+    """Return a new secret, and its token to store; None: until it is revoked, of all levels."""
     secret = generate()
     token = Token(
         token_id=secrets.token_hex(4),
@@ -28,7 +31,8 @@ def issue(label: str, role: Role, days: int | None, now: int) -> tuple[str, Toke
         label=label,
         role=role,
         created_at=now,
-        expires_at=None if days is None else now + days * _DAY_SECONDS,
+        expires_at=None if hours is None else now + hours * HOUR_SECONDS,
+        level=level,
     )
     return secret, token
 

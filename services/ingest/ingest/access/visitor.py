@@ -21,7 +21,9 @@ class Visitor(NamedTuple):
     kind: str  # "token", "person", or "anybody" where access is open
     role: Role
     expires_at: int | None = None  # unix seconds
-    csrf: str = ""  # what a person's writes have to repeat
+    csrf: str = ""  # of a session: what its writes have to repeat
+    level: str | None = None  # the only one of which they are told
+    token_id: str = ""
 
 
 ANYBODY = Visitor("", "anybody", Role.ADMIN)

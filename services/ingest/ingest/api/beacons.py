@@ -13,11 +13,11 @@ from ingest.api import audited, beacon_input, bodies, openapi, responses
 from ingest.api.beacon_input import Name, PlaceInput
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import Problem, invalid
-from ingest.api.query import IF_NONE_MATCH, MAC_IN_PATH, Flag
+from ingest.api.query import IF_NONE_MATCH, LEVEL, MAC_IN_PATH, Flag
 from ingest.api.schema_fields import Mac, Metres, ResponseBody
 from ingest.context import get_context
 from ingest.rules import request_parameters
-from ingest.rules.roles import Role
+from ingest.rules.roles import Role, Tells
 from ingest.storage.beacons import Beacon
 
 # Holds one of the service's threads for seconds: a few at once would keep everybody waiting.
@@ -69,9 +69,10 @@ _CORRECTS = openapi.gives(CorrectedBeacon) | {
     "GET",
     "/beacons",
     role=Role.READ,
+    tells=Tells.ASKED,
     summary="The directory of beacons",
     description="All of it, by MAC. Another service's writes are seen after 2 s at the latest.",
-    parameters=[IF_NONE_MATCH],
+    parameters=[LEVEL, IF_NONE_MATCH],
     answers=openapi.gives(Directory, cached=True),
     problems=["store_unavailable"],
     curl="curl 'HOST/api/v1/beacons'",
@@ -79,11 +80,13 @@ _CORRECTS = openapi.gives(CorrectedBeacon) | {
 )
 def beacons() -> Response:
     """Answer every beacon of the directory."""
-    directory = get_context().directory_snapshot()
-    return responses.json_unless_held(
-        directory.tag,
-        lambda: Directory([RegisteredBeacon(*one) for one in directory.beacons.values()]),
-    )
+    directory, level = get_context().directory_snapshot(), request.args.get(LEVEL.name, "")
+
+    def told() -> Directory:
+        beacons = directory.beacons.values()
+        return Directory([RegisteredBeacon(*one) for one in beacons if level in ("", one.level)])
+
+    return responses.json_unless_held(responses.tag(directory.tag, level), told)
 
 
 @declare(

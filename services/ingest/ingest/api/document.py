@@ -9,7 +9,7 @@ import msgspec
 from ingest.api import openapi
 from ingest.api.openapi import Body, Content, Operation
 from ingest.api.problem_details import CODES, MEDIA_TYPE, ProblemDetails
-from ingest.rules.roles import Role
+from ingest.rules.roles import Role, Tells
 
 Schema = dict[str, Any]
 _REFERENCE = "#/components/schemas/"
@@ -99,7 +99,10 @@ def _described(operation: Operation) -> Schema:
 def description(operation: Operation) -> str:
     """Return what is said of an operation, with the role that it needs."""
     role = f"Needs the role `{operation.role.value}` where access is not open."
-    return f"{operation.description} {role if operation.role is not Role.NOBODY else ''}".strip()
+    words = [operation.description, role if operation.role is not Role.NOBODY else ""]
+    if operation.tells is Tells.ASKED:
+        words.append("Who may see one level has to ask for that.")
+    return " ".join(filter(None, words))
 
 
 def parameters(operation: Operation) -> list[Schema]:

@@ -67,6 +67,10 @@ class Everyone:
         fresh = [sum(heard_at > since for heard_at in people.heard_at) for since in ages]
         self.tag = responses.tag(people.tag, fresh, directory.tag)
 
+    def on(self, level: str) -> list[LastHeard]:
+        """Return those who were last heard on a level, "" for everybody."""
+        return [one for one in self.staff if one.beacon.level == level] if level else self.staff
+
     def present(self) -> Iterator[LastHeard]:
         """Yield those who are not stale."""
         since = self._before(RECENT_SECONDS)

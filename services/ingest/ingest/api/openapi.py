@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from flask import Blueprint
 
 from ingest.api.query import Parameter
-from ingest.rules.roles import Role, needs
+from ingest.rules.roles import Role, Tells, needs
 
 PREFIX = "/api/v1"
 JSON = "application/json"
@@ -48,6 +48,7 @@ class Operation(NamedTuple):
     problems: Sequence[str] = ()  # their codes
     curl: str = ""
     tag: str = "detections"
+    tells: Tells = Tells.ALL
 
 
 OPERATIONS: list[Operation] = []
@@ -73,7 +74,8 @@ def declare(method: str, path: str, *, role: Role, **words: Any) -> Callable[[Vi
         QUERY_NAMES[f"{bp.name}.{view.__name__}"] = {
             one["name"] for one in described if one["in"] == "query"
         }
-        bp.add_url_rule(path, view.__name__, needs(role)(view), methods=[method])
+        marked = needs(role, words.get("tells", Tells.ALL))(view)
+        bp.add_url_rule(path, view.__name__, marked, methods=[method])
         return view
 
     return decorate

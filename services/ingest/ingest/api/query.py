@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ingest.errors import ParameterError
-from ingest.rules import request_parameters
+from ingest.rules import request_parameters, roles
 
 Described = dict[str, Any]  # as OpenAPI has it
 Given = Mapping[str, Any]  # what the request's address says, by name
@@ -101,6 +101,7 @@ def _described(name: str, where: str, description: str, schema: Described) -> De
 IF_NONE_MATCH = Text(
     "If-None-Match", "`ETag` of the answer that you have; 304 if it holds", where="header"
 )
+LEVEL = Text(roles.LEVEL, "Only this level")
 MAC_IN_PATH = Text(
     "mac",
     "MAC, any case, with or without `:` or `-`",

@@ -1,25 +1,34 @@
 """Who is asking, and how people log in and out: /session."""
 
-from typing import Annotated
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any
 
-from flask import Response
+from flask import Response, request
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.access.admission import COOKIE, SECURE_COOKIE
+from ingest.access.sessions import TokenSession
 from ingest.access.visitor import Visitor
 from ingest.api import audited, bodies, openapi, responses
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import Problem, invalid
+from ingest.api.query import Flag
 from ingest.api.readers import read_all
 from ingest.api.schema_fields import ResponseBody
 from ingest.context import get_context
-from ingest.errors import AUTHENTICATE
+from ingest.errors import AUTHENTICATE, Forbidden, ParameterError, StoreUnavailable
 from ingest.rules import accounts as rules
-from ingest.rules.roles import Role
+from ingest.rules.roles import Role, Tells
 from ingest.storage.accounts import Account
 from ingest.web import credentials
 
-_ALONE = "there is no session: only people who logged in with name and password have one"
+_ALONE = "there is no session of a person: only who logged in with name and password has one"
+# Browsers keep no cookie for longer.
+MAX_COOKIE_SECONDS = 400 * 86_400
+_EVERYTHING = Flag("everything", "`1`: 403 for who may see one level alone")
 LOGGED_OUT = {204: Body("The cookie is no longer valid here.", {})}
 LOG_IN_PROBLEMS = [
     "invalid_request",
@@ -51,10 +60,11 @@ class Session(ResponseBody):
         str,
         Meta(description="What they may do", extra_json_schema={"enum": [r.value for r in Role]}),
     ]
+    level: Annotated[str | None, Meta(description="The only level that they may see")]
     expires_at: Annotated[int | None, Meta(description="Until when, unix seconds")]
     csrf_token: Annotated[
         str | UnsetType,
-        Meta(description="Of a person: to be sent as `X-CSRF-Token` with each write"),
+        Meta(description="Of a session: to be sent as `X-CSRF-Token` with each write"),
     ] = UNSET
 
 
@@ -65,33 +75,51 @@ class LogIn(Struct):
     password: Password
 
 
+class ShownToken(Struct, forbid_unknown_fields=True):
+    """A token instead: that of a wall link, or whatever a program sends."""
+
+    token: Annotated[str, Meta(min_length=1)]
+
+
 @declare(
     "GET",
     "/session",
     role=Role.READ,
+    tells=Tells.NONE,
     summary="Who makes this request, and what they may do",
+    parameters=[_EVERYTHING],
     answers=openapi.gives(Session),
+    problems=["invalid_request"],
     curl="curl 'HOST/api/v1/session' -H \"Authorization: Bearer $TOKEN\"",
     tag="access",
 )
 def session() -> Response:
     """Answer who is asking."""
-    return _answer(credentials.visitor())
+    visitor = credentials.visitor()
+    if _EVERYTHING.read(request.args) and visitor.level is not None:
+        raise Forbidden(f"may see level {visitor.level} alone")
+    return _answer(visitor)
 
 
 @declare(
     "POST",
     "/session",
     role=Role.NOBODY,
-    summary="Log in with name and password",
-    description="The answer sets a cookie that is the session, for 12 hours at most. After some"
-    " failures the next attempt has to wait, longer each time.",
+    summary="Log in with name and password, or with a token",
+    description="The answer sets a cookie that is the session, for 12 hours at most; that of a"
+    " token of the role `read` lasts as long as the token. After some failures the next attempt has"
+    " to wait, longer each time.",
     body=Body(
         "Who it is.",
-        {JSON: Content(LogIn, example={"name": "anna", "password": "correct horse battery"})},
+        {
+            JSON: Content(
+                (LogIn, ShownToken),
+                example={"name": "anna", "password": "correct horse battery"},
+            )
+        },
     ),
     answers=openapi.gives(Session),
-    problems=["unauthenticated", *LOG_IN_PROBLEMS],
+    problems=["unauthenticated", "forbidden", *LOG_IN_PROBLEMS],
     curl="curl -c cookies 'HOST/api/v1/session' -H 'Content-Type: application/json'"
     """ -d '{"name": "anna", "password": "correct horse battery"}'""",
     tag="access",
@@ -103,22 +131,51 @@ def log_in() -> Response:
         why = "access is open" if context.admission.open else "SESSION_KEY_FILE is not set"
         raise Problem("not_found", f"nobody can log in here: {why}")
     given = bodies.json_object()
+    if "token" in given:
+        return _log_in_by_token(given)
     values, errors = read_all({"name": rules.any_text, "password": rules.password}, given)
     if errors:
         raise invalid(errors)
     name, account = context.login.prove(values["name"], values["password"], credentials.address())
     if account is None:
         audited.note_of("", "anybody", "log-in refused", name)
-        headers = {"WWW-Authenticate": AUTHENTICATE}
-        raise Problem("unauthenticated", "wrong name or password", headers=headers)
+        raise _unproved("wrong name or password")
     audited.note_of(name, "person", "log-in")
     return begun(account)
+
+
+def _log_in_by_token(given: Mapping[str, Any]) -> Response:
+    if len(given) > 1:
+        raise ParameterError("token", "comes alone: send it, or name and password")
+    visitor = get_context().login.holder(rules.any_text(given, "token"), credentials.address())
+    if visitor and not visitor.role.allows(Role.READ):
+        raise Forbidden(f"a token of the role {visitor.role.value} cannot log in")
+    # A token is as good without a log-in, which needs no database either: a wall screen that starts
+    # while that is away shows who is where.
+    with suppress(StoreUnavailable):
+        if visitor:
+            audited.note_of(visitor.name, "token", "log-in", visitor.token_id)
+        else:
+            audited.note_of("", "anybody", "log-in refused", "a token")
+    if visitor is None:
+        raise _unproved("no valid token: it was revoked, or has expired")
+    text, made = get_context().sessions.issue_to(visitor)
+    answer = _answer(made)
+    lasts = int((made.expires_at or sys.maxsize) - time.time())
+    # A wall screen's outlives the browser.
+    _set_cookie(answer, text, min(lasts, MAX_COOKIE_SECONDS) if made.role is Role.READ else None)
+    return answer
+
+
+def _unproved(detail: str) -> Problem:
+    return Problem("unauthenticated", detail, headers={"WWW-Authenticate": AUTHENTICATE})
 
 
 @declare(
     "DELETE",
     "/session",
     role=Role.READ,
+    tells=Tells.NONE,
     summary="Log out here",
     answers=LOGGED_OUT,
     problems=["not_found", "store_unavailable"],
@@ -127,7 +184,8 @@ def log_in() -> Response:
 )
 def log_out() -> Response:
     """Take the cookie back."""
-    person()
+    if not credentials.visitor().csrf:
+        raise Problem("not_found", "there is no session")
     audited.note("log-out")
     return without_cookie()
 
@@ -145,7 +203,7 @@ def begun(account: Account) -> Response:
     sessions = get_context().sessions
     text = sessions.issue(account.name, account.role, account.epoch)
     made = sessions.read(text)
-    if made is None:
+    if made is None or isinstance(made, TokenSession):
         raise RuntimeError("a session that has just been issued is none")
     answer = _answer(Visitor(made.name, "person", made.role, made.expires_at, made.csrf))
     _set_cookie(answer, text)
@@ -158,6 +216,7 @@ def _answer(visitor: Visitor) -> Response:
             visitor.name,
             visitor.kind,
             visitor.role.value,
+            visitor.level,
             visitor.expires_at,
             visitor.csrf or UNSET,
         )

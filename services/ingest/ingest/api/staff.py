@@ -11,11 +11,11 @@ from msgspec import Meta
 from ingest.api import last_detections, openapi, responses
 from ingest.api.last_detections import Everyone, LastDetection
 from ingest.api.openapi import declare
-from ingest.api.query import IF_NONE_MATCH, Integer, Text
+from ingest.api.query import IF_NONE_MATCH, LEVEL, Integer, Text
 from ingest.api.schema_fields import Complete, Level, ResponseBody, Seconds
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import by_staff_id
-from ingest.rules.roles import Role
+from ingest.rules.roles import Role, Tells
 from ingest.storage.everyone import LastHeard
 
 # More than there are.
@@ -68,10 +68,11 @@ _ANSWERS[200] = _ANSWERS[200]._replace(
     "GET",
     "/staff",
     role=Role.READ,
+    tells=Tells.ASKED,
     summary="Where everybody was last heard",
     description=f"One entry for every staff member ever heard. {_HYSTERESIS} The `ETag` changes"
     " when a detection came in or a freshness changed.",
-    parameters=[_LIMIT, _AFTER, IF_NONE_MATCH],
+    parameters=[LEVEL, _LIMIT, _AFTER, IF_NONE_MATCH],
     answers=_ANSWERS,
     problems=["invalid_request", "store_unavailable"],
     curl="curl 'HOST/api/v1/staff'",
@@ -80,32 +81,35 @@ _ANSWERS[200] = _ANSWERS[200]._replace(
 def staff() -> Response:
     """Answer the last detection of every staff member."""
     limit, first = _LIMIT.read(request.args), 0
+    level = request.args.get(LEVEL.name, "")
     everyone = last_detections.everyone()
+    found = everyone.on(level)
     if request.args.get(_AFTER.name):
         after = by_staff_id(request_parameters.staff_id(request.args, _AFTER.name))
-        first = bisect_right(everyone.staff, after, key=lambda one: by_staff_id(one.staff_id))
-    page = everyone.staff[first : first + limit]
-    etag = responses.tag(everyone.tag, first, limit)
+        first = bisect_right(found, after, key=lambda one: by_staff_id(one.staff_id))
+    page = found[first : first + limit]
+    etag = responses.tag(everyone.tag, level, first, limit)
     if unchanged := responses.not_modified(etag):
         return unchanged
     answer = Staff(everyone.as_of, everyone.complete, [])
     response = responses.tagged(responses.filled(answer, everyone.texts(page)), etag)
-    if page and first + limit < len(everyone.staff):
-        following = urlencode({_LIMIT.name: limit, _AFTER.name: page[-1].staff_id})
+    if page and first + limit < len(found):
+        following = urlencode(
+            ({LEVEL.name: level} if level else {})
+            | {_LIMIT.name: limit, _AFTER.name: page[-1].staff_id}
+        )
         response.headers["Link"] = f'<{request.path}?{following}>; rel="next"'
     return response
-
-
-_LEVEL = Text("level", "Only this level")
 
 
 @declare(
     "GET",
     "/now",
     role=Role.READ,
+    tells=Tells.ASKED,
     summary="Who is where now, level by level",
     description=f"The entries of `/staff` that are not `stale`, by level. {_HYSTERESIS}",
-    parameters=[_LEVEL, IF_NONE_MATCH],
+    parameters=[LEVEL, IF_NONE_MATCH],
     answers=openapi.gives(Now, cached=True),
     problems=["invalid_request", "store_unavailable"],
     curl="curl 'HOST/api/v1/now?level=4'",
@@ -114,7 +118,7 @@ _LEVEL = Text("level", "Only this level")
 def now() -> Response:
     """Answer who was heard in the last quarter of an hour, grouped by level."""
     everyone = last_detections.everyone()
-    wanted = request.args.get(_LEVEL.name, "")
+    wanted = request.args.get(LEVEL.name, "")
     etag = responses.tag(everyone.tag, wanted)
     if unchanged := responses.not_modified(etag):
         return unchanged

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from flask import Response
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.access.tokens import MAX_DAYS, ROLES, issue
+from ingest.access.tokens import MAX_DAYS, MAX_HOURS, ROLES, issue
 from ingest.api import audited, bodies, openapi, responses
 from ingest.api.beacon_input import Name
 from ingest.api.openapi import JSON, Body, Content, declare
@@ -21,7 +21,6 @@ from ingest.rules import request_parameters
 from ingest.rules.roles import Role
 from ingest.storage.tokens import MAX_TOKENS, Token, TooManyTokens
 
-_DAYS = range(1, MAX_DAYS + 1)
 _ID = Text("token_id", "Id of the token, not its secret", "0123abcd", "path", "[0-9a-f]{8}")
 
 TokenRole = Annotated[
@@ -35,6 +34,7 @@ class TokenInfo(ResponseBody):
     id: Annotated[str, Meta(description="Names it, and opens nothing")]
     label: Annotated[str, Meta(description="What it is for")]
     role: TokenRole
+    level: Annotated[str | None, Meta(description="The only level that its holder may see")]
     created_at: Seconds
     expires_at: Annotated[int | None, Meta(description="When it ends by itself")]
     last_used_at: Annotated[int | None, Meta(description="To the minute")]
@@ -58,7 +58,13 @@ class TokenInput(Struct):
 
     label: Name | float
     role: TokenRole
+    level: (
+        Annotated[Name | float, Meta(description="The only one to be seen, with the role `read`")]
+        | UnsetType
+        | None
+    ) = UNSET
     expires_in_days: Annotated[int, Meta(ge=1, le=MAX_DAYS)] | UnsetType | None = UNSET
+    expires_in_hours: Annotated[int, Meta(ge=1, le=MAX_HOURS)] | UnsetType | None = UNSET
 
 
 @declare(
@@ -82,7 +88,8 @@ def tokens() -> Response:
     "/tokens",
     role=Role.ADMIN,
     summary="Make a token",
-    description="Only this answer has its secret. Other services know it within 10 s.",
+    description="Only this answer has its secret. Other services know it within 10 s. Without days"
+    " or hours, of which only one may be given, it holds until it is revoked.",
     body=Body(
         "What it is for.",
         {JSON: Content(TokenInput, example={"label": "HACS", "role": "read"})},
@@ -101,17 +108,19 @@ def tokens() -> Response:
 )
 def make_token() -> Response:
     """Make a token."""
-    readers = {"label": request_parameters.printable, "role": _role, "expires_in_days": _days}
-    values, errors = read_all(readers, bodies.json_object())
+    given = bodies.json_object()
+    values, errors = read_all(_READERS, given)
     if errors:
         raise invalid(errors)
-    context, days = get_context(), values["expires_in_days"]
-    secret, token = issue(values["label"], values["role"], days, int(time.time()))
+    context = get_context()
+    hours = values["expires_in_hours"] or values["expires_in_days"]
+    secret, token = issue(values["label"], values["role"], hours, int(time.time()), values["level"])
     try:
         context.tokens.add(token)
     except TooManyTokens:
         raise Problem("conflict", f"there are {MAX_TOKENS} tokens: revoke some first") from None
     made = {"label": token.label, "role": token.role.value, "expires_at": token.expires_at}
+    made |= {"level": token.level} if token.level else {}
     audited.note("token made", token.token_id, **made)
     context.known.refresh()
     answer = responses.as_json(NewToken(**_fields(token), secret=secret))
@@ -156,10 +165,39 @@ def _role(given: Mapping[str, Any], field: str) -> Role:
     return Role(given[field])
 
 
-def _days(given: Mapping[str, Any], field: str) -> int | None:
-    days = given.get(field)
-    if days is None:
+def _level(given: Mapping[str, Any], field: str) -> str | None:
+    if given.get(field) is None:
         return None
-    if isinstance(days, bool) or not isinstance(days, int | float) or days not in _DAYS:
-        raise ParameterError(field, f"must be a whole number from 1 to {MAX_DAYS}")
-    return int(days)
+    if given.get("role") != Role.READ.value:
+        raise ParameterError(field, "only with the role read")
+    return request_parameters.printable(given, field)
+
+
+def _days(given: Mapping[str, Any], field: str) -> int | None:
+    days = _whole(given, field, MAX_DAYS)
+    return None if days is None else days * 24
+
+
+def _hours(given: Mapping[str, Any], field: str) -> int | None:
+    if None not in (given.get(field), given.get("expires_in_days")):
+        raise ParameterError(field, "not together with expires_in_days")
+    return _whole(given, field, MAX_HOURS)
+
+
+def _whole(given: Mapping[str, Any], field: str, most: int) -> int | None:
+    number = given.get(field)
+    if number is None:
+        return None
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    if not is_number or number not in range(1, most + 1):
+        raise ParameterError(field, f"must be a whole number from 1 to {most}")
+    return int(number)
+
+
+_READERS = {
+    "label": request_parameters.printable,
+    "role": _role,
+    "level": _level,
+    "expires_in_days": _days,
+    "expires_in_hours": _hours,
+}

@@ -1,6 +1,6 @@
 """Who may do what: the role that an address needs, and those that a visitor has."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -17,14 +17,31 @@ class Role(Enum):
 
     def allows(self, needed: "Role") -> bool:
         """Tell whether who has this role may do what needs that one."""
-        return needed in (Role.NOBODY, self) or self is Role.ADMIN
+        return needed is self or self is Role.ADMIN or needed is Role.NOBODY
 
 
-def needs(role: Role) -> Callable[[View], View]:
+LEVEL = "level"
+
+
+class Tells(Enum):
+    """Of which levels an address tells: who may see one level gets nothing of the others."""
+
+    ALL = "all"  # and so nothing to who may see one
+    ASKED = "asked"  # of the one in its parameter `level`
+    NONE = "none"
+
+    def level(self, parameters: Mapping[str, str]) -> str | None:
+        """Return the level that an answer tells of, "" for all of them, None for none."""
+        if self is Tells.ASKED:
+            return parameters.get(LEVEL, "")
+        return None if self is Tells.NONE else ""
+
+
+def needs(role: Role, tells: Tells = Tells.ALL) -> Callable[[View], View]:
     """Declare the role that a view needs; an application with a view without one does not start."""
 
     def decorate(view: View) -> View:
-        view.role = role  # type: ignore[attr-defined]
+        view.role, view.tells = role, tells  # type: ignore[attr-defined]
         return view
 
     return decorate
@@ -36,3 +53,9 @@ def needed(view: Callable[..., Any]) -> Role:
     if not isinstance(role, Role):
         raise TypeError(f"{view.__qualname__} declares no role: who may call it?")
     return role
+
+
+def told(view: Callable[..., Any]) -> Tells:
+    """Return of which levels a view tells."""
+    found: Tells = getattr(view, "tells", Tells.ALL)
+    return found

@@ -28,6 +28,7 @@ class Token(NamedTuple):
     expires_at: int | None = None
     last_used_at: int | None = None
     revoked_at: int | None = None
+    level: str | None = None  # the only one of which its holder is told
 
     @classmethod
     def from_document(cls, found: Document) -> "Token":
@@ -41,6 +42,7 @@ class Token(NamedTuple):
             expires_at=found.get("expires_at"),
             last_used_at=found.get("last_used_at"),
             revoked_at=found.get("revoked_at"),
+            level=found.get("level"),
         )
 
     def document(self) -> Document:

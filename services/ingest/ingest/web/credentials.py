@@ -52,11 +52,12 @@ def over_tls() -> bool:
 def _admit() -> None:
     if request.endpoint is None or request.method == "OPTIONS":
         return  # Flask's own answers: no such address, not with this method, these methods
-    needed = roles.needed(current_app.view_functions[request.endpoint])
+    view = current_app.view_functions[request.endpoint]
     given = Credentials(
         request.headers.get("Authorization", ""),
         request.headers.get("Cookie", ""),
         request.method,
         request.headers.get("X-CSRF-Token", ""),
     )
-    g.visitor = get_context().admission.admit(needed, request.path, given)
+    needed, level = roles.needed(view), roles.told(view).level(request.args)
+    g.visitor = get_context().admission.admit(needed, request.path, given, level)
