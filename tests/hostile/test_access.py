@@ -60,6 +60,7 @@ def guarded(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gu
     try:
         site.up()
         tokens = {role: created(site, role)[1] for role in ("ingest", "read")} | {"admin": admin}
+        tokens["one level"] = created(site, "read", "--level", "4")[1]
         revoked_id, revoked = created(site, "read")
         bearer = {"Authorization": f"Bearer {revoked}"}
         url = f"{site.url}/api/v1/session"
@@ -164,6 +165,21 @@ def test_each_role_gets_its_own_and_no_more(guarded: Guarded) -> None:
     posts = {"POST /extractbeacon", "POST /retrieveformonitoring"}
     own = {"POST /api/v1/session/everywhere", "PUT /api/v1/session/password"}
     assert {one for one in found["read"] if not one.startswith("GET")} == posts | own
+
+
+def test_one_level_opens_nothing_but_that(guarded: Guarded) -> None:
+    """Who may see one level is told of no other, and not by leaving out which one is asked for."""
+    found = set()
+    for method, path, needs_token in operations(guarded.document):
+        for query in ("", "?level=4", "?level=5", "?level=4&level=5", "?level=5&level=4"):
+            if needs_token and f"{method} {path}" != "DELETE /api/v1/session":
+                url = f"{guarded.site.url}{path}{query}"
+                answer = guarded.ask(method, url, f"Bearer {guarded.tokens['one level']}")
+                assert answer.status_code in (200, 400, 403), (method, url, answer.text)
+                if answer.status_code == 200:
+                    found.add(path + query)
+    own = {path for path in found if path.startswith("/api/v1/session")}
+    assert found - own == {f"/api/v1/{one}?level=4" for one in ("now", "staff", "beacons")}
 
 
 def test_a_person_logs_in_to_the_page_and_out(guarded: Guarded, browser: Browser) -> None:

@@ -13,6 +13,8 @@ from flask import (
 )
 from werkzeug.wrappers import Response as BaseResponse
 
+from monitoring import one_level
+
 bp = Blueprint("screens", __name__)
 
 # All that a screen needs is a file of ours, and no script of ours makes nodes from text.
@@ -39,11 +41,14 @@ def show(screen: str = "live") -> Response:
     """Answer one screen."""
     if screen not in SCREENS:
         abort(404)
+    one_level.check(allowed=screen == one_level.SCREEN)
+    level = one_level.level()
     behind_gateway = "X-Forwarded-Proto" in request.headers
     return _page(
         f"{screen}.html",
         screen=screen,
-        screens=SCREENS,
+        screens=SCREENS if level is None else {screen: SCREENS[screen]},
+        level=level,
         gateway=_public_gateway(),
         # On this service's own port there is no gateway: the page reads here and cannot edit.
         api="/api/v1" if behind_gateway else "/monitoring/api",

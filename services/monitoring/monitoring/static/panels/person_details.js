@@ -2,6 +2,7 @@
 /** @import { Person, Spot } from "../rules/people_model.js" */
 /** @import { Visit } from "../rules/visits.js" */
 import { el, keyed, setText } from "../page/dom.js";
+import { onlyLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
 import { visits } from "../rules/visits.js";
@@ -40,7 +41,7 @@ export class PersonDetails {
     this.heard = el("time");
     this.steps = el("ol", { class: "steps", tabindex: "0", "aria-label": "Recent trail" });
     this.note = el("p", { class: "quiet" });
-    this.replay = el("a", { class: "button" }, "Replay the last hour");
+    this.replay = el("a", { class: "button", hidden: Boolean(onlyLevel) }, "Replay the last hour");
     const closing = { type: "button", class: "close", "aria-label": "Close the details" };
     host.append(
       el(

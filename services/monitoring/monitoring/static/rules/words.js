@@ -115,7 +115,7 @@ export function levelOrder(one, other) {
 
 /**
  * What is wrong, since when, and what happens next; "" while all is well.
- * @param {{ failure: "" | "busy" | "network" | "open" | "unknown", failingSince: number, takenAt: number,
+ * @param {{ failure: "" | "busy" | "ended" | "network" | "open" | "unknown", failingSince: number, takenAt: number,
  *   seconds: number, now: () => number }} source times in unix seconds; it is read every `seconds`
  */
 export function banner(source) {
@@ -125,6 +125,8 @@ export function banner(source) {
   const shown = source.takenAt
     ? ` Below is what was known at ${clock(source.takenAt)}, ${duration(now - source.takenAt)} ago.`
     : " Nothing was read before that could be shown.";
+  if (source.failure === "ended")
+    return `Your log-in has ended: it has expired, or was revoked.${shown}`;
   const next = ` It is tried again every ${source.seconds} seconds.`;
   const what = {
     busy: `Waymark is busy${since}: it works, but more is asked at once than it takes.`,
