@@ -88,9 +88,7 @@ def test_the_page_of_one_level_shows_that_and_nothing_else(site: Site) -> None:
                     assert ROOMS["4"] in answer.text
                 else:
                     assert answer.status_code == 403, (path, query)
-                    assert answer.json()["error"] == (
-                        "may see level 4 alone, and this tells of others"
-                    )
+                    assert answer.json()["error"] == ("this link or token shows level 4 alone")
         assert opened == {"api/staff", "api/beacons", "latest"}
     # Whoever looks at all of it gets all of it, before and after.
     assert ROOMS["5"] in site.anna.get(f"{base}/latest", timeout=30).text

@@ -94,7 +94,7 @@ def test_an_admin_makes_a_link_and_a_wall_opens_it(
     newest = site.api("GET", "/tokens").json()["data"][0]
     assert (newest["label"], newest["role"], newest["level"]) == (f"{size} {scheme}", "read", "4")
     assert newest["expires_at"] - newest["created_at"] == 12 * 3600
-    expect(page.locator("#wall-until")).to_contain_text(newest["id"])
+    expect(page.locator("#wall-revoke")).to_contain_text(newest["id"])
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy").click()
     expect(page.locator("#wall-copied")).to_have_text("Copied.")
@@ -115,7 +115,9 @@ def test_an_admin_makes_a_link_and_a_wall_opens_it(
     expect(wall.get_by_role("button", name="Wall link")).to_have_count(0)
     assert ROOMS["5"] not in wall.content()
     wall.locator("#people [data-staff]").first.click()
-    expect(wall.locator("#person")).to_contain_text("may see level 4 alone")
+    expect(wall.locator("#person")).to_contain_text(
+        "No trail: this link or token shows level 4 alone."
+    )
     expect(wall.get_by_role("link", name="Replay the last hour")).to_have_count(0)
     accessible(wall)
     nowhere_but_in_the_body(site, wall, found[1], sent)

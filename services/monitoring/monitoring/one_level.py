@@ -22,6 +22,6 @@ def check_view() -> None:
 def check(*, allowed: bool) -> None:
     """Refuse to who may see one level, in words, what is not for them."""
     if level() is not None and not allowed:
-        response = jsonify(error=f"may see level {level()} alone, and this tells of others")
+        response = jsonify(error=f"this link or token shows level {level()} alone")
         response.status_code = 403
         abort(response)

@@ -82,10 +82,8 @@ async function make() {
 function drawMade({ id, secret, expires_at: end }) {
   show({ made: true });
   setText($("wall-copied"), "");
-  setText(
-    $("wall-until"),
-    `${end ? `It is valid until ${clock(end)}.` : "It is valid until it is revoked."} To revoke it: ./scripts/token revoke ${id}`,
-  );
+  setText($("wall-until"), `It is valid until ${end ? clock(end) : "it is revoked"}.`);
+  setText($("wall-revoke"), `./scripts/token revoke ${id}`);
   const field = inputById("wall-url");
   field.value = `${location.origin}/monitoring/login#token=${secret}`;
   field.select();
