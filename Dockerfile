@@ -84,6 +84,10 @@ CMD ["python3", "-m", "gateway.acme"]
 
 
 FROM driver AS ingest
+# What proves a provider of OpenID Connect: the usual authorities.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates \
+    && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
 COPY --from=ingest-code /app /app
 WORKDIR /app
 RUN install -d -o waymark -g waymark -m 0700 /spool

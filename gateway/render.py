@@ -34,6 +34,7 @@ _FORMS = {
         re.compile(rf"https?://({_HOST}|\[[0-9a-f:.]+\])(:\d+)?", re.IGNORECASE),
         "https://wall.example or http://10.1.2.3:3000",
     ),
+    "trusted_proxies": (re.compile(r"[0-9a-f.:]+(/\d{1,3})?", re.IGNORECASE), "10.0.0.0/8"),
 }
 _INSTALLATION = {*_WORDS, *_FORMS, "admin_token_sha256"}
 
@@ -59,6 +60,7 @@ class Config(NamedTuple):
     client_rate: str = "200"  # requests per second that one client address may send
     hostnames: str = ""  # the gateway's names beside localhost; addresses need no mention
     allowed_origins: str = ""  # whose pages may use all that is not legacy, beside our own
+    trusted_proxies: str = ""  # of proxies in front: who tell the client's address, and of TLS
     tls_certificate: str = ""  # file with the certificate chain; with it, TLS is on
     tls_key: str = ""  # file with its key
     tls_names: str = ""  # instead: host names that acme.py gets a certificate for
@@ -198,7 +200,7 @@ def _values(config: Config) -> dict[str, list[str]]:
     for name in ("run", "groups", "tls_file", "challenges"):  # they stand in quotes
         values[name] = [re.sub(r'(["\\])', r"\\\1", value) for value in values[name]]
     values["checked_run"] = [values["run"][0].replace("$", "${dollar}")]
-    lists = ("listen", "tls_listen", "internal_listen", "ingest", "monitoring")
+    lists = ("listen", "tls_listen", "internal_listen", "ingest", "monitoring", "trusted_proxies")
     values |= {name: values[name][0].split() if values[name] else [] for name in lists}
     values["hostnames"] = _patterns(f"localhost {config.hostnames} {config.tls_names}")
     values["allowed_origins"] = _patterns(config.allowed_origins)
@@ -207,7 +209,9 @@ def _values(config: Config) -> dict[str, list[str]]:
     values["tls_port"] = [_port(listen) for listen in values["tls_listen"][:1]]
     guarded = config.access == REQUIRED and config.legacy_access == REQUIRED
     values["pollers_ask"] = ["auth_request"] if guarded else []
+    values["real_ip_header"] = ["X-Forwarded-For"] if values["trusted_proxies"] else []
     by_parameter = config.legacy_parameter == "allowed"
+    values["log_level"] = ["emerg" if by_parameter else "crit"]
     values["legacy_authorization"] = ["$legacy_authorization"] if by_parameter else []
     values["authorization"] = values["legacy_authorization"] or ["$http_authorization"]
     if not config.tls_certificate:

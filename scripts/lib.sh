@@ -115,19 +115,22 @@ ensure_venv() {
     exec 9>&-
 }
 
-# ensure_typescript: what checks the types of the page's modules; installed again when its lock changed.
-TSC="$ROOT/.cache/typescript/node_modules/typescript/bin/tsc"
-ensure_typescript() {
-    local from="$ROOT/services/monitoring" to="$ROOT/.cache/typescript"
+# ensure_packages FROM TO WHAT: node's packages by the lock in FROM; installed again when that changed.
+ensure_packages() {
+    local from="$ROOT/$1" to="$ROOT/.cache/$2" what="$3"
     ensure_program node nodejs
-    [ ! -e "$TSC" ] || ! cmp -s "$from/package-lock.json" "$to/installed.json" || return 0
+    [ ! -e "$to/node_modules" ] || ! cmp -s "$from/package-lock.json" "$to/installed.json" || return 0
     ensure_program npm npm
     mkdir -p "$to"
     rm -f "$to/installed.json"
     cp "$from/package.json" "$from/package-lock.json" "$to"
-    run_logged "installing TypeScript" npm ci --prefix "$to" --ignore-scripts --no-audit --no-fund
+    run_logged "installing $what" npm ci --prefix "$to" --ignore-scripts --no-audit --no-fund
     cp "$from/package-lock.json" "$to/installed.json"
 }
+
+# ensure_typescript: what checks the types of the page's modules.
+TSC="$ROOT/.cache/typescript/node_modules/typescript/bin/tsc"
+ensure_typescript() { ensure_packages services/monitoring typescript TypeScript; }
 
 STACK_LOCKS=(services/ingest/requirements.txt services/monitoring/requirements.txt scripts/requirements.txt)
 

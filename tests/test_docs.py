@@ -106,6 +106,8 @@ def test_every_variable_is_documented_and_the_reverse() -> None:
 
 def test_the_documented_defaults_of_the_compose_file_are_true() -> None:
     for name, default in read_by_compose().items():
+        if "$" in default:
+            continue  # made of others
         assert settings()[name][1].strip("`") == default
 
 

@@ -1,8 +1,10 @@
 """./scripts/load headroom: every case in turn on one stack, which is not restarted between them."""
 
 import argparse
+import hashlib
 import json
 import os
+import secrets
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -36,6 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS:.0f} s each")
     parser.add_argument("--minutes", type=float, help=f"of each case ({SECONDS:.0f} seconds)")
     parser.add_argument("--rounds", type=int, default=1, help="how often each case runs (1)")
+    parser.add_argument("--tokens", action="store_true", help="the stack requires them")
     parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, help="folder (load-report)")
 
 
@@ -47,10 +50,13 @@ def headroom(options: argparse.Namespace) -> int:
     seconds = 60 * options.minutes if options.minutes else SECONDS
     if options.quick:
         seconds = QUICK_SECONDS
+    if options.tokens:
+        _require_tokens()
     runs: Runs = {}
     facts = machine() | {
         "began": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seconds": seconds,
+        "tokens": bool(options.tokens),
         "limits_mib": {name: (limit.memory_bytes or 0) >> 20 for name, limit in LIMITS.items()},
         "load_average": [],
     }
@@ -96,6 +102,14 @@ def run(
     return Result(
         parts, stored, site.answers.shown(), site.answers.figures(), rate, tuple(problems)
     )
+
+
+def _require_tokens() -> None:
+    """Have the stack require tokens, and what is sent show one that may do everything."""
+    secret = secrets.token_urlsafe(32)
+    os.environ["WAYMARK_TOKEN"] = secret
+    os.environ["WAYMARK_ACCESS"] = "required"
+    os.environ["WAYMARK_ADMIN_TOKEN_SHA256"] = hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _is_chosen(case: Case, words: Sequence[str]) -> bool:

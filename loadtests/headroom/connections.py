@@ -11,7 +11,7 @@ import gevent
 from gevent import socket
 
 from loadtests.engine import endpoints
-from loadtests.engine.client import Response
+from loadtests.engine.client import Response, authorization
 from loadtests.headroom.crowds import EXPORT, Load
 from loadtests.headroom.hostile import LEGACY, PAUSE_SECONDS
 from loadtests.headroom.site import Site, again_and_again, together
@@ -118,4 +118,5 @@ def _answered(site: Site, kind: str, connection: plain_socket.socket) -> int:
 
 
 def _request(path: str, rest: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{rest}".encode()
+    always = "".join(f"{name}: {value}\r\n" for name, value in authorization().items())
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{always}{rest}".encode()

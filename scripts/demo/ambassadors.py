@@ -8,6 +8,7 @@ It behaves as a good client: what was not confirmed is sent again with the same 
 
 import collections
 import http.client
+import os
 import random
 import sys
 import threading
@@ -38,6 +39,8 @@ class Ambassador(threading.Thread):
         self._at = random.randrange(len(beacons))
         self._backlog: collections.deque[dict[str, object]] = collections.deque(maxlen=BACKLOG)
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        if token := os.environ.get("WAYMARK_TOKEN"):
+            self._opener.addheaders.append(("Authorization", f"Bearer {token}"))
 
     def run(self) -> None:
         """Report for ever, spread over the interval so that the phones do not call in step."""

@@ -59,7 +59,7 @@ def environment(layout: Layout) -> dict[str, str]:
         "PAGE_TOKEN_FILE": str(layout.secrets / secrets.PAGE_TOKEN),
         "SESSION_KEY_FILE": str(layout.secrets / secrets.SESSION_KEY),
         "GATEWAY_URL": _plain_url(layout),
-        "GATEWAY_LISTEN": _listen(layout.gateway_port),
+        "GATEWAY_LISTEN": listen(layout.gateway_port),
         "GATEWAY_INGEST": ingest,
         "GATEWAY_MONITORING": f"127.0.0.1:{layout.monitoring_port}",
         "GATEWAY_RUN": str(layout.run),
@@ -68,11 +68,11 @@ def environment(layout: Layout) -> dict[str, str]:
     }
 
 
-def _listen(port: int) -> str:
+def listen(port: int) -> str:
     """Return where the gateway listens: always for us, too."""
     publish = os.environ.get("WAYMARK_PUBLISH", "127.0.0.1")
     hosts = ["0.0.0.0"] if publish == "0.0.0.0" else list(dict.fromkeys(["127.0.0.1", publish]))  # noqa: S104
-    ours = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts]
+    ours = [f"[{host.strip('[]')}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts]
     return " ".join([*ours, os.environ.get("GATEWAY_LISTEN", "")]).strip()
 
 

@@ -140,3 +140,45 @@ interface DatabaseReport {
   shards: ShardReport[];
   minutes: { timestamp: number; count: number }[];
 }
+
+type Details = Record<string, string | number | boolean | null>;
+
+/** Somebody who may log in. Times in unix seconds. */
+interface Person {
+  name: string;
+  role: string;
+  created_at: number;
+}
+
+interface Token {
+  id: string;
+  label: string;
+  role: string;
+  /** of a wall screen that shows one level only */
+  level?: string | number | null;
+  created_at: number;
+  expires_at: number | null;
+  last_used_at: number | null;
+  revoked_at: number | null;
+}
+
+interface NewToken extends Token {
+  secret: string;
+}
+
+interface AuditEntry {
+  id: string;
+  at: number;
+  who: string;
+  kind: string;
+  what: string;
+  of: string;
+  details: Details;
+  address: string;
+}
+
+/** Newest first. */
+interface AuditPage {
+  next: string | null;
+  data: AuditEntry[];
+}

@@ -1,6 +1,8 @@
 """The stack as a user starts it: `docker compose up -d`, in a project of its own."""
 
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +40,22 @@ class Stack(Client):
         self._compose = ["compose", "--project-name", PROJECT, "--file", "docker-compose.yml"]
         self._compose += emulated
 
+    @contextmanager
+    def also(self, file: Path) -> Iterator[None]:
+        """Have another compose file count."""
+        self._compose += ["--file", str(file)]
+        yield
+        del self._compose[-2:]
+
     def compose(self, *arguments: str) -> str:
         return self.docker(*self._compose, *arguments)
+
+    def try_compose(
+        self, *arguments: str, environment: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Run compose with a few other settings, whatever comes of it."""
+        docker = Docker(self.docker.environment | environment)
+        return docker.run(*self._compose, *arguments)
 
     def containers(self) -> dict[str, dict[str, Any]]:
         """Return what `docker inspect` tells of each container, by its service."""

@@ -65,7 +65,8 @@ def test_every_service_is_confined(services: dict[str, Any], name: str) -> None:
     assert one["security_opt"] == ["no-new-privileges:true"]
     assert one["logging"]["driver"] == "json-file"
     assert one["logging"]["options"] == {"max-size": "5m", "max-file": "2"}  # whoever prints
-    assert one["restart"] == ("on-failure" if name in ONE_SHOT else "unless-stopped")
+    policies = {"secrets": "on-failure:5", "mongo-init": "on-failure"}
+    assert one["restart"] == policies.get(name, "unless-stopped")
     assert ("healthcheck" in one) == (name not in ONE_SHOT)
     assert one.get("cpus") == (0.3 if name.startswith("ingest") else None)
     # A name that anybody could take in a public registry is never asked for there.

@@ -39,6 +39,16 @@ def status(stack: Stack) -> Callable[[str, str], int]:
     return ask
 
 
+def test_up_fails_where_others_would_reach_a_stack_without_tokens(stack: Stack) -> None:
+    """And says in its log what to run; the next test starts the stack again."""
+    elsewhere = {"WAYMARK_PUBLISH": "192.0.2.1"}  # no machine's
+    done = stack.try_compose("up", "--detach", environment=elsewhere)
+    assert done.returncode != 0
+    assert "secrets" in done.stderr
+    assert "run ./scripts/configure" in stack.compose("logs", "--no-log-prefix", "secrets")
+    assert "gateway" not in stack.pids()
+
+
 def test_strangers_get_nothing_and_the_administrator_all(
     admin: str, status: Callable[[str, str], int]
 ) -> None:

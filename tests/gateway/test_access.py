@@ -128,6 +128,9 @@ def test_legacy_clients_may_send_it_so_where_that_is_allowed(site: Callable[...,
     allowed.gateway.logged()
     for file in (allowed.gateway.log, allowed.gateway.errors):
         assert not any(secret in file.read_text() for secret in SECRETS.values())
+    # What NGINX calls critical repeats the address: it may say it only where that has no token.
+    http = (allowed.gateway.run / "nginx.conf").read_text().partition("http {")[2]
+    assert "error_log stderr emerg;" in http
 
 
 def test_open_legacy_endpoints_open_nothing_else(

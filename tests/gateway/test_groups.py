@@ -22,6 +22,7 @@ EXPECTED = {
     "long_read.conf": {
         "location ~ ^/api/v1/(audit$|changes$|coverage$|beacons(/|$)|staff/|system/)",
         "location = /api/v1/beacons/import",
+        "location /api/v1/session/oidc",
         "location = /extractbeacon",
     },
 }

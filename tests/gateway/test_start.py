@@ -168,6 +168,7 @@ def test_contradictions_are_reported_before_nginx_starts() -> None:
         ({"WAYMARK_HOSTNAMES": "way.example:8080"}, "WAYMARK_HOSTNAMES"),
         ({"WAYMARK_HOSTNAMES": "a *.example"}, "WAYMARK_HOSTNAMES"),
         ({"WAYMARK_HOSTNAMES": 'a";b'}, "WAYMARK_HOSTNAMES"),
+        ({"WAYMARK_TRUSTED_PROXIES": "all; #"}, "WAYMARK_TRUSTED_PROXIES"),
         ({"WAYMARK_ALLOWED_ORIGINS": "*"}, "WAYMARK_ALLOWED_ORIGINS"),
         ({"WAYMARK_ALLOWED_ORIGINS": "null"}, "WAYMARK_ALLOWED_ORIGINS"),
         ({"WAYMARK_ALLOWED_ORIGINS": "https://a.example/"}, "WAYMARK_ALLOWED_ORIGINS"),

@@ -123,7 +123,10 @@ def test_a_stranger_gets_nothing_at_any_port(guarded: Guarded) -> None:
 @pytest.mark.parametrize("target", ["gateway", "monitoring"])
 def test_the_page_shows_strangers_the_log_in_at_most(guarded: Guarded, target: str) -> None:
     base = f"http://127.0.0.1:{guarded.site.ports[target]}"
-    screens = ["", *(f"/{name}" for name in ("live", "replay", "coverage", "directory", "system"))]
+    screens = [
+        "",
+        *(f"/{name}" for name in ("live", "replay", "coverage", "directory", "system", "access")),
+    ]
     data = ["latest", *(f"api/{name}" for name in ("staff", "coverage", "beacons", "system"))]
     data += ["api/staff/7/detections", "api/beacons/unknown", "api/system/database"]
     static = Path("services/monitoring/monitoring/static")

@@ -1,4 +1,4 @@
-"""No stored text becomes markup or a script, on none of the five screens, in a real browser."""
+"""No stored text becomes markup or a script, on no screen, in a real browser."""
 
 import json
 import re

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.access import attempts, passwords
+from ingest.access import attempts, oidc, passwords
 from ingest.access.attempts import Attempts
 from ingest.access.passwords import Passwords
 from ingest.errors import Busy, TooManyAttempts
@@ -162,8 +162,8 @@ def test_who_comes_when_too_many_do_is_sent_away_at_once(
         one.join()
     assert statuses == [200, 200, 200]
     # One thread is always left to say so, and no other request waits in this lane.
-    assert lanes.PEOPLE.threads > 1 + passwords.WAITING
-    for path in ("session", "session/password", "accounts/a"):
+    assert lanes.PEOPLE.threads > 1 + passwords.WAITING + oidc.WAITING
+    for path in ("session", "session/password", "session/oidc", "accounts/a"):
         assert lanes.lane_of(f"/api/v1/{path}") is lanes.PEOPLE
 
 

@@ -1,18 +1,22 @@
 """The screens: small, and with addresses that their visitor can use."""
 
 import gzip
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
 from monitoring import create_app
 from monitoring.config import Config
 from monitoring.screens import SCREENS
 from monitoring.static_files import FOLDER
+from tests.upstream import Upstream
 
 BEHIND = {"Host": "way.example:8080", "X-Forwarded-Proto": "https", "Sec-Waymark-Gateway": "1"}
 FIRST_PAINT_BYTES = 100_000
@@ -80,7 +84,10 @@ def test_a_screen_allows_its_browser_files_of_ours_alone(client: FlaskClient, sc
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_a_screen_is_small_and_names_only_files_of_ours(client: FlaskClient, screen: str) -> None:
-    page = client.get("/monitoring" if screen == "live" else f"/monitoring/{screen}")
+    check_weight(client, client.get("/monitoring" if screen == "live" else f"/monitoring/{screen}"))
+
+
+def check_weight(client: FlaskClient, page: TestResponse) -> None:
     assert page.status_code == 200
     named = set(re.findall(r'(?:href|src)="(/monitoring/static/[^"]+)"', page.text))
     files = [client.get(url, headers={"Accept-Encoding": "gzip"}) for url in named]
@@ -93,6 +100,75 @@ def test_a_screen_is_small_and_names_only_files_of_ours(client: FlaskClient, scr
     modules = {url.removeprefix("/monitoring/static/") for url in named if url.endswith(".js")}
     needed = {path for name in modules for path in imports_of(name)}
     assert needed <= modules, "a module that is not preloaded costs a round trip more"
+
+
+@pytest.fixture
+def gateway() -> Iterator[Upstream]:
+    """Return what tells the page who its visitor is."""
+    upstream = Upstream()
+    yield upstream
+    upstream.close()
+
+
+def visiting(gateway: Upstream, role: str, kind: str = "person") -> FlaskClient:
+    """Return the browser of somebody whom an ingest service knows."""
+    told = {"name": "<anna>", "kind": kind, "role": role, "expires_at": None, "level": None}
+    gateway.answer(200, json.dumps(told).encode())
+    app = create_app(Config(gateway_url=gateway.url, waymark_access="required"))
+    client = app.test_client()
+    for host in ("localhost", "way.example"):
+        client.set_cookie("waymark_session", "anything", domain=host)
+    return client
+
+
+def navigation(page: str) -> list[str]:
+    [links] = re.findall(r'<nav class="screens".*?</nav>', page, re.DOTALL)
+    return re.findall(r">(\w+)</a>", links)
+
+
+def test_an_admin_manages_who_may_do_what(gateway: Upstream) -> None:
+    page = visiting(gateway, "admin").get("/monitoring/access", headers=BEHIND)
+    assert page.status_code == 200
+    assert navigation(page.text)[-1] == "Access"
+    assert 'id="tokens"' in page.text
+    assert 'data-visitor="&lt;anna&gt;"' in page.text
+
+
+def test_nobody_else_does_nor_is_led_there(gateway: Upstream) -> None:
+    ben = visiting(gateway, "read")
+    assert "Access" not in navigation(ben.get("/monitoring", headers=BEHIND).text)
+    page = ben.get("/monitoring/access", headers=BEHIND)
+    assert page.status_code == 403
+    assert "You are <strong>&lt;anna&gt;</strong>, with the role read." in page.text
+    assert 'id="tokens"' not in page.text
+    assert "Content-Security-Policy" in page.headers
+
+
+@pytest.mark.parametrize("role", ["read", "admin"])
+def test_every_person_has_an_account(gateway: Upstream, role: str) -> None:
+    person = visiting(gateway, role)
+    assert 'id="old"' in person.get("/monitoring/account", headers=BEHIND).text
+    assert 'href="/monitoring/account"' in person.get("/monitoring", headers=BEHIND).text
+    screen = visiting(gateway, role, "token").get("/monitoring/account", headers=BEHIND)
+    assert 'id="old"' not in screen.text
+
+
+def test_where_there_is_nothing_to_manage_the_screen_says_why(
+    client: FlaskClient, gateway: Upstream
+) -> None:
+    page = client.get("/monitoring/access", headers=BEHIND).text
+    assert "Access is open" in page
+    assert "./scripts/configure NAME" in page
+    assert navigation(page)[-1] == "Access"
+    own_port = visiting(gateway, "admin").get("/monitoring/access").text
+    assert "behind the gateway alone" in own_port
+    assert 'id="tokens"' not in own_port
+
+
+@pytest.mark.parametrize("screen", ["access", "account"])
+def test_a_screen_to_manage_is_as_small(gateway: Upstream, screen: str) -> None:
+    admin = visiting(gateway, "admin")
+    check_weight(admin, admin.get(f"/monitoring/{screen}", headers=BEHIND))
 
 
 def imports_of(name: str) -> set[str]:

@@ -10,6 +10,7 @@ import requests
 from gateway.render import TEMPLATE, Config, check_exposure, render
 from mongo import topology
 from scripts.native.layout import Layout
+from scripts.native.parts import listen
 from scripts.processes.waiting import eventually
 from tests.system.conftest import Stack, kill_tree
 
@@ -164,8 +165,23 @@ def test_names_are_for_tls(root: Path, tmp_path: Path) -> None:
         assert configure(*names, "--email", "me@a.example").returncode == 0
         lines = (tmp_path / "env").read_text().splitlines()
         assert f"GATEWAY_TLS_NAMES={' '.join(names)}" in lines
-        assert len(lines) == 10
+        assert len(lines) == 11
     environment = dict(line.split("=", 1) for line in lines)
     front = Config.from_environment(environment)
     assert check_exposure(front) == []
     assert r"c\.example" in render(front, TEMPLATE.read_text(), certified=True)
+
+
+@pytest.mark.parametrize("address", ["2001:db8::7", "[2001:db8::7]"])
+def test_an_address_of_ipv6_is_told_apart_from_its_port(
+    root: Path, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = [f"{root}/scripts/configure", "--file", f"{tmp_path}/env", "--publish", address]
+    subprocess.run([*command, "a.example"], check=True, capture_output=True)
+    lines = (tmp_path / "env").read_text().splitlines()
+    assert "WAYMARK_PUBLISH=[2001:db8::7]" in lines
+    assert "GATEWAY_LISTEN=[2001:db8::7]:80" in lines
+    for publish in ("[2001:db8::7]", "2001:db8::7"):
+        monkeypatch.setenv("WAYMARK_PUBLISH", publish)
+        monkeypatch.delenv("GATEWAY_LISTEN", raising=False)
+        assert listen(8080) == "127.0.0.1:8080 [2001:db8::7]:8080"

@@ -13,7 +13,7 @@ from ingest.config import Config
 from ingest.errors import ParameterError, StoreUnavailable
 from ingest.rules import accounts as rules
 from ingest.rules.roles import Role
-from ingest.storage.accounts import Accounts, LastAdmin, TooManyAccounts
+from ingest.storage.accounts import Accounts, LastAdmin, OtherLogIn, TooManyAccounts
 from ingest.storage.audit import Audit, Entry
 from ingest.storage.client import Client
 
@@ -26,6 +26,8 @@ def main() -> None:
         options.run(options, Accounts(client.database), Audit(client.database))
     except LastAdmin:
         sys.exit("accounts: this is the last admin: make somebody else admin first")
+    except OtherLogIn:
+        sys.exit("accounts: this person logs in with OpenID Connect: the settings tell their role")
     except TooManyAccounts:
         sys.exit("accounts: there are too many: remove some first")
     except (ParameterError, StoreUnavailable) as error:
@@ -45,7 +47,9 @@ def _parser() -> argparse.ArgumentParser:
         "--password-stdin", action="store_true", help="read the password, do not make one"
     )
     create.set_defaults(run=_create)
-    commands.add_parser("list", help="names, roles and days").set_defaults(run=_list)
+    commands.add_parser("list", help="names, roles, days, and who vouches for them").set_defaults(
+        run=_list
+    )
     remove = commands.add_parser("remove", help="remove an account")
     remove.add_argument("name")
     remove.set_defaults(run=_remove)
@@ -68,7 +72,7 @@ def _create(options: argparse.Namespace, accounts: Accounts, audit: Audit) -> No
 def _list(options: argparse.Namespace, accounts: Accounts, audit: Audit) -> None:  # noqa: ARG001
     for one in accounts.everyone():
         made = time.strftime("%Y-%m-%d", time.gmtime(one.created_at))
-        print(f"{one.name}\t{one.role.value}\t{made}")
+        print(f"{one.name}\t{one.role.value}\t{made}\t{one.provider}".rstrip())
 
 
 def _remove(options: argparse.Namespace, accounts: Accounts, audit: Audit) -> None:

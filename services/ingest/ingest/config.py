@@ -46,6 +46,18 @@ class Config:
     page_token_file: str = ""
     # File with the key that signs people's sessions; empty: nobody can log in.
     session_key_file: str = ""
+    # OpenID Connect: the provider's address, https or of this machine; empty: passwords alone.
+    oidc_issuer: str = ""
+    # What the provider calls us.
+    oidc_client_id: str = ""
+    # File with what proves that to it; empty: we are a public client.
+    oidc_client_secret_file: str = ""
+    # Whom it lets in as admins: names or `*@example.org`, separated by spaces.
+    oidc_admins: str = ""
+    # And who may read.
+    oidc_readers: str = ""
+    # The claim with people's names; of `email` only a verified one counts.
+    oidc_claim: str = "email"
     # Where the service listens.
     ingest_bind: str = "127.0.0.1:5001"
 

@@ -1,7 +1,7 @@
 """All that lives as long as the process, assembled once."""
 
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from flask import current_app
 
@@ -38,6 +38,9 @@ from ingest.storage.past_places import PastPlaces
 from ingest.storage.tokens import Tokens
 from ingest.storage.visits import Visits
 
+if TYPE_CHECKING:
+    from ingest.access.oidc import Oidc
+
 
 class Context(NamedTuple):
     """What the endpoints work with."""
@@ -65,7 +68,9 @@ class Context(NamedTuple):
     accounts: Accounts
     audit: Audit
     passwords: Passwords
+    attempts: Attempts
     login: Login
+    oidc: "Oidc | None"
     sessions: Sessions
     known: Known
     admission: Admission
@@ -95,6 +100,7 @@ class Context(NamedTuple):
         everyone = Everyone(latest, rule)
         tokens, accounts = Tokens(client.database), Accounts(client.database)
         passwords, sessions = Passwords(), Sessions(config.session_key_file)
+        attempts = Attempts()
         known = Known(tokens, accounts, spool_file.with_suffix(".access.json"))
         admission = Admission(config, known, sessions)
         context = cls(
@@ -121,7 +127,9 @@ class Context(NamedTuple):
             accounts=accounts,
             audit=Audit(client.database),
             passwords=passwords,
-            login=Login(accounts, passwords, Attempts(), availability, known, admission),
+            attempts=attempts,
+            login=Login(accounts, passwords, attempts, availability, known, admission),
+            oidc=_oidc(config),
             sessions=sessions,
             known=known,
             admission=admission,
@@ -155,6 +163,15 @@ class Context(NamedTuple):
             return snapshot
         self.availability.check_reachable()
         return self.directory.current()
+
+
+def _oidc(config: Config) -> "Oidc | None":
+    """Return the log-ins by a provider: imported only where there is one, for it takes MiB."""
+    if not config.oidc_issuer:
+        return None
+    from ingest.access.oidc import Oidc
+
+    return Oidc(config)
 
 
 def get_context() -> Context:

@@ -39,6 +39,15 @@ class Busy(Exception):
     """Too many want the same costly thing at once; nothing was done."""
 
 
+class LogInRefused(Exception):
+    """A log-in by a provider that led to none: why, and whose where the provider told."""
+
+    def __init__(self, why: str, who: str = "") -> None:
+        super().__init__(why)
+        self.why = why
+        self.who = who
+
+
 class TooManyAttempts(Exception):
     """Somebody failed too often; nothing was tried."""
 

@@ -17,6 +17,10 @@ class Config:
     waymark_access: str = "open"
     # File with the token that this service reads with.
     page_token_file: str = ""
+    # Provider of OpenID Connect: with one, people may log in there.
+    oidc_issuer: str = ""
+    # What the log-in page calls it.
+    oidc_name: str = "your organisation"
     # Longest wait for the gateway before the page shows its last snapshot.
     gateway_timeout_seconds: int = 4
     # One read serves every open page for this long.

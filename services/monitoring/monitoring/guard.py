@@ -97,14 +97,8 @@ class Guard:
         if answer.status == 200:
             told = json.loads(answer.body)
             until = told["expires_at"] or known.expires_at
-            known = known._replace(
-                expires_at=until,
-                name=told["name"],
-                kind=told["kind"],
-                role=told["role"],
-                level=told["level"],
-                has_session="csrf_token" in told,
-            )
+            who = {name: told[name] for name in ("name", "kind", "role", "level")}
+            known = known._replace(expires_at=until, has_session="csrf_token" in told, **who)
         with self._changing:
             self._readers.pop(key, None)
             self._others.pop(key, None)

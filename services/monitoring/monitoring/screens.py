@@ -1,4 +1,4 @@
-"""The five screens of the page: HTML without data, which their scripts fetch."""
+"""The screens of the page: HTML without data, which their scripts fetch."""
 
 import re
 
@@ -7,6 +7,7 @@ from flask import (
     Response,
     abort,
     current_app,
+    g,
     redirect,
     render_template,
     request,
@@ -25,29 +26,57 @@ CONTENT_SECURITY_POLICY = (
 )
 # Published on all addresses of the machine: the visitor knows one of them.
 EVERY_ADDRESS = ("0.0.0.0", "[::]")  # noqa: S104  # nothing listens here
-# Each screen, and the question that it answers.
+# Each screen of the navigation, and the question that it answers.
 SCREENS = {
     "live": "Where is everyone?",
     "replay": "Where was …?",
     "coverage": "What is unwatched?",
     "directory": "Which beacons are there?",
     "system": "Is it healthy?",
+    "access": "Who may do what?",
 }
+# Why a log-in at the provider led to none, by the words of the ingest service.
+PROBLEMS = {
+    "away": "{} does not answer. Try again.",
+    "busy": "Too many log in just now. Try again.",
+    "cancelled": "The log-in was cancelled.",
+    "expired": "The log-in took too long, or another was begun meanwhile. Try again.",
+    "failed": "The log-in failed: the log of Waymark says why.",
+    "full": "Waymark has too many accounts. Ask whoever looks after it to remove some.",
+    "stranger": "You may not use Waymark. Ask whoever looks after it.",
+    "taken": "There is another account of your name. Ask whoever looks after Waymark to remove it.",
+    "unnamed": "{} told no name that Waymark could use.",
+    "unverified": "{} does not say that your e-mail address is verified.",
+}
+FOR_ADMINS = {"access"}
+# What is reached by one's own name instead.
+TITLES = SCREENS | {"account": "Your account"}
+# What is only behind the gateway, for those who are known.
+MANAGING = {"access", "account"}
 
 
 @bp.get("/monitoring", strict_slashes=False)
 @bp.get("/monitoring/<screen>")
 def show(screen: str = "live") -> Response:
     """Answer one screen."""
-    if screen not in SCREENS:
+    if screen not in TITLES:
         abort(404)
     one_level.check(allowed=screen == one_level.SCREEN)
     level = one_level.level()
+    visitor = g.get("visitor")  # None: access is open
+    is_admin = visitor is None or visitor.role == "admin"
+    if screen in FOR_ADMINS and not is_admin:
+        return _page("forbidden.html", 403)
+    screens = [name for name in SCREENS if is_admin or name not in FOR_ADMINS]
+    if level is not None:
+        screens = [screen]
     behind_gateway = "X-Forwarded-Proto" in request.headers
+    is_known = visitor is not None and behind_gateway
     return _page(
-        f"{screen}.html",
+        f"{screen}.html" if is_known or screen not in MANAGING else "unmanaged.html",
         screen=screen,
-        screens=SCREENS if level is None else {screen: SCREENS[screen]},
+        title=TITLES[screen],
+        screens=screens,
         level=level,
         gateway=_public_gateway(),
         # On this service's own port there is no gateway: the page reads here and cannot edit.
@@ -60,12 +89,19 @@ def show(screen: str = "live") -> Response:
 @bp.get("/monitoring/login")
 def log_in() -> Response:
     """Answer the page on which people log in: it needs no data, and nobody to be known."""
-    return _page("login.html")
+    provider = current_app.config["OIDC_NAME"]
+    problem = PROBLEMS.get(request.args.get("problem", ""), "").format(provider)
+    return _page(
+        "login.html",
+        provider=provider,
+        problem=problem[:1].upper() + problem[1:],
+        next=request.args.get("next", ""),  # the ingest service says where it may lead
+    )
 
 
-def _page(template: str, **words: object) -> Response:
+def _page(template: str, status: int = 200, **words: object) -> Response:
     """Return a page on which nothing but our own files is run or shown."""
-    response = Response(render_template(template, **words))
+    response = Response(render_template(template, **words), status)
     response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
     response.headers["Cache-Control"] = "no-cache"
     return response

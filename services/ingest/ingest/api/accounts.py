@@ -18,12 +18,13 @@ from ingest.context import get_context
 from ingest.errors import ParameterError
 from ingest.rules import accounts as rules
 from ingest.rules.roles import Role
-from ingest.storage.accounts import Account, LastAdmin, NoPassword, TooManyAccounts
+from ingest.storage.accounts import Account, LastAdmin, NoPassword, OtherLogIn, TooManyAccounts
 
 # A person logs in to look or to manage; phones have tokens.
 ROLES = (Role.READ.value, Role.ADMIN.value)
 _NAME = Text("name", "Name, any case", "anna", "path", "[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _LAST = "this is the last admin: make somebody else admin first"
+_VOUCHED_FOR = "this person logs in with OpenID Connect: the settings tell their role"
 
 PersonRole = Annotated[
     str, Meta(description="What they may do", extra_json_schema={"enum": list(ROLES)})
@@ -36,6 +37,9 @@ class Person(ResponseBody):
     name: Annotated[str, Meta(description="What they log in with")]
     role: PersonRole
     created_at: Seconds
+    provider: Annotated[
+        str, Meta(description="Who vouches for them (OpenID Connect); empty: they have a password")
+    ]
 
 
 class People(ResponseBody):
@@ -90,6 +94,7 @@ def accounts() -> Response:
 )
 def put_account(name: str) -> Response:
     """Make an account, or give it another role or password."""
+    audited.refuse_anybody()
     given = bodies.json_object() | {"name": name}
     readers: dict[str, Reader] = {"name": rules.new_name, "role": _role}
     if "password" in given:
@@ -106,6 +111,8 @@ def put_account(name: str) -> Response:
         raise Problem("conflict", "there is no such account: a new one needs a password") from None
     except LastAdmin:
         raise Problem("conflict", _LAST) from None
+    except OtherLogIn:
+        raise Problem("conflict", _VOUCHED_FOR) from None
     except TooManyAccounts:
         raise Problem("conflict", "there are too many accounts: remove some first") from None
     changed = {"role": done.role.value, "new_password": password is not None}
@@ -141,7 +148,7 @@ def delete_account(name: str) -> Response:
 
 
 def _person(account: Account) -> Person:
-    return Person(account.name, account.role.value, account.created_at)
+    return Person(account.name, account.role.value, account.created_at, account.provider)
 
 
 def _role(given: Mapping[str, Any], field: str) -> Role:

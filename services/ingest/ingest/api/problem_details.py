@@ -27,7 +27,8 @@ CODES = {
     ),
     "conflict": (
         409,
-        "It does not fit what is there: the last admin, a new account without password, too many.",
+        "It does not fit what is there: the last admin, a new account without password, too many,"
+        " somebody who logs in with OpenID Connect.",
     ),
     "cursor_expired": (410, "The database no longer keeps the changes since this cursor."),
     "too_large": (413, "The body, or the number of items in it, is over the limit."),

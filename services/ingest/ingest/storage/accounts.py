@@ -29,11 +29,13 @@ class Account(NamedTuple):
     role: Role
     epoch: int  # unix milliseconds: it comes to no earlier one, however an account is made anew
     created_at: int  # unix seconds
+    provider: str = ""  # who vouches for them; empty: they have a password
 
     @classmethod
     def from_document(cls, found: Document) -> "Account":
         """Read a document as `document` writes it."""
-        return cls(found["_id"], Role(found["role"]), found["epoch"], found["created_at"])
+        role, provider = Role(found["role"]), found.get("provider", "")
+        return cls(found["_id"], role, found["epoch"], found["created_at"], provider)
 
     def document(self) -> Document:
         """Return the document to store, without the hash of the password."""
@@ -50,6 +52,10 @@ class NoPassword(Exception):
     """A new account needs a password."""
 
 
+class OtherLogIn(Exception):
+    """The account of that name is another person's, or is logged in to in another way."""
+
+
 class TooManyAccounts(Exception):
     """There are MAX_ACCOUNTS."""
 
@@ -64,36 +70,60 @@ class Accounts:
     def everyone(self) -> list[Account]:
         """Return all by name; the hashes of their passwords stay where they are."""
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
-            found = self._accounts.find(_PEOPLE, {"hash": 0}).sort("_id").limit(MAX_ACCOUNTS)
+            found = (
+                self._accounts.find(_PEOPLE, {"hash": 0, "subject": 0})
+                .sort("_id")
+                .limit(MAX_ACCOUNTS)
+            )
             return list(readable(Account.from_document, found))
 
-    def find(self, name: str) -> tuple[Account, str] | None:
-        """Return an account and the hash of its password."""
+    def find(self, name: str) -> tuple[Account, str | None] | None:
+        """Return an account and the hash of its password, if it has one."""
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
             found = self._accounts.find_one({"_id": name})
-        return (Account.from_document(found), found["hash"]) if found else None
+        return (Account.from_document(found), found.get("hash")) if found else None
 
     def put(self, name: str, role: Role, password_hash: str | None, now: float) -> Account:
         """Make or change an account; a new password ends its sessions.
 
-        Raises NoPassword, LastAdmin, TooManyAccounts; then nothing is changed.
+        Raises NoPassword, LastAdmin, OtherLogIn, TooManyAccounts; then nothing is changed.
         """
 
         def work(session: ClientSession) -> Account:
             old = self._accounts.find_one({"_id": name}, session=session)
             if old:
+                if old.get("provider"):
+                    raise OtherLogIn
                 if role is not Role.ADMIN:
                     self._keep_an_admin(name, session)
                 return self._replace(old, {"role": role.value}, password_hash, now, session)
             if password_hash is None:
                 raise NoPassword
-            if self._accounts.count_documents(_PEOPLE, session=session) >= MAX_ACCOUNTS:
-                raise TooManyAccounts
-            new = Account(name, role, int(now * 1000), int(now))
-            self._accounts.insert_one(new.document() | {"hash": password_hash}, session=session)
-            return new
+            return self._insert(name, role, now, session, hash=password_hash)
 
         return self._change(work)
+
+    def vouched_for(
+        self, name: str, role: Role, provider: str, subject: str, now: float
+    ) -> Account:
+        """Return the account of somebody who logs in by a provider, made or changed if need be.
+
+        The provider's `subject` is for ever one person's, a name is not. Raises OtherLogIn,
+        TooManyAccounts.
+        """
+        theirs = {"provider": provider, "subject": subject}
+
+        def work(session: ClientSession) -> Account:
+            old = self._accounts.find_one({"_id": name}, session=session)
+            if old is None:
+                return self._insert(name, role, now, session, **theirs)
+            if not theirs.items() <= old.items():
+                raise OtherLogIn
+            return self._replace(old, {"role": role.value}, None, now, session)
+
+        with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
+            found = self._accounts.find_one({"_id": name, "role": role.value} | theirs)
+        return Account.from_document(found) if found else self._change(work)
 
     def remove(self, name: str) -> bool:
         """Remove an account; tell whether there was one. Raises LastAdmin."""
@@ -122,6 +152,16 @@ class Accounts:
             return self._replace(old, {}, password_hash, now, session) if old else None
 
         return self._change(work)
+
+    def _insert(
+        self, name: str, role: Role, now: float, session: ClientSession, **proof: str
+    ) -> Account:
+        if self._accounts.count_documents(_PEOPLE, session=session) >= MAX_ACCOUNTS:
+            raise TooManyAccounts
+        new = Account(name, role, int(now * 1000), int(now))
+        document = new.document() | proof
+        self._accounts.insert_one(document, session=session)
+        return Account.from_document(document)
 
     def _replace(
         self,

@@ -30,8 +30,9 @@ HEALTH = Lane("health", 2)  # one that waits for the database must not hide that
 WRITES = Lane("writes", 8)  # what waits together is stored together: with 2 it took 30 % more
 SHORT = Lane("short-reads", 4)
 LONG = Lane("long-reads", 6)  # two of them may wait for changes
-# One more than may hash a password or wait for that (access/passwords.py): it refuses the others.
-PEOPLE = Lane("people", 4)
+# One more than may hash a password or wait for that (access/passwords.py), or wait for a provider
+# (access/oidc.py): it refuses the others.
+PEOPLE = Lane("people", 6)
 LANES = (HEALTH, WRITES, SHORT, LONG, PEOPLE)
 
 

@@ -105,7 +105,7 @@ export class PersonDetails {
     }
     this.#source?.stop();
     this.#followed = id;
-    this.#source = id ? new Source(url, TRAIL_REFRESH_SECONDS, this.changed).start() : null;
+    this.#source = id && !onlyLevel ? new Source(url, TRAIL_REFRESH_SECONDS, this.changed).start() : null;
   }
 
   /**
@@ -173,6 +173,7 @@ function updateStep(row, visit, person) {
  * @param {number} visited
  */
 function trailText(source, visited) {
+  if (onlyLevel) return `No trail: this link or token shows level ${onlyLevel} alone.`;
   if (source?.refused) return `No trail: ${source.refused}.`;
   if (!source?.data) return source?.failure ? "The trail cannot be read now." : "Loading…";
   return visited ? "" : "Not heard in the last half hour.";
