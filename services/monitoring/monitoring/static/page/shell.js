@@ -11,6 +11,8 @@ export const API = said.api ?? "/api/v1";
 /** Where downloads come from: on the service's own port there is no gateway in front. */
 export const DOWNLOADS = `${said.public ?? ""}/api/v1`;
 export const behindGateway = "behindGateway" in said;
+/** The only level that this visitor may see; "": all of them. */
+export const onlyLevel = said.level ?? "";
 
 /**
  * Shows how current the screen's data are; the first source that fails decides.
