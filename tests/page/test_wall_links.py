@@ -13,7 +13,7 @@ from tests.page.conftest import watch_policy
 
 SIZES = {"phone": (390, 844), "laptop": (1280, 800)}
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/monitoring/login#token=(wm_[\w-]{43})")
-ENDED = "Your log-in has ended since"
+ENDED = "Your log-in has ended"
 
 
 @pytest.fixture(scope="module")
