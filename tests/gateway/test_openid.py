@@ -83,8 +83,8 @@ def stack(mongod: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sta
         held.callback(provider.stop)
         two = (Service(mongod, folder, (), **both, **ours) for _ in range(2))
         services = held.enter_context(running(*two))
-        name = {"OIDC_NAME": "Example & Sons"}
-        page = held.enter_context(Monitoring(gateway.url, folder, settings=both | name))
+        named = both | {"OIDC_NAME": "Example & Sons"}
+        page = held.enter_context(Monitoring(gateway.url, folder, settings=named))
         gateway.settings["ingest"] = " ".join(f"127.0.0.1:{one.port}" for one in services)
         gateway.settings["monitoring"] = f"127.0.0.1:{page.port}"
         held.callback(gateway.close)

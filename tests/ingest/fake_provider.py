@@ -3,10 +3,12 @@
 import base64
 import hmac
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -38,7 +40,7 @@ def _encoded(part: str | bytes) -> str:
 class FakeProvider:
     """Answers as a good one does, but for what a test changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: Path | None = None) -> None:
         self.key = RSAKey.generate_key(2048, {"kid": "good"})
         self.requests: list[tuple[str, dict[str, str], str]] = []  # path, form, Authorization
         self.nonce = ""
@@ -63,7 +65,12 @@ class FakeProvider:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self._server.block_on_close = False
-        self.issuer = f"http://127.0.0.1:{self._server.server_port}"
+        if certificate:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(certificate, certificate.with_name("key.pem"))
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        scheme = "https" if certificate else "http"
+        self.issuer = f"{scheme}://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=[0.05])
         self._thread.start()
 

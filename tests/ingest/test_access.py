@@ -55,6 +55,8 @@ ROLES = {
     "POST /api/v1/beacons/<mac>/correction": Role.ADMIN,
     "POST /api/v1/session": Role.NOBODY,
     "DELETE /api/v1/session": Role.READ,
+    "GET /api/v1/session/oidc": Role.NOBODY,
+    "GET /api/v1/session/oidc/callback": Role.NOBODY,
     "POST /api/v1/session/everywhere": Role.READ,
     "PUT /api/v1/session/password": Role.READ,
     "GET /api/v1/accounts": Role.ADMIN,
@@ -164,6 +166,22 @@ def test_a_stranger_gets_health_and_nothing_else(
             assert answer.headers["WWW-Authenticate"] == "Bearer"
             assert "token" in answer.get_data(as_text=True)
             assert not header or len(header) < 9 or header not in answer.get_data(as_text=True)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "tokens", {"label": "mine", "role": "admin"}),
+        ("PUT", "accounts/eve", {"role": "admin", "password": "correct horse battery"}),
+    ],
+)
+def test_where_access_is_open_nobody_makes_what_would_still_open_it_later(
+    app: Flask, database: Database[Any], method: str, path: str, body: dict[str, str]
+) -> None:
+    answer = app.test_client().open(f"/api/v1/{path}", method=method, json=body)
+    assert answer.status_code == 409
+    assert "./scripts/configure" in answer.get_json()["detail"]
+    assert database[path.partition("/")[0]].count_documents({}) == 0
 
 
 def test_the_scheme_is_read_in_any_case(guarded: Callable[..., Flask]) -> None:

@@ -47,7 +47,9 @@ def _parser() -> argparse.ArgumentParser:
         "--password-stdin", action="store_true", help="read the password, do not make one"
     )
     create.set_defaults(run=_create)
-    commands.add_parser("list", help="names, roles and days").set_defaults(run=_list)
+    commands.add_parser("list", help="names, roles, days, and who vouches for them").set_defaults(
+        run=_list
+    )
     remove = commands.add_parser("remove", help="remove an account")
     remove.add_argument("name")
     remove.set_defaults(run=_remove)
@@ -70,7 +72,7 @@ def _create(options: argparse.Namespace, accounts: Accounts, audit: Audit) -> No
 def _list(options: argparse.Namespace, accounts: Accounts, audit: Audit) -> None:  # noqa: ARG001
     for one in accounts.everyone():
         made = time.strftime("%Y-%m-%d", time.gmtime(one.created_at))
-        print(f"{one.name}\t{one.role.value}\t{made}")
+        print(f"{one.name}\t{one.role.value}\t{made}\t{one.provider}".rstrip())
 
 
 def _remove(options: argparse.Namespace, accounts: Accounts, audit: Audit) -> None:

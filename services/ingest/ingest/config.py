@@ -58,8 +58,6 @@ class Config:
     oidc_readers: str = ""
     # The claim with people's names; of `email` only a verified one counts.
     oidc_claim: str = "email"
-    # The gateway's address for people, where it is another: a provider leads them back there.
-    public_url: str = ""
     # Where the service listens.
     ingest_bind: str = "127.0.0.1:5001"
 

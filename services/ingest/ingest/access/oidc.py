@@ -60,7 +60,6 @@ class Oidc:
         secret_file = config.oidc_client_secret_file
         secret = Path(secret_file).read_text("utf-8").strip() if secret_file else ""
         self._client = Client(config.oidc_issuer, config.oidc_client_id, secret)
-        self.public_url = config.public_url.rstrip("/")
         self._claim = config.oidc_claim
         self._admins = config.oidc_admins.lower().split()
         self._readers = config.oidc_readers.lower().split()

@@ -21,6 +21,7 @@ from authlib.oauth2 import OAuth2Client
 from ingest.rules.openid import is_private
 
 MAX_ANSWER_BYTES = 256 * 1024
+CONNECT_SECONDS = 2.0  # for each address that its name has
 # What its owner must not have told anybody but the provider: no shared secrets, and never "none".
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 _LEEWAY_SECONDS = 60
@@ -72,8 +73,9 @@ class Provider(OAuth2Mixin, OpenIDMixin, BaseApp):  # type: ignore[misc]  # with
 
     def load_server_metadata(self) -> dict[str, Any]:
         """Return what the provider says of itself, as far as it is used and believed."""
-        if "issuer" in self.server_metadata:
-            return self.server_metadata
+        known: dict[str, Any] = self.server_metadata
+        if "issuer" in known:
+            return known
         with self._get_session() as session:
             answer = session.request("GET", self._server_metadata_url, withhold_token=True)
             answer.raise_for_status()
@@ -86,10 +88,10 @@ class Provider(OAuth2Mixin, OpenIDMixin, BaseApp):  # type: ignore[misc]  # with
             raise BadAnswer(f"it signs with none of {', '.join(ALGORITHMS)}")
         methods = told.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         if self.client_secret and "client_secret_basic" not in methods:
-            self.server_metadata["token_endpoint_auth_method"] = "client_secret_post"  # noqa: S105
-        self.server_metadata |= {name: told[name] for name in _METADATA if name in told}
-        self.server_metadata["id_token_signing_alg_values_supported"] = algorithms
-        return self.server_metadata
+            known["token_endpoint_auth_method"] = "client_secret_post"  # noqa: S105
+        known |= {name: told[name] for name in _METADATA if name in told}
+        known["id_token_signing_alg_values_supported"] = algorithms
+        return known
 
     def claims(
         self, given: Mapping[str, str], expected: Mapping[str, str], wanted: Iterable[str]
@@ -155,7 +157,7 @@ class _Http(OAuth2Client):  # type: ignore[misc]  # without types
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass
+        self.session = self.token_auth = None  # they lead back to us: garbage, collected late
 
     def post(self, url: str, **more: Any) -> _Answer:
         return self.request("POST", url, **more)
@@ -190,7 +192,9 @@ def _exchange(
     host, tls = parts.hostname or "", parts.scheme == "https"
     port = parts.port or (443 if tls else 80)
     try:
-        with create_connection((host, port), timeout=_left(until)) as raw, raw.dup() as same:
+        connect_seconds = min(_left(until), CONNECT_SECONDS)
+        with create_connection((host, port), connect_seconds) as raw, raw.dup() as same:
+            raw.settimeout(_left(until))
             hang_up = threading.Timer(_left(until), _shut, [same])
             hang_up.start()
             try:

@@ -55,7 +55,7 @@ def begin_oidc() -> Response:
     """Lead somebody to the provider."""
     oidc, page = _oidc(), page_address(request.args.get("next", ""))
     try:
-        begun = oidc.begin(_redirect_uri(oidc), page)
+        begun = oidc.begin(_redirect_uri(), page)
     except LogInRefused as refused:
         return _led_back(refused.why, page)
     except Busy:
@@ -79,6 +79,7 @@ def begin_oidc() -> Response:
     ],
     answers={200: Body("Done.", {"text/html": Content(str)}), 303: _LED_BACK},
     problems=["invalid_request", "not_found"],
+    curl="curl -i -b cookies 'HOST/api/v1/session/oidc/callback?code=CODE&state=STATE'",
     tag="access",
 )
 def finish_oidc() -> Response:
@@ -136,10 +137,10 @@ def _oidc() -> "Oidc":
     return context.oidc
 
 
-def _redirect_uri(oidc: "Oidc") -> str:
+def _redirect_uri() -> str:
     """Return the address of `finish_oidc` as the browser knows it: the provider has a list."""
     scheme = "https" if credentials.over_tls() else "http"
-    return f"{oidc.public_url or f'{scheme}://{request.host}'}{PREFIX}{_CALLBACK}"
+    return f"{scheme}://{request.host}{PREFIX}{_CALLBACK}"
 
 
 def _led_back(why: str, page: str) -> Response:
