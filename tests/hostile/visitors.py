@@ -109,7 +109,7 @@ def everybody(stack: Stack) -> list[Visitor]:
         keeper._replace(name="cookie, another's word", headers=cookie | others, proven=False),
         keeper._replace(
             name="cookie by its name over TLS",
-            headers=keeper.headers | {"Cookie": cookie["Cookie"].replace(COOKIE, TLS_COOKIE)},
+            headers=dict(keeper.headers) | {"Cookie": cookie["Cookie"].replace(COOKIE, TLS_COOKIE)},
         ),
         good[2]._replace(
             name="a token counts more than a cookie",
