@@ -168,6 +168,24 @@ def test_a_stranger_gets_health_and_nothing_else(
             assert not header or len(header) < 9 or header not in answer.get_data(as_text=True)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "tokens", {"label": "mine", "role": "admin"}),
+        ("PUT", "accounts/eve", {"role": "admin", "password": "correct horse battery"}),
+    ],
+)
+def test_where_access_is_open_nobody_makes_what_would_still_open_it_later(
+    app: Flask, database: Database[Any], method: str, path: str, body: dict[str, str]
+) -> None:
+    collection = database[path.partition("/")[0]]
+    before = collection.count_documents({})
+    answer = app.test_client().open(f"/api/v1/{path}", method=method, json=body)
+    assert answer.status_code == 409
+    assert "./scripts/configure" in answer.get_json()["detail"]
+    assert collection.count_documents({}) == before
+
+
 def test_the_scheme_is_read_in_any_case(guarded: Callable[..., Flask]) -> None:
     client = guarded().test_client()
     headers = {"Authorization": f"bEARER {SECRETS[Role.READ]}"}

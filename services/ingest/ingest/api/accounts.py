@@ -94,6 +94,7 @@ def accounts() -> Response:
 )
 def put_account(name: str) -> Response:
     """Make an account, or give it another role or password."""
+    audited.refuse_anybody()
     given = bodies.json_object() | {"name": name}
     readers: dict[str, Reader] = {"name": rules.new_name, "role": _role}
     if "password" in given:

@@ -2,9 +2,16 @@
 
 import time
 
+from ingest.api.problems import Problem
 from ingest.context import get_context
 from ingest.storage.audit import Entry
 from ingest.web import credentials
+
+
+def refuse_anybody() -> None:
+    """Raise Problem where access is open: whoever reaches a port then would get in for good."""
+    if get_context().admission.open:
+        raise Problem("conflict", "access is open: first run ./scripts/configure and restart")
 
 
 def note(what: str, of: str = "", **details: str | float | bool | None) -> None:

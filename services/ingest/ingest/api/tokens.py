@@ -108,6 +108,7 @@ def tokens() -> Response:
 )
 def make_token() -> Response:
     """Make a token."""
+    audited.refuse_anybody()
     given = bodies.json_object()
     values, errors = read_all(_READERS, given)
     if errors:
