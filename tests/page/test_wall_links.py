@@ -183,7 +183,7 @@ def test_revoked_the_open_page_says_so_and_keeps_its_picture(site: Site, browser
     other = wall.context.new_page()
     opened(other, f"{site.gateway.url}/monitoring/login#token={site.made()['secret']}")
     expect(wall.locator("#banner")).to_be_hidden(timeout=30_000)
-    expect(wall.locator("#again")).to_be_hidden()
+    expect(wall.locator("#ended")).to_be_hidden()
 
 
 def test_an_ended_log_in_leads_back_to_where_it_was(site: Site, browsers: Any) -> None:
