@@ -94,8 +94,8 @@ def of_the_page() -> Iterator[Route]:
             needed = re.search(r"<(?:\w+:)?(\w+)>", rule.rule)
             for value in values[needed[1]] if needed else [""]:
                 path = rule.rule.replace(needed[0], value) if needed else rule.rule
-                role = Role.ADMIN if value in FOR_ADMINS else Role.READ
-                yield Route("GET", path, Role.NOBODY if path in public() else role)
+                needs = Role.ADMIN if value in FOR_ADMINS else Role.READ
+                yield Route("GET", path, Role.NOBODY if path in public() else needs)
 
 
 def public() -> set[str]:
