@@ -129,6 +129,7 @@ ensure_packages() {
 }
 
 # ensure_typescript: what checks the types of the page's modules.
+# shellcheck disable=SC2034 # scripts/lint runs it
 TSC="$ROOT/.cache/typescript/node_modules/typescript/bin/tsc"
 ensure_typescript() { ensure_packages services/monitoring typescript TypeScript; }
 

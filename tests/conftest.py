@@ -30,9 +30,15 @@ PLAN = (
     ),
     ("tests/system/test_lifecycle.py",),
     ("tests/mongo/test_sharded.py",),
+    (  # they share one stack that requires tokens
+        "tests/hostile/test_slow_clients.py",
+        "tests/hostile/test_table.py",
+        "tests/hostile/test_sessions.py",
+        "tests/hostile/test_access.py",
+    ),
     (  # they share one stack and one browser
         "tests/hostile/test_page.py",
-        "tests/hostile/test_table.py",
+        "tests/hostile/test_api.py",
     ),
     (  # they share one stack and one browser
         "tests/page/test_blind.py",

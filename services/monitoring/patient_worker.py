@@ -14,6 +14,12 @@ from concurrent.futures import Future
 from typing import Any
 
 from gunicorn import http
+from gunicorn.http.errors import (
+    InvalidHeader,
+    InvalidHeaderName,
+    InvalidRequestLine,
+    UnsupportedTransferCoding,
+)
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -26,6 +32,7 @@ LINGER_SECONDS = 2  # for what a client still sends: a reset could cost it the e
 MAX_HELD_BYTES = 2 * 1024 * 1024
 # What the kernel holds of a connection counts as ours too, and it takes twice what is set here.
 SEND_BUFFER_BYTES, RECEIVE_BUFFER_BYTES = 8 * 1024, 4 * 1024
+NO_HTTP = (InvalidHeader, InvalidHeaderName, InvalidRequestLine, UnsupportedTransferCoding)
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n\r\n"
 
 
@@ -70,12 +77,17 @@ class Turn:
     def init(self) -> None:
         """Do nothing: everything is there."""
 
-    def rest(self) -> bytes | None:
-        """Return what came behind the request, the next one; None behind a body."""
-        for name, value in self.parser.mesg.headers:
-            if name == "TRANSFER-ENCODING" or (name == "CONTENT-LENGTH" and value.strip() != "0"):
-                return None
+    def rest(self) -> bytes:
+        """Return what came behind the request: the next one."""
         return bytes(self.parser.unreader.take_buffered())
+
+
+def has_body(request: Any) -> bool:
+    """Tell whether something follows the head of a request that is not the next one."""
+    return any(
+        name == "TRANSFER-ENCODING" or (name == "CONTENT-LENGTH" and value.strip() != "0")
+        for name, value in request.headers
+    )
 
 
 class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types
@@ -126,12 +138,23 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]
         """Answer one request in a thread; return whether the connection goes on."""
         turn = Turn(self.cfg, conn)
         keep = bool(super().handle(turn))
-        rest = turn.rest() if keep else None
-        conn.head, conn.pieces = bytearray(rest or b""), turn.sock.pieces
-        return rest is not None
+        conn.head, conn.pieces = bytearray(turn.rest() if keep else b""), turn.sock.pieces
+        return keep
+
+    def handle_request(self, req: Any, conn: Turn) -> bool:
+        """Say that the connection ends with a body, which nobody reads: else a next one fails."""
+        if has_body(req):
+            req.force_close()
+        return bool(super().handle_request(req, conn))
 
     def _keepalive_after(self, _: Any, keepalive: object) -> bool:
         return bool(keepalive)  # the stock one reads the body here
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        """Answer what is no HTTP with a 400; neither that nor the log repeats it."""
+        if type(exc) in NO_HTTP:  # the stock worker's text may hold a secret; some are a 501
+            exc = InvalidHeader("not repeated here", req)
+        super().handle_error(req, client, addr, exc)
 
     def finish_request(self, conn: Connection, done: Future[bool]) -> None:
         """Send what a thread answered."""

@@ -1,6 +1,6 @@
-"""Try everything on a stack of its own, and print what came back.
+"""Try everything on a stack of its own, as everybody, and tell what came back.
 
-.venv/bin/python -m tests.hostile [--requests N]
+.venv/bin/python -m tests.hostile [--requests N] [--report FILE]
 """
 
 import argparse
@@ -9,26 +9,26 @@ import tempfile
 from pathlib import Path
 
 from scripts.processes import ROOT
-from tests.hostile import fuzz, table
-from tests.hostile.site import running_site
+from tests.hostile.report import Report
+from tests.hostile.site import Guarded, running
 
 
 def main() -> None:
     """End with 1 when anything but a declared answer came back."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
-    parser.add_argument("--requests", type=int, default=0, help="go on with so many at random")
+    parser.add_argument("--requests", type=int, default=0, help="go on at random up to so many")
     parser.add_argument("--seed", type=int, default=1, help="of what is random")
+    parser.add_argument("--report", type=Path, help="a file that gets what is printed, too")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, running_site(ROOT, Path(folder)) as site:
-        found = table.lines(site, table.cases())
-        print("\n".join(table.printed(found)))
-        wrong = sum(bool(line.wrong) for line in found)
-        print(f"\n{len(found)} requests, {wrong} with an answer that is not declared")
-        if arguments.requests:
-            done = fuzz.fuzz(site, arguments.requests, arguments.seed)
-            print("\n".join(done.printed()))
-            wrong += len(done.wrong)
-    sys.exit(bool(wrong))
+    report = Report()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running(Guarded(ROOT, Path(folder) / "data")) as site,
+    ):
+        report.run(site, arguments.requests, arguments.seed)
+    if arguments.report:
+        arguments.report.write_text("\n".join(report.lines) + "\n")
+    sys.exit(bool(report.wrong))
 
 
 if __name__ == "__main__":

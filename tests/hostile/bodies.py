@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.hostile.case import Case
+from tests.hostile.case import CREDENTIALS, Case
 
 JSON, FORM, CSV = "application/json", "application/x-www-form-urlencoded", "text/csv"
 MAC = "C2A628384B08"
@@ -151,5 +151,5 @@ def _trees() -> list[Case]:
 def _case(name: str, method: str, path: str, kind: str, body: bytes, coding: str = "") -> Case:
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
     head += f"Content-Encoding: {coding}\r\n" if coding else ""
-    sent = head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    sent = head.encode() + CREDENTIALS + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body
     return Case(name, sent)

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 TARGETS = ("gateway", "ingest", "monitoring")
 # The staff id of a request that hides in another one.
-HIDDEN = b"hidden-00000"
+HIDDEN = b"hidden-0000000"
+# Stands for the headers of whoever sends a request: of one length, as lengths are declared.
+CREDENTIALS = b"X-Nobody: " + b"-" * 390
 DECLARED = Path(__file__).with_name("declared.tsv")
 
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})")
@@ -77,4 +79,4 @@ def leaked(answers: bytes) -> bytes:
 
 def is_failure(said: str) -> bool:
     """Tell whether there is a 5xx among statuses that nobody may declare."""
-    return any(status[0] == "5" and status not in ("501", "503", "505") for status in said.split())
+    return any(status[0] == "5" and status != "503" for status in said.split())

@@ -1,18 +1,18 @@
-"""One stack for all tests of this folder."""
+"""Two stacks for all tests of this folder: one that is open, one that requires tokens."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.hostile.site import Site, running_site
+from tests.hostile.site import Guarded, Site, running
 from tests.ingest.conftest import app, client, database  # noqa: F401  # fixtures
 from tests.page.conftest import opened  # noqa: F401  # fixtures
 
 
 @pytest.fixture(scope="session")
 def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running_site(root, tmp_path_factory.mktemp("hostile")) as site:
+    with running(Site(root, tmp_path_factory.mktemp("hostile") / "data")) as site:
         yield site
 
 
@@ -20,3 +20,9 @@ def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]
 def office(site: Site) -> Site:
     """Return the stack for the fixtures of the page."""
     return site
+
+
+@pytest.fixture(scope="session")
+def guarded(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with running(Guarded(root, tmp_path_factory.mktemp("guarded") / "data")) as site:
+        yield site

@@ -1,14 +1,17 @@
 """Many more requests: those of the table changed at random, and those made from the document."""
 
+import gzip
 import random
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tests.hostile import smuggling
-from tests.hostile.case import HIDDEN, TARGETS, is_failure, leaked
-from tests.hostile.site import Site
+from ingest.rules.roles import Role
+from tests.hostile import routes, smuggling
+from tests.hostile.case import CREDENTIALS, HIDDEN, TARGETS, is_failure, leaked
+from tests.hostile.site import Guarded
+from tests.hostile.visitors import Visitor
 from tests.hostile.wire import exchange
 from tests.ingest.api.garbage import Case as Made
 from tests.ingest.api.garbage import Garbage
@@ -16,7 +19,7 @@ from tests.ingest.api.garbage import Garbage
 AT_ONCE = 16  # connections
 SILENT_SECONDS = 0.5  # many are never complete
 # A change may make the hidden request an honest one: no case of the table has this id.
-HIDDEN_ID = b"hidden-fuzz0"
+HIDDEN_ID = b"hidden-fuzzed0"
 _PIECES = [
     *(b"\r\n", b"\n", b"\r", b"\0", b" ", b"\t", b"\x0b", b":", b";", b",", b"0", b"+", b"-", b"x"),
     *(b"\xff", b"\x80", b"chunked", b"Transfer-Encoding: chunked\r\n", b"Content-Length: 0\r\n"),
@@ -38,44 +41,62 @@ class Done(NamedTuple):
         yield from self.wrong[:20]
 
 
-def fuzz(site: Site, count: int, seed: int) -> Done:
-    """Send so many requests: the same for the same seed."""
-    document = site.get("/api/v1/openapi.json").json()
+def fuzz(site: Guarded, count: int, seed: int) -> Done:
+    """Send so many requests, each as somebody: the same for the same seed."""
     done = Done(Counter(), [])
     with ThreadPoolExecutor(AT_ONCE) as threads:
         each = count // AT_ONCE
         numbers = range(seed * AT_ONCE, (seed + 1) * AT_ONCE)
-        parts = threads.map(lambda number: _part(site, document, each, number), numbers)
+        known = site.visitors, site.document  # once, before there are threads
+        parts = threads.map(lambda number: _part(site, *known, each, number), numbers)
         for part in parts:
             done.said.update(part.said)
             done.wrong.extend(part.wrong)
     return done
 
 
-def _part(site: Site, document: dict[str, object], count: int, seed: int) -> Done:
+def _part(
+    site: Guarded, everybody: list[Visitor], document: dict[str, Any], count: int, seed: int
+) -> Done:
     chance, garbage = random.Random(seed), Garbage(document, seed)
     heads = [case.sent for case in smuggling.cases()]
+    public = {
+        (one.method, one.path) for one in routes.of_document(document) if one.role is Role.NOBODY
+    }
+    good = [one.secret for one in everybody if one.role is not Role.NOBODY]
+    # A change could make a good secret of one that only has something beside it.
+    visitors = [
+        one
+        for one in everybody
+        if one.lines
+        if one.role is not Role.NOBODY or not any(secret in str(one.headers) for secret in good)
+    ]
     done = Done(Counter(), [])
     for _ in range(count):
-        target = chance.choice(TARGETS)
-        honest = target != "monitoring" and chance.random() < 0.5
-        sent = _raw(garbage.case()) if honest else _changed(chance, chance.choice(heads))
-        sent = sent.replace(HIDDEN, HIDDEN_ID)
+        target, visitor = chance.choice(TARGETS), chance.choice(visitors)
+        made = garbage.case() if target != "monitoring" and chance.random() < 0.5 else None
+        sent = _raw(chance, made) if made else chance.choice(heads)
+        sent = sent.replace(HIDDEN, HIDDEN_ID).replace(CREDENTIALS, visitor.lines or b"")
+        sent = sent if made else _changed(chance, sent)
         said, answers = exchange(site.ports[target], sent, silent_seconds=SILENT_SECONDS)
         done.said[target, said] += 1
-        if is_failure(said) or leaked(answers):
-            done.wrong.append(f"{target}: {said} for {sent[:400]!r}")
+        strange = visitor.role is Role.NOBODY and not (made and (made.method, made.path) in public)
+        wrong = is_failure(said) or leaked(answers) or any(one.encode() in answers for one in good)
+        if wrong or (strange and any(one[0] == "2" for one in said.split())):
+            done.wrong.append(f"{target}, {visitor.name}: {said} for {sent[:600]!r}")
     return done
 
 
-def _raw(case: Made) -> bytes:
-    """Return a request made from the document as its bytes."""
-    headers = {"Host": "localhost"} | case.headers
-    if case.body is not None:
-        headers["Content-Length"] = str(len(case.body))
+def _raw(chance: random.Random, case: Made) -> bytes:
+    """Return a request made from the document as its bytes; some bodies would grow."""
+    headers, body = {"Host": "localhost"} | case.headers, case.body
+    if body is not None:
+        if chance.random() < 0.05:
+            body, headers["Content-Encoding"] = gzip.compress(body + b" " * 2**22, 1), "gzip"
+        headers["Content-Length"] = str(len(body))
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     line = f"{case.method} {case.target} HTTP/1.1\r\n"
-    return (line + head + "\r\n").encode("latin-1") + (case.body or b"")
+    return (line + head).encode("latin-1") + CREDENTIALS + b"\r\n\r\n" + (body or b"")
 
 
 def _changed(chance: random.Random, sent: bytes) -> bytes:

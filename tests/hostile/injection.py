@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from tests.hostile.case import Case
+from tests.hostile.case import CREDENTIALS, Case
 
 _CRLF = "%0d%0aX-Injected:%20yes"
 _EVIL = "evil.example"
@@ -127,7 +127,7 @@ _HEADERS = {
     "X-Forwarded-For": "X-Forwarded-For: 127.0.0.1\r\nX-Real-IP: 127.0.0.1",
     "X-Request-ID": "X-Request-ID: %0d%0aX-Injected: yes\r\nX-Request-ID: " + "a" * 4000,
     "X-Request-Start": "X-Request-Start: 1e308\r\nX-Request-Start: nan",
-    "Cookie": "Cookie: session=%0d%0aX-Injected; =;;\r\nAuthorization: Basic Og==",
+    "Cookie": "Cookie: session=%0d%0aX-Injected; =;;",
     "Origin": f"Origin: http://{_EVIL}\r\nReferer: http://{_EVIL}/",
     "Range": "Range: bytes=0-,0-,0-,0-\r\nIf-Range: x",
     "Accept-Encoding": "Accept-Encoding: gzip;q=x, *;q=2, \xff",
@@ -177,4 +177,5 @@ def cases() -> list[Case]:
 def _request(method: str, path: str, header: str) -> bytes:
     target = quote(path, safe="/%?&=:;$[]\\.")
     head = header if header.startswith("Host:") else f"{_HOST}\r\n{header}"
-    return f"{method} {target} HTTP/1.1\r\n{head}\r\n\r\n".encode("latin-1")
+    line = f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode("latin-1")
+    return line + CREDENTIALS + b"\r\n\r\n"

@@ -1,13 +1,14 @@
 """Requests that two servers may read differently: what hides in them must never be a request."""
 
-from tests.hostile.case import HIDDEN, Case
+from tests.hostile.case import CREDENTIALS, HIDDEN, Case
 
 _QUERY = b"staff_id=outer&start_time=0&end_time=1"
 OUTER = b"/extractbeacon?" + _QUERY  # passed on by the gateway with its headers and its body
-_POST = b"POST " + OUTER + b" HTTP/1.1\r\nHost: localhost\r\n"
-_GET = b"GET " + OUTER + b" HTTP/1.1\r\nHost: localhost\r\n"
+_REST = b" HTTP/1.1\r\nHost: localhost\r\n" + CREDENTIALS + b"\r\n"
+_POST = b"POST " + OUTER + _REST
+_GET = b"GET " + OUTER + _REST
 STORE = b"/newbeacondetect?user_address=" + HIDDEN + b"&beacon_address=C2A628384B08&rssi=-20"
-_HIDDEN = b"GET " + STORE + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
+_HIDDEN = b"GET " + STORE + _REST + b"\r\n"
 _LENGTH = b"%d" % len(_HIDDEN)
 # The hidden request in a chunk, and behind the end of all chunks.
 _IN_CHUNK = b"%x\r\n%s\r\n0\r\n\r\n" % (len(_HIDDEN), _HIDDEN)
@@ -221,6 +222,8 @@ _LINES = {
     "Connection names the id": _GET + b"Connection: X-Request-ID, Host\r\n\r\n",
     "Connection names the length": _POST
     + b"Connection: Content-Length\r\nContent-Length: %s\r\n\r\n%s" % (_LENGTH, _HIDDEN),
+    "two Authorizations": _GET + b"Authorization: Basic Og==\r\nAuthorization: Bearer x\r\n\r\n",
+    "Connection names the credentials": _GET + b"Connection: Authorization, Cookie\r\n\r\n",
     "Connection: close twice over": _GET + b"Connection: keep-alive\r\nConnection: close\r\n\r\n",
     "Expect: 100-continue": _POST
     + b"Expect: 100-continue\r\nContent-Length: %s\r\n\r\n%s" % (_LENGTH, _HIDDEN),

@@ -4,13 +4,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from tests.hostile import bodies, injection, smuggling
-from tests.hostile.case import HIDDEN, TARGETS, Case, declared, is_failure, leaked
-from tests.hostile.site import Site
+from ingest.rules.roles import Role
+from tests.hostile import bodies, injection, smuggling, sweep
+from tests.hostile.case import (
+    CREDENTIALS,
+    HIDDEN,
+    TARGETS,
+    Case,
+    declared,
+    is_failure,
+    leaked,
+)
+from tests.hostile.routes import Route
+from tests.hostile.site import Guarded
+from tests.hostile.visitors import Visitor
 from tests.hostile.wire import exchange
 
 AT_ONCE = 8  # connections
 HONEST = {"honest"}  # whom a case may store openly
+# What a service may have answered, where it now says that it does not know who asks.
+_ANSWERED = {"200", "202", "302", "400", "404", "405", "413", "415"}
+_PUBLIC = ("healthz", "nginx_status")  # what anybody on this machine may read
+_STORE = Route("GET", "/newbeacondetect", Role.INGEST)
 
 
 class Line(NamedTuple):
@@ -27,44 +42,77 @@ def cases() -> list[Case]:
     return [*smuggling.cases(), *injection.cases(), *bodies.cases()]
 
 
-def lines(site: Site, tried: Sequence[Case]) -> list[Line]:
-    """Try all cases on all their targets, then look for what must not have been stored."""
+def lines(site: Guarded, tried: Sequence[Case], visitor: Visitor) -> list[Line]:
+    """Try all cases as somebody on all their targets; look for what must not have been stored."""
+    turn = site.visitors.index(visitor)
     wanted = [
-        (number, case, target)
+        (turn, number, case, target)
         for number, case in enumerate(tried)
         for target in TARGETS
         if declared(case.name).of(target)
     ]
     before = site.staff()
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        found = list(threads.map(lambda one: _tried(site, *one), wanted))
-    hidden = {_hidden(number, to).decode(): (case.name, to) for number, case, to in wanted}
-    expected = HONEST | {
-        one for one, (name, target) in hidden.items() if target[0] in declared(name).stores
+        found = list(threads.map(lambda one: _tried(site, visitor, *one), wanted))
+    hidden = {_hidden(turn, number, to).decode(): (case, to) for turn, number, case, to in wanted}
+    expected = {
+        one
+        for one, (case, target) in hidden.items()
+        if target[0] in declared(case.name).stores and _may_store(target, _STORE, visitor)
     }
+    if _may_store("ingest", _STORE._replace(method="POST"), visitor):
+        expected |= HONEST
     for one in sorted((site.staff() - before) ^ (expected - before)):
-        name, target = hidden.get(one, (one, TARGETS[0]))
+        name = hidden[one][0].name if one in hidden else one
         became = "is not stored" if one in expected else "was stored"
-        found.append(Line(name, target, "", f"{one} {became}"))
+        found.append(Line(name, TARGETS[0], "", f"{one} {became}"))
     return found
 
 
-def _hidden(number: int, target: str) -> bytes:
+def _may_store(target: str, route: Route, visitor: Visitor) -> bool:
+    return sweep.expected(target, route, visitor) == "in"
+
+
+def _hidden(turn: int, number: int, target: str) -> bytes:
     """Return the staff id of a case's hidden request: of one length, as lengths are declared."""
-    return b"hidden-%04d%c" % (number, ord(target[0]))
+    return b"hidden-%02d%04d%c" % (turn, number, ord(target[0]))
 
 
-def _tried(site: Site, number: int, case: Case, target: str) -> Line:
+def _tried(
+    site: Guarded, visitor: Visitor, turn: int, number: int, case: Case, target: str
+) -> Line:
     allowed = declared(case.name).of(target)
-    sent = case.sent.replace(HIDDEN, _hidden(number, target))
-    open_after = tuple(one.removesuffix(" ...") for one in allowed if one.endswith("..."))
+    sent = case.sent.replace(HIDDEN, _hidden(turn, number, target))
+    sent = sent.replace(CREDENTIALS, visitor.lines or b"")
+    stay_open = [one.removesuffix(" ...") for one in allowed if one.endswith("...")]
+    open_after = (*stay_open, "401", "403") if stay_open else ()
     said, answers = exchange(site.ports[target], sent, open_after=open_after)
-    wrong = "" if said in allowed else f"declared: {' | '.join(allowed)}"
+    wrong = "" if is_declared(said, case, allowed, visitor) else f"declared: {' | '.join(allowed)}"
     if is_failure(said):
         wrong = "a failure of ours"
     elif leak := leaked(answers):
         wrong = f"the answer holds {leak!r}"
     return Line(case.name, target, said, wrong)
+
+
+def is_declared(said: str, case: Case, allowed: Iterable[str], visitor: Visitor) -> bool:
+    """Tell whether an answer is one of those that are declared for an administrator.
+
+    Others may get a refusal in the place of what a service answers.
+    """
+    if visitor.role is Role.ADMIN and visitor.proven and "Authorization" in visitor.headers:
+        return said in allowed
+    public = any(name in case.name for name in _PUBLIC)
+    if visitor.role is Role.NOBODY and not public and any(s[0] == "2" for s in said.split()):
+        return False
+    return any(
+        len(said.split()) == len(one.split())
+        and all(
+            came == told or (came in ("401", "403") and told in _ANSWERED)
+            for came, told in zip(said.split(), one.split(), strict=True)
+        )
+        for one in allowed
+    )
 
 
 def printed(found: Iterable[Line]) -> Iterator[str]:

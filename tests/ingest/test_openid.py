@@ -1,5 +1,6 @@
 """People log in at a provider that may lie, drip or be away; the database is a real one."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from ingest.access.provider import _tls
 from ingest.errors import StoreUnavailable
 from ingest.rules.openid import is_private, page_address, role_of
 from ingest.rules.roles import Role
+from monitoring.screens import PROBLEMS
 from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
 from tests.ingest.fake_provider import CLIENT_ID, SECRET, FakeProvider, shared, unsigned
@@ -340,9 +342,10 @@ def test_who_matches_none_is_refused(
     claim(**claims)(provider)
     assert problem(Visitor(app).try_at(provider)) == why
     assert waymark.made[0].accounts.everyone() == []
-    noted = [entry for _, entry in waymark.made[0].audit.page(1)]
-    refused = [e for e in noted if e.what == "log-in refused" and e.of == "eve@evil.example"]
-    assert bool(refused) == (why == "stranger") or why != "stranger"
+    if why == "stranger":  # the provider says who that is: nobody typed it
+        [(_, noted)] = waymark.made[0].audit.page(1)
+        assert (noted.what, noted.of) == ("log-in refused", "eve@evil.example")
+        assert noted.details == {"why": why}
 
 
 def test_a_claim_may_be_named_and_come_from_the_user_info(
@@ -642,6 +645,13 @@ def test_what_is_said_to_a_provider_nobody_else_reads() -> None:
         "//x",
     ):
         assert not is_private(bad), bad
+
+
+def test_the_log_in_page_has_words_for_every_reason() -> None:
+    folder = ROOT / "services" / "ingest" / "ingest"
+    code = "".join((folder / name).read_text() for name in ("access/oidc.py", "api/oidc.py"))
+    [either] = re.findall(r'LogInRefused\("(\w+)" if .* else "(\w+)"\)', code)
+    assert {*re.findall(r'(?:LogInRefused|_led_back)\("(\w+)"', code), *either} == set(PROBLEMS)
 
 
 def test_without_a_provider_nothing_of_it_is_imported() -> None:

@@ -13,7 +13,7 @@ from tests.page.conftest import watch_policy
 
 SIZES = {"phone": (390, 844), "laptop": (1280, 800)}
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/monitoring/login#token=(wm_[\w-]{43})")
-ENDED = "Your log-in has ended since"
+ENDED = "Your log-in has ended"
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def test_revoked_the_open_page_says_so_and_keeps_its_picture(site: Site, browser
     other = wall.context.new_page()
     opened(other, f"{site.gateway.url}/monitoring/login#token={site.made()['secret']}")
     expect(wall.locator("#banner")).to_be_hidden(timeout=30_000)
-    expect(wall.locator("#again")).to_be_hidden()
+    expect(wall.locator("#ended")).to_be_hidden()
 
 
 def test_an_ended_log_in_leads_back_to_where_it_was(site: Site, browsers: Any) -> None:

@@ -6,6 +6,7 @@ signed, and the browser keeps it.
 
 import hashlib
 import logging
+import math
 import secrets
 import threading
 import time
@@ -68,7 +69,7 @@ class Oidc:
         self._signer = URLSafeTimedSerializer(key, SALT, signer_kwargs=signing)
         self._places = threading.BoundedSemaphore(WAITING)
         self._metadata: dict[str, Any] = {}
-        self._read_at = 0.0
+        self._read_at = -math.inf
 
     def begin(self, redirect_uri: str, page: str) -> Begun:
         """Return where somebody logs in who wants to go to a page."""
@@ -97,9 +98,8 @@ class Oidc:
         with self._asking() as provider:
             claims = provider.claims(given, expected, wanted)
         told = claims.get(self._claim)
-        if (
-            not isinstance(told, str) or not told.isascii()
-        ):  # some others become ASCII in lower case
+        # Some letters that are not ASCII become so in lower case.
+        if not isinstance(told, str) or not told.isascii():
             raise LogInRefused("unnamed")
         if email and claims.get("email_verified") is not True:
             raise LogInRefused("unverified")

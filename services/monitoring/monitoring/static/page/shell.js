@@ -24,9 +24,8 @@ export function showFreshness(...sources) {
   const box = $("banner");
   box.hidden = !text;
   setText(box, text);
-  $("again").hidden = failing?.failure !== "ended";
-  const here = encodeURIComponent(location.pathname + location.search);
-  setAttribute($("log-in-again"), "href", `/monitoring/login?next=${here}`);
+  $("ended").hidden = failing?.failure !== "ended";
+  $("log-in", HTMLAnchorElement).href = `/monitoring/login?next=${encodeURIComponent(location.pathname + location.search)}`;
   $("missing").hidden = isComplete(...sources.map((source) => source.data));
   document.body.classList.toggle("blind", Boolean(failing));
   const main = failing ?? sources[0];
