@@ -1,4 +1,5 @@
 // The dialog that shows a secret once: of a token, or the password of a new account.
+import { copy } from "../page/clipboard.js";
 import { $, buttonById, inputById, setText } from "../page/dom.js";
 import { openDialog } from "./dialog.js";
 
@@ -28,18 +29,4 @@ export function showSecret({ title, text, name, secret }, opener) {
   dialog.addEventListener("close", () => (field.value = ""), { once: true });
   openDialog(dialog, opener);
   field.select();
-}
-
-/**
- * Without TLS, browsers have the clipboard only by the command of old.
- * @param {HTMLInputElement} field
- */
-async function copy(field) {
-  try {
-    await navigator.clipboard.writeText(field.value);
-    return true;
-  } catch {
-    field.select();
-    return document.execCommand("copy");
-  }
 }

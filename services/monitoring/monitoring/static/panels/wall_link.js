@@ -1,4 +1,5 @@
 // The dialog in which an admin makes a link for a wall screen: a token to read with, shown once.
+import { copy } from "../page/clipboard.js";
 import { $, buttonById, el, inputById, keyed, selectById, setText } from "../page/dom.js";
 import { request } from "../page/request.js";
 import { clock, isUnknown, levelTitle } from "../rules/words.js";
@@ -29,7 +30,7 @@ export function offerWallLink(levels) {
   for (const id of ["wall-cancel", "wall-close"])
     buttonById(id).addEventListener("click", () => dialog.close());
   selectById("wall-unit").addEventListener("change", drawCount);
-  buttonById("wall-copy").addEventListener("click", copy);
+  buttonById("wall-copy").addEventListener("click", copyLink);
   $("wall-form", HTMLFormElement).addEventListener("submit", (event) => {
     event.preventDefault();
     make();
@@ -89,15 +90,7 @@ function drawMade({ id, secret, expires_at: end }) {
   field.select();
 }
 
-async function copy() {
-  const field = inputById("wall-url");
-  field.select();
-  // Browsers have the clipboard only where TLS protects the page.
-  const copied = navigator.clipboard
-    ? await navigator.clipboard.writeText(field.value).then(
-        () => true,
-        () => false,
-      )
-    : document.execCommand("copy");
+async function copyLink() {
+  const copied = await copy(inputById("wall-url"));
   setText($("wall-copied"), copied ? "Copied." : "Copy it with the keyboard: it is selected.");
 }
