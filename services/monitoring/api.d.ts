@@ -147,6 +147,8 @@ type Details = Record<string, string | number | boolean | null>;
 interface Person {
   name: string;
   role: string;
+  /** of OpenID Connect, where they log in; without: with a password */
+  provider?: string;
   created_at: number;
 }
 

@@ -17,8 +17,7 @@ class Machine:
     """A network namespace; it ends with the test. What is started with `prefix` is in it."""
 
     def __init__(self, beside: "Machine | None" = None) -> None:
-        user = AS_ROOT
-        within = []
+        user, within = AS_ROOT, list[str]()
         if beside and AS_ROOT:
             user, within = [], [*beside.prefix[:2], "--user", "--preserve-credentials"]
         script = "ip link set lo up && echo up && exec cat"
@@ -30,7 +29,7 @@ class Machine:
         assert self._holder.stdout
         assert self._holder.stdout.readline() == b"up\n"
         self.pid = self._holder.pid
-        self.prefix = ["nsenter", f"--target={self.pid}", "--net"]
+        self.prefix: list[str] = ["nsenter", f"--target={self.pid}", "--net"]
         self.prefix += ["--user", "--preserve-credentials"] if AS_ROOT else []
 
     def __enter__(self) -> Self:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import monitoring
 from ingest.rules.roles import Role
 from monitoring.config import Config
-from monitoring.screens import SCREENS
+from monitoring.screens import FOR_ADMINS, TITLES
 from monitoring.static_files import FOLDER, names
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
@@ -86,7 +86,7 @@ def of_the_page() -> Iterator[Route]:
     app = monitoring.create_app(Config(gateway_url="http://127.0.0.1:1"))
     values = {
         "filename": names(),
-        "screen": list(SCREENS),
+        "screen": list(TITLES),
         "path": ["staff", "staff/7/detections", "coverage", "beacons/unknown", "nothing"],
     }
     for rule in app.url_map.iter_rules():
@@ -94,7 +94,8 @@ def of_the_page() -> Iterator[Route]:
             needed = re.search(r"<(?:\w+:)?(\w+)>", rule.rule)
             for value in values[needed[1]] if needed else [""]:
                 path = rule.rule.replace(needed[0], value) if needed else rule.rule
-                yield Route("GET", path, Role.NOBODY if path in public() else Role.READ)
+                needs = Role.ADMIN if value in FOR_ADMINS else Role.READ
+                yield Route("GET", path, Role.NOBODY if path in public() else needs)
 
 
 def public() -> set[str]:

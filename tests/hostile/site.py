@@ -13,7 +13,8 @@ from pymongo.database import Database
 from ingest.access.tokens import generate
 from mongo import secrets
 from mongo.directory import DATABASE
-from tests.hostile.visitors import Visitor, everybody
+from scripts.processes.waiting import eventually
+from tests.hostile.visitors import ELSEWHERE, LEVEL, Visitor, everybody
 from tests.page.conftest import Office
 
 Running = TypeVar("Running", bound="Site")
@@ -90,7 +91,22 @@ class Guarded(Site):
     @cached_property
     def visitors(self) -> list[Visitor]:
         """Return everybody who comes; made once, which takes a minute."""
+        self._hear_at(ELSEWHERE, "DDDDDDDDDD01", "another level")
+        self._hear_at("somebody-here", "DDDDDDDDDD02", LEVEL)
         return everybody(self)
+
+    def _hear_at(self, staff_id: str, mac: str, level: str) -> None:
+        """Let somebody be heard at a new beacon, until a service knows where that is."""
+        place = {"level": level, "location": "a spot"}
+        assert self.api("PUT", f"/beacons/{mac}", json=place).ok
+
+        def is_there() -> bool:
+            self.hear(staff_id, mac)
+            return (
+                self.database["staff"].find_one({"staff_id": staff_id, "level": level}) is not None
+            )
+
+        eventually(is_there, 60, pause_seconds=1)
 
     @cached_property
     def document(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ingest.rules.roles import Role
 from tests.hostile.case import LEAKS, is_failure
 from tests.hostile.routes import CIRCUITS, ENDS, NOT_AT_THE_GATEWAY, Route
-from tests.hostile.visitors import Visitor
+from tests.hostile.visitors import ELSEWHERE, Visitor
 
 AT_ONCE = 8
 # A 503 that asks for patience: the page asks for two strangers at a time. No other is an answer.
@@ -56,7 +56,9 @@ def ask(address: tuple[str, int], route: Route, visitor: Visitor) -> Answer:
 
 
 def expected(target: str, route: Route, visitor: Visitor) -> str:
-    """Return what has to come: a status, "in" for what whoever is admitted gets, "none"."""
+    """Return what has to come: a status, "in" for what whoever is admitted gets, "none",
+    and "perhaps" of a level.
+    """
     if not route.declared and route.method != "HEAD":
         return "none"
     if route.role is Role.NOBODY:
@@ -69,6 +71,8 @@ def expected(target: str, route: Route, visitor: Visitor) -> str:
         return "401"
     if not role.allows(route.role):
         return "403"
+    if visitor.level and route.role is Role.READ:
+        return "perhaps"
     changes = route.method not in SAFE and (target, route.path) != SHARED
     return "403" if changes and not visitor.proven else "in"
 
@@ -83,6 +87,10 @@ def wrong(target: str, route: Route, visitor: Visitor, answer: Answer, secrets: 
         leak in answer.body.lower() for leak in LEAKS
     ):
         return "the answer holds what none may"
+    if visitor.level and ELSEWHERE in text:
+        return "tells of another level"
+    if said == "perhaps":
+        return "turned away" if status == 401 else ""
     if said == "none":
         fine = status in (400, 401, 403, 404, 405) or (route.method == "OPTIONS" and status == 204)
         fine = fine or (route.method == "OPTIONS" and status == 200 and not answer.body)

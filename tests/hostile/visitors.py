@@ -23,6 +23,7 @@ from tests.hostile.case import CREDENTIALS
 
 COOKIE, TLS_COOKIE = "waymark_session", "__Host-waymark_session"
 PASSWORD = "correct horse battery"
+LEVEL, ELSEWHERE = "one level", "somebody-elsewhere"  # who is on another one
 # By then all services refuse what was revoked, and know what is new.
 REVOKED_SECONDS = 30
 EXPIRES_SECONDS = 20
@@ -37,6 +38,7 @@ class Visitor(NamedTuple):
     headers: Mapping[str, str] = {}
     query: str = ""
     proven: bool = True  # False: a cookie without the word that a write has to repeat
+    level: str = ""  # the only one that they may see
 
     @property
     def lines(self) -> bytes | None:
@@ -57,7 +59,7 @@ class Visitor(NamedTuple):
 NOBODY = Visitor("nobody", Role.NOBODY)
 # As whom the most is tried: one of each kind.
 THOROUGH = {
-    *("nobody", "admin", "ingest", "read", "keeper's cookie"),
+    *("nobody", "admin", "ingest", "read", "keeper's cookie", "wall link"),
     *("revoked", "expired", "token: truncated"),
     *("cookie of an account that is gone", "cookie with a role of its own"),
 }
@@ -94,6 +96,12 @@ def everybody(stack: Stack) -> list[Visitor]:
         operator.person("reader", Role.READ),
     ]
     keeper, reader = good[3:]
+    wall = operator.token(Role.READ, level=LEVEL, expires_in_hours=1)
+    good += [
+        operator.wall("wall link", good[2].secret),
+        operator.wall("wall link of a level", wall)._replace(level=LEVEL),
+        bearer("token of a level", Role.READ, wall)._replace(level=LEVEL),
+    ]
     cookie = {"Cookie": keeper.headers["Cookie"]}
     others = {"X-CSRF-Token": reader.headers["X-CSRF-Token"]}
     good += [
@@ -101,7 +109,7 @@ def everybody(stack: Stack) -> list[Visitor]:
         keeper._replace(name="cookie, another's word", headers=cookie | others, proven=False),
         keeper._replace(
             name="cookie by its name over TLS",
-            headers=keeper.headers | {"Cookie": cookie["Cookie"].replace(COOKIE, TLS_COOKIE)},
+            headers=dict(keeper.headers) | {"Cookie": cookie["Cookie"].replace(COOKIE, TLS_COOKIE)},
         ),
         good[2]._replace(
             name="a token counts more than a cookie",
@@ -151,23 +159,32 @@ class Operator:
         assert answer.ok, answer.text
         return answer
 
-    def token(self, role: Role) -> str:
-        made = self.ask("POST", "/tokens", label=f"a {role.value}", role=role.value)
+    def token(self, role: Role, **more: object) -> str:
+        made = self.ask("POST", "/tokens", label=f"a {role.value}", role=role.value, **more)
         return str(made.json()["secret"])
+
+    def wall(self, name: str, secret: str) -> Visitor:
+        """Open a wall link: a session of its token."""
+        return self._session(name, Role.READ, {"token": secret})
 
     def person(self, name: str, role: Role) -> Visitor:
         """Make an account, and log in: at any service, which may know it later."""
         self.ask("PUT", f"/accounts/{name}", role=role.value, password=PASSWORD)
         given = {"name": name, "password": PASSWORD}
+        return self._session(f"{name}'s cookie", role, given)
+
+    def _session(self, name: str, role: Role, given: Mapping[str, str]) -> Visitor:
         answer = requests.post(f"{self._url}{SESSION}", json=given, timeout=30)
         assert answer.ok, answer.text
         cookie = f"{COOKIE}={answer.cookies[COOKIE]}"
         headers = {"Cookie": cookie, "X-CSRF-Token": answer.json()["csrf_token"]}
-        return Visitor(f"{name}'s cookie", role, headers)
+        return Visitor(name, role, headers)
 
     def ended(self) -> Iterator[Visitor]:
         """Yield who had an administrator's rights."""
         made = self.ask("POST", "/tokens", label="revoked", role="admin").json()
+        link = self.ask("POST", "/tokens", label="revoked link", role="read").json()
+        opened = self.wall("wall link that was revoked", link["secret"])
         revoked = bearer("revoked", Role.NOBODY, made["secret"])
         now, secret = int(time.time()), generate()
         digest = hashlib.sha256(secret.encode()).hexdigest()
@@ -176,13 +193,16 @@ class Operator:
         gone = self.person("gone", Role.ADMIN)
         left = self.person("left", Role.ADMIN)
         other = self.person("changed", Role.ADMIN)
-        self._known([revoked, gone, left, other])  # each was good
+        self._known([revoked, opened, gone, left, other])  # each was good
         self.ask("DELETE", f"/tokens/{made['id']}")
+        self.ask("DELETE", f"/tokens/{link['id']}")
         self.ask("DELETE", "/accounts/gone")
         self.ask("PUT", "/accounts/changed", role="admin", password=PASSWORD[::-1])
         everywhere = f"{self._url}{SESSION}/everywhere"
         assert requests.post(everywhere, headers=left.headers, timeout=30).ok
         yield revoked
+        yield opened._replace(role=Role.NOBODY)
+        yield bearer("token of that link", Role.NOBODY, link["secret"])
         yield bearer("expired", Role.NOBODY, secret)
         yield gone._replace(name="cookie of an account that is gone", role=Role.NOBODY)
         yield left._replace(name="cookie, logged out everywhere", role=Role.NOBODY)

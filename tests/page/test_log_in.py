@@ -31,7 +31,8 @@ def url(mongod: str, tmp_path: Path) -> Iterator[str]:
         api = people.service()
         people.person("anna", Role.ADMIN)
         page = monitoring.create_app(Config(gateway_url="http://127.0.0.1:1"))
-        page.context_processor(lambda: {"visitor": SimpleNamespace(name="anna", kind="person")})
+        anna = SimpleNamespace(name="anna", kind="person", has_session=True)
+        page.context_processor(lambda: {"visitor": anna})
 
         def both(environ: dict[str, Any], start: Any) -> Iterable[bytes]:
             environ["HTTP_X_FORWARDED_PROTO"] = "http"

@@ -68,6 +68,7 @@ test("what they did", () => {
   assert.equal(did("log-in refused", "ben"), "could not log in as ben: wrong password");
   assert.equal(did("log-in refused"), "could not log in: nobody has that name");
   assert.equal(did("log-in refused", "a token"), "could not log in: that token is not valid");
+  assert.equal(did("log-in refused", "", { why: "stranger" }), "could not log in: stranger");
   assert.equal(did("account put", "ben", { role: "read", new_password: false }), "gave ben the role read");
   assert.equal(
     did("account put", "ben", { role: "admin", new_password: true }),

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { nextAddress } from "../../services/monitoring/monitoring/static/rules/next_address.js";
+import { linkedToken, nextAddress } from "../../services/monitoring/monitoring/static/rules/next_address.js";
 
 const next = (address) => nextAddress(`?next=${encodeURIComponent(address)}`);
 
@@ -25,4 +25,11 @@ test("a log-in leads nowhere else", () => {
   ])
     assert.equal(next(other), "/monitoring", other);
   assert.equal(nextAddress(""), "/monitoring");
+});
+
+test("a wall link has a token, and what is pasted may be one", () => {
+  assert.equal(linkedToken("#token=wm_a-b_c"), "wm_a-b_c");
+  assert.equal(linkedToken("https://way.example/monitoring/login#token=wm_a "), "wm_a");
+  for (const none of ["", "#", "#token=", "?token=wm_a", "wm_a", "#main"])
+    assert.equal(linkedToken(none), null, none);
 });

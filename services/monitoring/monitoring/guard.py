@@ -16,7 +16,7 @@ from urllib.parse import quote
 from flask import Flask, Response, current_app, g, jsonify, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
-from monitoring import static_files
+from monitoring import one_level, static_files
 from monitoring.gateway import OPEN, UNKNOWN, GatewayResponse, GatewayUnavailable
 
 # With the 10 s of the ingest services within the 30 s in which a revocation acts.
@@ -46,6 +46,8 @@ class Visitor(NamedTuple):
     name: str = ""
     kind: str = ""  # "person", "token"
     role: str = ""
+    level: str | None = None  # the only one that they may see
+    has_session: bool = False  # and so can log out
 
 
 STRANGER = Visitor(401)
@@ -95,8 +97,8 @@ class Guard:
         if answer.status == 200:
             told = json.loads(answer.body)
             until = told["expires_at"] or known.expires_at
-            who = {name: told[name] for name in ("name", "kind", "role")}
-            known = known._replace(expires_at=until, **who)
+            who = {name: told[name] for name in ("name", "kind", "role", "level")}
+            known = known._replace(expires_at=until, has_session="csrf_token" in told, **who)
         with self._changing:
             self._readers.pop(key, None)
             self._others.pop(key, None)
@@ -137,7 +139,10 @@ def _admit() -> BaseResponse | None:
         response = jsonify(error="no ingest service answers, and only they know who may read")
         response.status_code, response.headers["Retry-After"] = 503, "5"
         return response
-    return None if g.visitor.status == 200 else _refusal(g.visitor.status)
+    if g.visitor.status != 200:
+        return _refusal(g.visitor.status)
+    one_level.check_view()
+    return None
 
 
 def _is_public_file() -> bool:

@@ -5,9 +5,11 @@ import re
 import time
 from functools import lru_cache
 from typing import Any, cast
+from urllib.parse import urlencode
 
 from flask import Blueprint, Response, abort, current_app, jsonify, request
 
+from monitoring import one_level
 from monitoring.health_monitor import HealthMonitor
 from monitoring.snapshot_cache import Snapshot, SnapshotCache
 
@@ -87,11 +89,17 @@ def system() -> Response:
 
 
 def _read(path: str, query: str = "") -> Snapshot:
-    """Read a path that pages may read; 404 for any other."""
+    """Read a path that pages may read; 404 for any other. Who may see one level reads that."""
     patterns = (pattern for pattern in LIFETIME_SECONDS if re.fullmatch(pattern, path))
     pattern = next(patterns, None)
     if pattern is None:
         abort(404)
+    level = one_level.level()
+    if level is not None:
+        one_level.check(
+            allowed=path in one_level.PATHS and request.args.get("level", level) == level
+        )
+        query = urlencode({"level": level})
     cache = cast(SnapshotCache, current_app.extensions["snapshot_cache"])
     lifetime = LIFETIME_SECONDS[pattern] or current_app.config["SNAPSHOT_SECONDS"]
     return cache.read(f"/api/v1/{path}" + (f"?{query}" if query else ""), lifetime)

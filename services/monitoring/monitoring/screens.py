@@ -14,6 +14,8 @@ from flask import (
 )
 from werkzeug.wrappers import Response as BaseResponse
 
+from monitoring import one_level
+
 bp = Blueprint("screens", __name__)
 
 # All that a screen needs is a file of ours, and no script of ours makes nodes from text.
@@ -59,17 +61,23 @@ def show(screen: str = "live") -> Response:
     """Answer one screen."""
     if screen not in TITLES:
         abort(404)
+    one_level.check(allowed=screen == one_level.SCREEN)
+    level = one_level.level()
     visitor = g.get("visitor")  # None: access is open
     is_admin = visitor is None or visitor.role == "admin"
     if screen in FOR_ADMINS and not is_admin:
         return _page("forbidden.html", 403)
+    screens = [name for name in SCREENS if is_admin or name not in FOR_ADMINS]
+    if level is not None:
+        screens = [screen]
     behind_gateway = "X-Forwarded-Proto" in request.headers
     is_known = visitor is not None and behind_gateway
     return _page(
         f"{screen}.html" if is_known or screen not in MANAGING else "unmanaged.html",
         screen=screen,
         title=TITLES[screen],
-        screens=[name for name in SCREENS if is_admin or name not in FOR_ADMINS],
+        screens=screens,
+        level=level,
         gateway=_public_gateway(),
         # On this service's own port there is no gateway: the page reads here and cannot edit.
         api="/api/v1" if behind_gateway else "/monitoring/api",

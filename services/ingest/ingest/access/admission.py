@@ -60,7 +60,7 @@ class Admission:
         if not visitor.role.allows(needed):
             raise Forbidden(f"needs the role {needed.value}, this is {visitor.role.value}")
         if visitor.level is not None and level not in (None, visitor.level):
-            raise Forbidden(f"may see level {visitor.level} alone, and this tells of others")
+            raise Forbidden(f"this link or token shows level {visitor.level} alone")
         if visitor.csrf and given.method not in _SAFE and not _same(given.csrf, visitor.csrf):
             raise Forbidden("send the header X-CSRF-Token with what GET /session tells")
         return visitor

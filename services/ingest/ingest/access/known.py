@@ -92,7 +92,8 @@ class Known:
 
         StoreUnavailable: nothing is known, and so nobody can be told from a stranger.
         """
-        visitor = self._read().holders.get(digest)
+        snapshot = self._snapshot or self._read()  # asked for each detection: without a call
+        visitor = snapshot.holders.get(digest)
         if visitor is None:
             return None
         now = int(time.time())

@@ -97,7 +97,7 @@ def session() -> Response:
     """Answer who is asking."""
     visitor = credentials.visitor()
     if _EVERYTHING.read(request.args) and visitor.level is not None:
-        raise Forbidden(f"may see level {visitor.level} alone")
+        raise Forbidden(f"this link or token shows level {visitor.level} alone")
     return _answer(visitor)
 
 

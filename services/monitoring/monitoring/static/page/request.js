@@ -45,7 +45,9 @@ export async function request(url, options = {}) {
   });
   const body = answer.status === 204 ? null : await answer.json().catch(() => null);
   if (answer.ok) return body;
+  const ended = answer.status === 401 && "Your log-in has ended: log in again.";
   const text =
+    ended ||
     CIRCUIT[answer.headers.get("X-Circuit-State") ?? ""] ||
     body?.detail ||
     body?.error ||

@@ -11,6 +11,8 @@ export const API = said.api ?? "/api/v1";
 /** Where downloads come from: on the service's own port there is no gateway in front. */
 export const DOWNLOADS = `${said.public ?? ""}/api/v1`;
 export const behindGateway = "behindGateway" in said;
+/** The only level that this visitor may see; "": all of them. */
+export const onlyLevel = said.level ?? "";
 
 /**
  * Shows how current the screen's data are; the first source that fails decides.
@@ -22,9 +24,8 @@ export function showFreshness(...sources) {
   const box = $("banner");
   box.hidden = !text;
   setText(box, text);
-  $("again").hidden = failing?.failure !== "ended";
-  const here = encodeURIComponent(location.pathname + location.search);
-  setAttribute($("log-in-again"), "href", `/monitoring/login?next=${here}`);
+  $("ended").hidden = failing?.failure !== "ended";
+  $("log-in", HTMLAnchorElement).href = `/monitoring/login?next=${encodeURIComponent(location.pathname + location.search)}`;
   $("missing").hidden = isComplete(...sources.map((source) => source.data));
   document.body.classList.toggle("blind", Boolean(failing));
   const main = failing ?? sources[0];

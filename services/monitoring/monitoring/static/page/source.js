@@ -10,7 +10,7 @@ const WAKING = [
 
 /**
  * Why the newest read failed; "" when it did not.
- * @typedef {"" | "busy" | "open" | "unknown" | "network" | "ended" | "forbidden"} Failure
+ * @typedef {"" | "busy" | "open" | "unknown" | "network" | "ended"} Failure `ended`: the log-in has
  */
 
 /**
@@ -90,7 +90,6 @@ export class Source {
       if (answer.status >= 500 || answer.status === 429)
         return this.#fail(failureOf(circuit));
       if (answer.status === 401) return this.#fail("ended");
-      if (answer.status === 403) return this.#fail("forbidden");
       if (answer.status >= 400) return this.#refuse(await answer.json());
       if (answer.status !== 304) {
         this.data = (await answer.json()) ?? this.data; // null: nothing was ever read

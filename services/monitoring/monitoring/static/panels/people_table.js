@@ -40,7 +40,7 @@ function createRow(name, edit) {
   return el(
     "tr",
     {},
-    el("th", { scope: "row" }),
+    el("th", { scope: "row" }, el("span"), el("span", { class: "by quiet" })),
     el("td"),
     el("td", { "data-name": "Made" }, el("time")),
     el("td", { class: "actions" }, button),
@@ -54,7 +54,8 @@ function createRow(name, edit) {
  */
 function updateRow(row, person, own) {
   const [name, role, made] = row.children;
-  setText(name, person.name === own ? `${person.name} (you)` : person.name);
+  setText(name.children[0], person.name === own ? `${person.name} (you)` : person.name);
+  setText(name.children[1], person.provider ? `logs in at ${person.provider}` : "");
   setText(role, person.role);
   updateTime(made.children[0], person.created_at, minute(person.created_at));
 }

@@ -2,6 +2,7 @@
 /** @import { Person, Spot } from "../rules/people_model.js" */
 /** @import { Visit } from "../rules/visits.js" */
 import { el, keyed, setText } from "../page/dom.js";
+import { onlyLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
 import { visits } from "../rules/visits.js";
@@ -40,7 +41,7 @@ export class PersonDetails {
     this.heard = el("time");
     this.steps = el("ol", { class: "steps", tabindex: "0", "aria-label": "Recent trail" });
     this.note = el("p", { class: "quiet" });
-    this.replay = el("a", { class: "button" }, "Replay the last hour");
+    this.replay = el("a", { class: "button", hidden: Boolean(onlyLevel) }, "Replay the last hour");
     const closing = { type: "button", class: "close", "aria-label": "Close the details" };
     host.append(
       el(
@@ -104,7 +105,7 @@ export class PersonDetails {
     }
     this.#source?.stop();
     this.#followed = id;
-    this.#source = id ? new Source(url, TRAIL_REFRESH_SECONDS, this.changed).start() : null;
+    this.#source = id && !onlyLevel ? new Source(url, TRAIL_REFRESH_SECONDS, this.changed).start() : null;
   }
 
   /**
@@ -172,6 +173,7 @@ function updateStep(row, visit, person) {
  * @param {number} visited
  */
 function trailText(source, visited) {
+  if (onlyLevel) return `No trail: this link or token shows level ${onlyLevel} alone.`;
   if (source?.refused) return `No trail: ${source.refused}.`;
   if (!source?.data) return source?.failure ? "The trail cannot be read now." : "Loading…";
   return visited ? "" : "Not heard in the last half hour.";

@@ -23,7 +23,7 @@ export function openPersonForm(person, { all, own, opener, changed }) {
   inputById("name").readOnly = !isNew;
   selectById("person-role").value = person?.role ?? "read";
   inputById("new-password").checked = isNew;
-  $("new-password-line").hidden = isNew || isOwn;
+  $("new-password-line").hidden = isNew || isOwn || Boolean(person?.provider);
   $("own-note").hidden = !isOwn;
   $("new-note").hidden = !isNew;
   buttonById("remove").hidden = isNew;

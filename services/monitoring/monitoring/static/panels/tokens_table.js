@@ -13,11 +13,11 @@ export function drawTokens(tokens, now, revoke) {
   const valid = tokens.filter((one) => isValid(one, now));
   const ended = tokens.filter((one) => !isValid(one, now));
   setText($("tokens-count"), String(valid.length));
-  setText($("ended-count"), String(ended.length));
+  setText($("past-count"), String(ended.length));
   $("tokens").hidden = valid.length === 0;
   $("no-tokens").hidden = valid.length > 0;
-  $("ended").hidden = ended.length === 0;
-  for (const [id, found] of /** @type {const} */ ([["tokens", valid], ["ended-tokens", ended]]))
+  $("past").hidden = ended.length === 0;
+  for (const [id, found] of /** @type {const} */ ([["tokens", valid], ["past-tokens", ended]]))
     keyed(
       $(id, HTMLTableElement).tBodies[0],
       found,

@@ -32,7 +32,8 @@ const placeOf = ({ level, location }) => `level ${level}, ${location}`;
  */
 const DID = {
   "log-in": () => "logged in",
-  "log-in refused": ({ of }) => {
+  "log-in refused": ({ of, details: { why } }) => {
+    if (why) return `could not log in${of && ` as ${of}`}: ${why}`;
     if (of === "a token") return "could not log in: that token is not valid";
     return of ? `could not log in as ${of}: wrong password` : "could not log in: nobody has that name";
   },

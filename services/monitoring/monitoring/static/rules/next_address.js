@@ -9,3 +9,9 @@ export function nextAddress(search) {
   const next = new URLSearchParams(search).get("next") ?? "";
   return /^\/monitoring([/?]|$)/.test(next) ? next : "/monitoring";
 }
+
+/**
+ * The token of a wall link, or of what is behind its `#`; null: it has none.
+ * @param {string} text
+ */
+export const linkedToken = (text) => /#token=(.+)/.exec(text)?.[1].trim() ?? null;

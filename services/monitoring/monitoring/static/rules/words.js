@@ -118,7 +118,7 @@ export function levelOrder(one, other) {
 
 /**
  * What is wrong, since when, and what happens next; "" while all is well.
- * @param {{ failure: "" | "busy" | "ended" | "forbidden" | "network" | "open" | "unknown", failingSince: number, takenAt: number,
+ * @param {{ failure: "" | "busy" | "ended" | "network" | "open" | "unknown", failingSince: number, takenAt: number,
  *   seconds: number, now: () => number }} source times in unix seconds; it is read every `seconds`
  */
 export function banner(source) {
@@ -128,11 +128,11 @@ export function banner(source) {
   const shown = source.takenAt
     ? ` Below is what was known at ${clock(source.takenAt)}, ${duration(now - source.takenAt)} ago.`
     : " Nothing was read before that could be shown.";
+  if (source.failure === "ended")
+    return `Your log-in has ended: it has expired, or was revoked.${shown}`;
   const next = ` It is tried again every ${source.seconds} seconds.`;
   const what = {
     busy: `Waymark is busy${since}: it works, but more is asked at once than it takes.`,
-    ended: `Your log-in has ended${since}, so this cannot be told now.`,
-    forbidden: `Your role does not allow this any more${since}. An admin can change that.`,
     network: `This page cannot reach Waymark${since}.`,
     open: `The circuit is open${since}: no ingest service answers, so this cannot be told now.`,
     unknown: `Waymark cannot read this${since}, so it cannot be told now.`,

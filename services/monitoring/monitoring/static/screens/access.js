@@ -44,6 +44,8 @@ async function changed(text, { failed = false } = {}) {
 
 function draw() {
   showFreshness(people, tokens, audit);
+  const refused = Object.values(sources).find((one) => one.refused);
+  if (refused) return end(refused.refused);
   for (const [name, source] of Object.entries(sources))
     $(`${name}-skeleton`).hidden = Boolean(source.data) || Boolean(source.failure);
   const now = tokens.now();
@@ -53,6 +55,17 @@ function draw() {
   if (!people.data || !tokens.data) return;
   const valid = tokens.data.data.filter((one) => isValid(one, now)).length;
   setText($("summary"), summaryText(people.data.data.length, valid));
+}
+
+/**
+ * Who is no admin any more sees nothing of it: the page says why, and asks no longer.
+ * @param {string} why
+ */
+function end(why) {
+  for (const source of Object.values(sources)) source.stop();
+  setText($("banner"), `This is not for you any more: ${why}. Load the page again once that has changed.`);
+  $("banner").hidden = false;
+  $("main").hidden = true;
 }
 
 /**

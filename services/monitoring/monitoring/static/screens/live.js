@@ -6,11 +6,12 @@ import { CrossSection } from "../drawings/cross_section.js";
 import { Plan } from "../drawings/plan.js";
 import { adopt, changeAddress, parameter } from "../page/address.js";
 import { $, inputById, selectById, setText } from "../page/dom.js";
-import { showFreshness } from "../page/shell.js";
+import { onlyLevel, showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { drawLevelTabs } from "../panels/level_tabs.js";
 import { drawPeopleList, orderName } from "../panels/people_list.js";
 import { PersonDetails } from "../panels/person_details.js";
+import { offerWallLink } from "../panels/wall_link.js";
 import { directorySpots, everyone, spotsToDraw } from "../rules/people_model.js";
 import {
   duration,
@@ -34,6 +35,8 @@ const crossSection = new CrossSection($("section"), { pick, choose: (level) => o
 const details = new PersonDetails($("person"), () => open({ person: "" }), draw);
 const search = inputById("search");
 const sort = selectById("sort");
+/** @type {string[]} */
+let levels = [];
 
 /**
  * A marker is a person. One that counts several leads to their level, and there to their spot.
@@ -60,10 +63,10 @@ function draw(source) {
   const directory = directorySpots(beacons.data?.data ?? []);
   const all = everyone(staff, directory, parameter("person"));
   const present = all.filter((one) => !one.gone);
-  const levels = [
+  levels = [
     ...new Set([...directory.known.map((spot) => spot.level), ...present.map((one) => one.level)]),
   ].sort(levelOrder);
-  const level = levels.includes(parameter("level")) ? parameter("level") : "";
+  const level = onlyLevel || (levels.includes(parameter("level")) ? parameter("level") : "");
   // A beacon that is new in the directory: read that again, once for each time that staff are read.
   if (source === staff && present.some((one) => one.known && !one.spot)) beacons.refresh();
   const chosen = all.find((one) => one.picked);
@@ -169,5 +172,7 @@ window.addEventListener("popstate", () => {
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && parameter("person")) open({ person: "" });
 });
+$("levels").hidden = Boolean(onlyLevel);
+offerWallLink(() => levels);
 beacons.start();
 staff.start();

@@ -1,0 +1,139 @@
+"""What a link for a wall screen opens, through the real gateway and on the page, and no more."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from monitoring.page_data import LIFETIME_SECONDS
+from monitoring.screens import SCREENS
+from scripts.processes.waiting import eventually
+from tests.gateway.wall import MACS, ROOMS, SESSION, Site, shown, walls
+
+POLL = "/retrieveformonitoring"
+REVOKED_SECONDS = 30
+# What of the page tells of people or places.
+DATA = [f"api/{path.partition('[')[0]}" for path in LIFETIME_SECONDS]
+DATA = [path.replace("staff/", "staff/0/detections") for path in DATA] + ["latest", "api/system"]
+
+
+@pytest.fixture(scope="module")
+def site(mongod: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with walls(mongod, tmp_path_factory.mktemp("walls")) as found:
+        yield found
+
+
+def visitors(site: Site, secret: str) -> list[requests.Session]:
+    """Return a browser that has opened the link, and a program that sends its token."""
+    program = requests.Session()
+    program.trust_env = False
+    program.headers["Authorization"] = f"Bearer {secret}"
+    return [shown(site.gateway, secret), program]
+
+
+def test_a_link_holds_at_both_services_at_once(site: Site) -> None:
+    for _ in range(5):
+        wall = shown(site.gateway, site.made(expires_in_hours=1)["secret"])
+        urls = [f"{site.gateway.url}{path}" for path in (SESSION, "/monitoring", POLL)]
+        assert {wall.get(url, timeout=30).status_code for url in urls * 4} == {200}
+
+
+def test_one_level_is_all_that_its_link_opens(site: Site) -> None:
+    asked = 0
+    for visitor in visitors(site, site.made(level="4")["secret"]):
+        # What everybody gets is in the gateway's cache by now.
+        poll = site.anna.get(f"{site.gateway.url}{POLL}", timeout=30)
+        assert ROOMS["5"] in poll.text
+        opened = set()
+        for method, path in site.operations():
+            if f"{method} {path}" == "DELETE /api/v1/session":
+                continue  # its own
+            for query in ("", "?level=4", "?level=5", "?everything=0"):
+                url = f"{site.gateway.url}{path}{query}"
+                answer = visitor.request(method, url, timeout=30)
+                asked += 1
+                assert ROOMS["5"] not in answer.text, url
+                assert MACS["5"] not in answer.text, url
+                if answer.status_code not in (401, 403):  # 401: phones are asked for no cookie
+                    opened.add((f"{method} {path}{query}", answer.status_code))
+        session = {
+            (f"GET {SESSION}{q}", 200) for q in ("", "?level=4", "?level=5", "?everything=0")
+        }
+        level = {(f"GET /api/v1/{path}?level=4", 200) for path in ("now", "staff", "beacons")}
+        assert opened == session | level
+    assert asked > 200
+
+
+def test_the_page_of_one_level_shows_that_and_nothing_else(site: Site) -> None:
+    base = f"{site.gateway.url}/monitoring"
+    for visitor in visitors(site, site.made(level="4")["secret"]):
+        for path in ("", "?level=4", "?level=5"):
+            page = visitor.get(base + path, timeout=30)
+            assert page.status_code == 200
+            assert 'data-level="4"' in page.text
+            assert "/monitoring/directory" not in page.text
+            assert 'id="wall"' not in page.text
+        for screen in SCREENS:
+            status = visitor.get(f"{base}/{screen}", timeout=30).status_code
+            assert (status == 200) == (screen == "live"), screen
+        opened = set()
+        for path in DATA:
+            for query in ("", "?level=4", "?level=5", "?level=", "?limit=1"):
+                answer = visitor.get(f"{base}/{path}{query}", timeout=30)
+                assert ROOMS["5"] not in answer.text, path
+                assert MACS["5"] not in answer.text, path
+                if answer.status_code == 200:
+                    opened.add(path)
+                    assert ROOMS["4"] in answer.text
+                else:
+                    assert answer.status_code == 403, (path, query)
+                    assert answer.json()["error"] == ("this link or token shows level 4 alone")
+        assert opened == {"api/staff", "api/beacons", "latest"}
+    # Whoever looks at all of it gets all of it, before and after.
+    assert ROOMS["5"] in site.anna.get(f"{base}/latest", timeout=30).text
+    assert 'id="wall"' in site.anna.get(base, timeout=30).text
+
+
+def test_revoked_it_opens_nothing_within_30_s(site: Site) -> None:
+    token = site.made(expires_in_days=1)
+    seen = visitors(site, token["secret"])
+
+    def statuses() -> set[int]:
+        urls = [SESSION, "/api/v1/staff", "/monitoring", "/monitoring/api/staff", POLL] * 4
+        return {
+            one.get(f"{site.gateway.url}{url}", timeout=30).status_code
+            for one in seen
+            for url in urls
+        }
+
+    eventually(lambda: statuses() == {200}, 30)  # both services know it
+    assert site.api("DELETE", f"/tokens/{token['id']}").status_code == 204
+    began = time.monotonic()
+    eventually(lambda: statuses() == {401}, 60)
+    assert time.monotonic() - began < REVOKED_SECONDS
+    answer = requests.post(
+        f"{site.gateway.url}{SESSION}", json={"token": token["secret"]}, timeout=30
+    )
+    assert answer.status_code == 401
+
+
+def test_no_secret_is_written_anywhere(site: Site) -> None:
+    secret = site.made()["secret"]
+    wall = shown(site.gateway, secret)
+    wall.get(f"{site.gateway.url}/monitoring/login", timeout=30)
+    requests.post(f"{site.gateway.url}{SESSION}", json={"token": f"{secret}x"}, timeout=30)
+    site.gateway.logged()
+    files = [file for file in site.folder.rglob("*") if file.is_file()]
+    assert len(files) > 5
+    for file in files:
+        assert secret.encode() not in file.read_bytes(), file
+
+
+def test_the_page_tells_whose_link_it_is_and_ends_it(site: Site) -> None:
+    wall = shown(site.gateway, site.made(label="<b>Lobby & co")["secret"])
+    page = wall.get(f"{site.gateway.url}/monitoring", timeout=30).text
+    assert "&lt;b&gt;Lobby &amp; co" in page
+    assert 'id="log-out"' in page
+    assert wall.delete(f"{site.gateway.url}{SESSION}", timeout=30).status_code == 204
+    assert wall.get(f"{site.gateway.url}/monitoring/latest", timeout=30).status_code == 401
