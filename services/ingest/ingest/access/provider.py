@@ -157,7 +157,8 @@ class _Http(OAuth2Client):  # type: ignore[misc]  # without types
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.session = self.token_auth = None  # they lead back to us: garbage, collected late
+        del self.token_auth  # like the session it leads back to us: garbage, collected late
+        self.session = None
 
     def post(self, url: str, **more: Any) -> _Answer:
         return self.request("POST", url, **more)
