@@ -64,6 +64,11 @@ def test_over_tls_the_cookie_is_bound_to_this_very_host(waymark: Office) -> None
     header = {"Cookie": f"waymark_session=planted; {sent.split(';')[0]}"}
     stranger = app.test_client(use_cookies=False)
     assert stranger.get("/api/v1/session", headers=header).get_json()["name"] == "anna"
+    # Who has a session and can set a cookie for this host without TLS makes nobody them.
+    planted = {"Cookie": sent.split(";")[0].removeprefix("__Host-"), "X-Forwarded-Proto": "https"}
+    assert stranger.get("/api/v1/session", headers=planted).status_code == 401
+    planted["X-Forwarded-Proto"] = "http"
+    assert stranger.get("/api/v1/session", headers=planted).status_code == 200
 
 
 def test_a_role_is_what_a_person_may_do(waymark: Office) -> None:

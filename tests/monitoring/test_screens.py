@@ -116,8 +116,8 @@ def visiting(gateway: Upstream, role: str, kind: str = "person") -> FlaskClient:
     gateway.answer(200, json.dumps(told).encode())
     app = create_app(Config(gateway_url=gateway.url, waymark_access="required"))
     client = app.test_client()
-    for host in ("localhost", "way.example"):
-        client.set_cookie("waymark_session", "anything", domain=host)
+    client.set_cookie("waymark_session", "anything", domain="localhost")
+    client.set_cookie("__Host-waymark_session", "anything", domain="way.example")
     return client
 
 
@@ -132,6 +132,15 @@ def test_an_admin_manages_who_may_do_what(gateway: Upstream) -> None:
     assert navigation(page.text)[-1] == "Access"
     assert 'id="tokens"' in page.text
     assert 'data-visitor="&lt;anna&gt;"' in page.text
+
+
+def test_over_tls_what_others_may_have_set_is_no_session(gateway: Upstream) -> None:
+    stranger = visiting(gateway, "admin")
+    stranger.delete_cookie("__Host-waymark_session", domain="way.example")
+    stranger.set_cookie("waymark_session", "planted", domain="way.example")
+    assert stranger.get("/monitoring", headers=BEHIND).status_code == 401
+    plain = BEHIND | {"X-Forwarded-Proto": "http"}
+    assert stranger.get("/monitoring", headers=plain).status_code == 200
 
 
 def test_nobody_else_does_nor_is_led_there(gateway: Upstream) -> None:

@@ -127,7 +127,9 @@ def init_app(app: Flask, guard: Guard) -> None:
 def _admit() -> BaseResponse | None:
     if request.endpoint is None or request.endpoint in PUBLIC_VIEWS or _is_public_file():
         return None
-    sessions = [f"{name}={request.cookies[name]}" for name in COOKIES if name in request.cookies]
+    over_tls = request.headers.get("X-Forwarded-Proto") == "https"
+    names = COOKIES[:1] if over_tls else COOKIES  # as the ingest services
+    sessions = [f"{name}={request.cookies[name]}" for name in names if name in request.cookies]
     given = {
         "Authorization": request.headers.get("Authorization", ""),
         "Cookie": "; ".join(sessions),  # and nobody else's

@@ -20,7 +20,7 @@ from ingest.storage.tokens import MAX_TOKENS
 LEGACY = ("/newbeacondetect", "/extractbeacon", "/retrieveformonitoring")
 _SCHEME = "bearer"
 _MAX_HEADER = 128  # no token of ours makes a longer one
-# The first where TLS protects it: no other site of the domain can set it then.
+# Over TLS the first alone: no other site of the domain, and nobody without TLS, can set it.
 COOKIES = (SECURE_COOKIE, COOKIE) = ("__Host-waymark_session", "waymark_session")
 # What changes nothing may be asked for by anything that has the cookie.
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -75,7 +75,7 @@ class Admission:
     def visitor(self, given: Credentials) -> Visitor | None:
         """Return who makes a request, None for a stranger; a token counts more than a cookie."""
         if not given.authorization:
-            return self._logged_in(given.cookie) if given.cookie else None
+            return self._logged_in(given) if given.cookie else None
         if len(given.authorization) > _MAX_HEADER:
             return None
         digest = _digest(given.authorization)
@@ -83,9 +83,11 @@ class Admission:
             return None
         return self._built_in.get(digest) or self._known.visitor(digest)
 
-    def _logged_in(self, header: str) -> Visitor | None:
-        cookies = parse_cookie(header.encode("ascii", "replace").decode())  # others may hold all
-        text = next((cookies[name] for name in COOKIES if name in cookies), "")
+    def _logged_in(self, given: Credentials) -> Visitor | None:
+        header = given.cookie.encode("ascii", "replace").decode()  # others may hold all
+        cookies = parse_cookie(header)
+        names = (SECURE_COOKIE,) if given.over_tls else COOKIES
+        text = next((cookies[name] for name in names if name in cookies), "")
         session = self._sessions.read(text)
         if session is None:
             return None

@@ -12,6 +12,7 @@ class Credentials(NamedTuple):
     cookie: str = ""  # the header
     method: str = ""
     csrf: str = ""  # the header X-CSRF-Token
+    over_tls: bool = False
 
 
 class Visitor(NamedTuple):

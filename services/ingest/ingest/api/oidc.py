@@ -85,8 +85,7 @@ def begin_oidc() -> Response:
 def finish_oidc() -> Response:
     """Begin a session for whom the provider vouches for."""
     oidc = _oidc()
-    kept = next((request.cookies[name] for name in COOKIES if name in request.cookies), "")
-    expected = oidc.expected(kept)
+    expected = oidc.expected(credentials.cookie(COOKIES))
     answer = _finished(oidc, expected) if expected else _led_back("expired", HOME)
     _keep(answer, "", 0)
     return answer

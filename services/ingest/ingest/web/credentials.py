@@ -18,6 +18,7 @@ def of_headers(headers: dict[bytes, bytes], method: str = "") -> Credentials:
         cookie.decode("latin-1"),
         method,
         headers.get(b"x-csrf-token", b"").decode("latin-1"),
+        headers.get(b"x-forwarded-proto") == b"https",
     )
 
 
@@ -49,6 +50,12 @@ def over_tls() -> bool:
     return request.headers.get("X-Forwarded-Proto") == "https"
 
 
+def cookie(names: tuple[str, str]) -> str:
+    """Return a cookie of Flask's current request, "" for none: over TLS by its first name alone."""
+    sent = (name for name in names[: 1 if over_tls() else 2] if name in request.cookies)
+    return next((request.cookies[name] for name in sent), "")
+
+
 def _admit() -> None:
     if request.endpoint is None or request.method == "OPTIONS":
         return  # Flask's own answers: no such address, not with this method, these methods
@@ -58,6 +65,7 @@ def _admit() -> None:
         request.headers.get("Cookie", ""),
         request.method,
         request.headers.get("X-CSRF-Token", ""),
+        over_tls(),
     )
     needed, level = roles.needed(view), roles.told(view).level(request.args)
     g.visitor = get_context().admission.admit(needed, request.path, given, level)
