@@ -34,7 +34,7 @@ _FORMS = {
         re.compile(rf"https?://({_HOST}|\[[0-9a-f:.]+\])(:\d+)?", re.IGNORECASE),
         "https://wall.example or http://10.1.2.3:3000",
     ),
-    "trusted_proxies": (re.compile(r"[0-9a-f.:]+(/\d{1,3})?", re.IGNORECASE), "10.0.0.0/8"),
+    "trusted_proxies": (re.compile(r"[0-9a-f.:]+(/\d{1,3})?", re.IGNORECASE), "10.1.2.3"),
 }
 _INSTALLATION = {*_WORDS, *_FORMS, "admin_token_sha256"}
 
@@ -125,7 +125,7 @@ def check_exposure(config: Config) -> list[str]:
         return []
     if config.access != REQUIRED or not config.admin_token_sha256:
         raise ConfigError(
-            f"other machines would reach it (on {', '.join(beyond)}), and without tokens whoever "
+            f"other machines would reach it ({', '.join(beyond)}), and without tokens whoever "
             "reaches it may read where everybody is and change everything: run ./scripts/configure"
         )
     warnings = []
@@ -143,12 +143,15 @@ def check_exposure(config: Config) -> list[str]:
 
 
 def _beyond_this_machine(config: Config) -> list[str]:
-    """Return the addresses on which other machines may reach the gateway."""
+    """Return on which addresses, and through which proxies, other machines may reach it."""
     listens = [config.listen, config.internal_listen]
     listens += [config.tls_listen] if config.tls_certificate else []
     every = " ".join(listens).split()
     hosts = [config.published] if config.published else [_host(listen) for listen in every]
-    return sorted({host for host in hosts if not _THIS_MACHINE.fullmatch(host)})
+    beyond = sorted({host for host in hosts if not _THIS_MACHINE.fullmatch(host)})
+    proxies = config.trusted_proxies.split()
+    ways = {"on": beyond, "through": proxies}
+    return [f"{word} {', '.join(which)}" for word, which in ways.items() if which]
 
 
 def render_all(config: Config, nginx: str = "", tls: str = "") -> dict[str, str]:

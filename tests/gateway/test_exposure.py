@@ -30,6 +30,11 @@ CLOSED = {"access": "required", "admin_token_sha256": "0" * 64}
         ({"listen": "0.0.0.0:8080", "published": "127.0.0.1"}, None),
         ({"listen": "0.0.0.0:8080", "published": "::1"}, None),
         ({"listen": "0.0.0.0:8080", "published": "0.0.0.0"}, "0.0.0.0"),
+        ({"trusted_proxies": "127.0.0.1"}, "through 127.0.0.1"),
+        (
+            {"listen": "10.0.0.1:80", "trusted_proxies": "10.1.2.3 ::1"},
+            "10.0.0.1, through 10.1.2.3, ::1",
+        ),
         ({"listen": "0.0.0.0:8080", "published": "192.168.1.5"}, "192.168.1.5"),
     ],
 )
@@ -43,7 +48,8 @@ def test_the_addresses_that_are_open_to_others_are_named(
     for lacking in ({}, CLOSED | {"access": "open"}, CLOSED | {"admin_token_sha256": ""}):
         with pytest.raises(ConfigError) as refused:
             check_exposure(Config(**settings | lacking))
-        assert f"(on {beyond})" in str(refused.value)
+        way = beyond if beyond.startswith("through") else f"on {beyond}"
+        assert f"({way})" in str(refused.value)
         assert str(refused.value).endswith(": run ./scripts/configure")
         assert "\n" not in str(refused.value)
 

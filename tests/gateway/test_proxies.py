@@ -8,6 +8,7 @@ import pytest
 from scripts.processes.waiting import eventually
 from tests.gateway.conftest import Gateway
 
+CLOSED = {"access": "required", "admin_token_sha256": "0" * 64}
 Maker = Callable[..., Gateway]
 SAID = {"X-Forwarded-For": "203.0.113.9, 198.51.100.7", "X-Forwarded-Proto": "https"}
 
@@ -23,7 +24,7 @@ def passed_on(gateway: Gateway) -> tuple[str, str]:
 
 @pytest.mark.parametrize("proxies", ["127.0.0.1", "10.0.0.0/8 127.0.0.0/8 ::1"])
 def test_who_is_trusted_tells_the_client(make_gateway: Maker, proxies: str) -> None:
-    gateway = make_gateway(trusted_proxies=proxies).start()
+    gateway = make_gateway(**CLOSED, trusted_proxies=proxies).start()
     assert passed_on(gateway) == ("198.51.100.7", "https")
     logged = eventually(
         lambda: [line for line in gateway.log.read_text().splitlines() if "staff" in line]
@@ -35,18 +36,18 @@ def test_who_is_trusted_tells_the_client(make_gateway: Maker, proxies: str) -> N
 
 
 def test_several_proxies_in_a_row_are_passed_over(make_gateway: Maker) -> None:
-    gateway = make_gateway(trusted_proxies="127.0.0.1 198.51.100.0/24").start()
+    gateway = make_gateway(**CLOSED, trusted_proxies="127.0.0.1 198.51.100.0/24").start()
     assert passed_on(gateway)[0] == "203.0.113.9"
 
 
 @pytest.mark.parametrize("proxies", ["", "10.0.0.0/8"])
 def test_nobody_else_does(make_gateway: Maker, proxies: str) -> None:
-    gateway = make_gateway(trusted_proxies=proxies).start()
+    gateway = make_gateway(**CLOSED, trusted_proxies=proxies).start()
     assert passed_on(gateway) == ("127.0.0.1", "http")
 
 
 def test_each_client_of_a_proxy_has_limits_of_its_own(make_gateway: Maker) -> None:
-    gateway = make_gateway(trusted_proxies="127.0.0.1", client_rate="1").start()
+    gateway = make_gateway(**CLOSED, trusted_proxies="127.0.0.1", client_rate="1").start()
     for upstream in gateway.ingest:
         upstream.answer(200, b"{}")
 

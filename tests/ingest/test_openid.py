@@ -357,8 +357,34 @@ def test_a_claim_may_be_named_and_come_from_the_user_info(
     ben = Visitor(app)
     assert ben.try_at(provider).status_code == 200
     assert ben.open("GET", "/session").get_json()["name"] == "ben"
+    provider.claims = lambda claims: claims | {"preferred_username": "anna"}
+    assert problem(Visitor(app).try_at(provider)) == "stranger"  # what is signed is enough
+    provider.claims = lambda claims: claims
     provider.userinfo["sub"] = "of another person"
     assert problem(Visitor(app).try_at(provider)) == "failed"
+
+
+def test_no_address_of_one_source_is_verified_by_the_other(
+    app: Flask, provider: FakeProvider
+) -> None:
+    claim(email_verified=None)(provider)
+    told = provider.claims
+    provider.claims = lambda claims: {k: v for k, v in told(claims).items() if v is not None}
+    address = {"sub": provider.subject, "email_verified": True, "email": "ben@example.org"}
+    provider.userinfo = address
+    assert problem(Visitor(app).try_at(provider)) == "failed"
+
+
+def test_who_comes_by_a_provider_is_not_the_last_admin(
+    app: Flask, provider: FakeProvider, waymark: Office
+) -> None:
+    anna = Visitor(app)
+    assert anna.try_at(provider).status_code == 200
+    waymark.person("ben", Role.ADMIN)
+    ben = Person(app)
+    assert ben.log_in("ben").status_code == 200
+    assert anna.open("GET", "/session").get_json()["role"] == "admin"
+    assert ben.open("DELETE", "/accounts/ben").status_code == 409
 
 
 def test_a_public_client_has_no_secret(
@@ -508,6 +534,7 @@ def test_a_provider_that_does_not_answer_well_holds_nobody(
     why: str,
 ) -> None:
     monkeypatch.setattr(oidc, "ASK_SECONDS", 1.0)
+    monkeypatch.setattr(oidc, "PAUSE_SECONDS", 0.0)
     anna, held = Visitor(app), provider.answer
     provider.answer = answer
     assert problem(anna.client.get(BEGIN, headers=anna.headers)) == why
@@ -531,6 +558,46 @@ def test_a_provider_that_is_away_is_said_to_be(
     assert Person(app).log_in("ben").status_code == 200
 
 
+def test_one_that_is_away_is_asked_seldom_and_makes_nobody_wait_for_a_password(
+    app: Flask,
+    provider: FakeProvider,
+    waymark: Office,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    provider.answer = answers(500)
+    anna = Visitor(app)
+    tried = [problem(anna.client.get(BEGIN, headers=anna.headers)) for _ in range(20)]
+    assert set(tried) == {"away"}
+    assert len(provider.requests) < 20
+    assert caplog.text.count("does not answer") == len(provider.requests)
+    monkeypatch.setattr(oidc, "PAUSE_SECONDS", 0.0)
+    for _ in range(12):
+        provider.answer = lambda _: False
+        told = anna.begin()
+        provider.answer = answers(500)
+        assert problem(anna.come_back(code="x", state=told["state"])) == "away"
+    waymark.person("ben", Role.READ)
+    assert Person(app).log_in("ben").status_code == 200
+
+
+def test_what_others_may_have_set_begins_no_log_in_over_tls(
+    app: Flask, provider: FakeProvider
+) -> None:
+    anna = Visitor(app, proto="https")
+    answer = anna.client.get(BEGIN, headers=anna.headers)
+    told = parse_qs(urlsplit(answer.headers["Location"]).query)
+    kept = answer.headers["Set-Cookie"].split(";")[0].removeprefix("__Host-")
+    client = app.test_client(use_cookies=False)
+    for proto, why in (("https", "expired"), ("http", "failed")):
+        back = client.get(
+            CALLBACK,
+            query_string={"code": "x", "state": told["state"][0]},
+            headers={"Cookie": kept, "X-Forwarded-Proto": proto},
+        )
+        assert problem(back) == why
+
+
 def test_over_tls_a_provider_has_to_prove_itself(
     waymark: Office,
     settings: dict[str, str],
@@ -541,6 +608,7 @@ def test_over_tls_a_provider_has_to_prove_itself(
     subprocess.run(command, check=True, capture_output=True)
     secure = FakeProvider(tmp_path / "certificate.pem")
     anna = Visitor(waymark.service(**settings | {"oidc_issuer": secure.issuer}))
+    monkeypatch.setattr(oidc, "PAUSE_SECONDS", 0.0)
     try:
         _tls.cache_clear()
         assert problem(anna.client.get(BEGIN, headers=anna.headers)) == "away"

@@ -218,7 +218,27 @@ def test_it_holds_while_the_database_is_away_also_after_a_restart(
     assert again.open("GET", "/session").get_json()["level"] == "4"
     # Who starts now, with the link as its first page, gets in too; guessers open no circuit.
     assert show(again, token["secret"]).status_code == 200
-    assert show(Person(app), tokens.generate()).status_code == 401
+    # and of what it never heard of it says neither yes nor no: it may have just been made.
+    unsure = show(Person(app), tokens.generate())
+    assert (unsure.status_code, unsure.get_json()["code"]) == (429, "too_many_waiting")
+    assert unsure.headers["Retry-After"]
+
+
+def test_who_may_read_cannot_fill_the_audit(
+    waymark: Office, admin: Person, database: Database[dict[str, Any]]
+) -> None:
+    token = made(admin)
+    wall = Person(admin.client.application)
+    before = database["audit"].count_documents({})
+    for _ in range(3):
+        answer = show(wall, token["secret"])
+        wall.csrf = answer.get_json()["csrf_token"]
+        kept = cookie(wall)
+        for _ in range(3):  # it is a session all the same for who kept a copy
+            assert wall.open("DELETE", "/session").status_code == 204
+            wall.client.set_cookie("waymark_session", kept)
+    noted = database["audit"].find().sort("_id").skip(before)
+    assert [one["what"] for one in noted] == ["log-in", "log-out"]
 
 
 def test_no_other_token_gets_a_session(admin: Person) -> None:

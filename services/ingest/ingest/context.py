@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from flask import current_app
 
 from ingest.access.admission import Admission
-from ingest.access.attempts import Attempts
+from ingest.access.attempts import Attempts, Seldom
 from ingest.access.known import Known
 from ingest.access.login import Login
 from ingest.access.passwords import Passwords
@@ -69,6 +69,7 @@ class Context(NamedTuple):
     audit: Audit
     passwords: Passwords
     attempts: Attempts
+    seldom: Seldom
     login: Login
     oidc: "Oidc | None"
     sessions: Sessions
@@ -128,6 +129,7 @@ class Context(NamedTuple):
             audit=Audit(client.database),
             passwords=passwords,
             attempts=attempts,
+            seldom=Seldom(),
             login=Login(accounts, passwords, attempts, availability, known, admission),
             oidc=_oidc(config),
             sessions=sessions,

@@ -18,6 +18,7 @@ from ingest.errors import TooManyAttempts
 MAX_REMEMBERED = 4096
 # Failures that are so old do not count: longer than any delay.
 FORGET_SECONDS = 3600.0
+SELDOM_SECONDS = 60.0
 
 
 class _Rule(NamedTuple):
@@ -44,6 +45,27 @@ class _Failures(NamedTuple):
     times: int
     last: float
     before: float  # the last but one
+
+
+class Seldom:
+    """Lets the same thing pass once a minute: who may read cannot fill the audit with log-ins."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._passed: OrderedDict[_Key, float] = OrderedDict()
+
+    def passes(self, what: str, who: str) -> bool:
+        """Tell whether it has not passed within a minute."""
+        now, key = self._clock(), (what, who)
+        with self._lock:
+            if now - self._passed.get(key, -math.inf) < SELDOM_SECONDS:
+                return False
+            self._passed[key] = now
+            self._passed.move_to_end(key)
+            while len(self._passed) > MAX_REMEMBERED:
+                self._passed.popitem(last=False)
+            return True
 
 
 class Attempts:

@@ -120,9 +120,14 @@ class Known:
         role = account.role if account and not newer else session.role
         return Visitor(session.name, "person", role, session.expires_at, session.csrf)
 
-    def refresh(self) -> bool:
-        """Read all of it; tell whether that could be done."""
-        with self._refreshing:
+    def refresh(self, *, wait: bool = True) -> bool:
+        """Read all of it; tell whether that could be done.
+
+        Without waiting, not where another thread does it just now.
+        """
+        if not self._refreshing.acquire(blocking=wait):
+            return False
+        try:
             began = time.time()
             try:
                 tokens, accounts = self._tokens.valid(began), self._accounts.everyone()
@@ -138,6 +143,8 @@ class Known:
             if (found.holders.keys(), found.accounts) != self._kept:
                 self._keep(found, tokens)
             return True
+        finally:
+            self._refreshing.release()
 
     def _read(self) -> _Snapshot:
         if self._snapshot is None:

@@ -58,12 +58,16 @@ class Login:
         self._attempts.begin("", address)
         given = Credentials(f"Bearer {secret}")
         try:
-            found = self._admission.visitor(given)
-            if found is None and not self._availability.away and self._known.refresh():
-                found = self._admission.visitor(given)  # it was just made, at another service
-        except StoreUnavailable as error:
+            found = self._admission.visitor(given) or self._just_made(given)
+        except (Busy, StoreUnavailable) as error:
             self._attempts.undo("", address)
             raise Busy from error  # no 503: as above
         if found:
             self._attempts.undo("", address)
         return found
+
+    def _just_made(self, given: Credentials) -> Visitor | None:
+        """Return whose token was made at another service just now, None for no valid one's."""
+        if self._availability.away or not self._known.refresh(wait=False):
+            raise Busy  # nobody can say that it is not good
+        return self._admission.visitor(given)

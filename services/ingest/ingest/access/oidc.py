@@ -31,6 +31,8 @@ ASK_SECONDS = 6.0
 WAITING = 2
 # What the provider says of itself is read again when it is so old.
 METADATA_SECONDS = 3600.0
+# While it is away it is asked so seldom, and the log says it as seldom.
+PAUSE_SECONDS = 3.0
 SALT = "waymark oidc"
 EMAIL = "email"
 
@@ -69,7 +71,7 @@ class Oidc:
         self._signer = URLSafeTimedSerializer(key, SALT, signer_kwargs=signing)
         self._places = threading.BoundedSemaphore(WAITING)
         self._metadata: dict[str, Any] = {}
-        self._read_at = -math.inf
+        self._read_at = self._failed_at = -math.inf
 
     def begin(self, redirect_uri: str, page: str) -> Begun:
         """Return where somebody logs in who wants to go to a page."""
@@ -113,19 +115,25 @@ class Oidc:
 
     @contextmanager
     def _asking(self) -> Iterator[Provider]:
+        now = time.monotonic()
+        if now - self._failed_at < PAUSE_SECONDS:
+            raise LogInRefused("away")
         if not self._places.acquire(blocking=False):
             raise Busy
+        fresh = now - self._read_at < METADATA_SECONDS
         try:
-            fresh = time.monotonic() - self._read_at < METADATA_SECONDS
             provider = Provider(self._client, ASK_SECONDS, self._metadata if fresh else {})
             yield provider
             self._metadata = provider.server_metadata
             if not fresh:
                 self._read_at = time.monotonic()
         except ProviderAway as error:
+            self._failed_at = time.monotonic()
             log.warning("the provider does not answer: %.200r", error)
             raise LogInRefused("away") from error
         except Exception as error:  # of whatever kind: authlib found it wrong, or stumbled over it
+            if not fresh:  # what it says of itself, to anybody who asks
+                self._failed_at = time.monotonic()
             log.warning("the provider's answer is not good: %.200r", error)
             raise LogInRefused("failed") from error
         finally:

@@ -53,7 +53,7 @@ class Client(NamedTuple):
 
 
 class Provider(OAuth2Mixin, OpenIDMixin, BaseApp):  # type: ignore[misc]  # without types
-    """One exchange with the provider, all of which ends in so many seconds."""
+    """One exchange with the provider, which ends in so many seconds once its name is resolved."""
 
     def __init__(self, client: Client, seconds: float, metadata: Mapping[str, Any]) -> None:
         self._issuer = client.issuer
@@ -128,7 +128,10 @@ class Provider(OAuth2Mixin, OpenIDMixin, BaseApp):  # type: ignore[misc]  # with
         more = self.userinfo(token=token)
         if more["sub"] != found["sub"]:
             raise BadAnswer("the user info is of another person")
-        return dict(more) | dict(found)  # what is signed counts more
+        for name in wanted:
+            if more.get(name) != found.get(name, more.get(name)):
+                raise BadAnswer(f"the user info has another {name}")
+        return dict(more) | dict(found)
 
 
 class _Answer(NamedTuple):

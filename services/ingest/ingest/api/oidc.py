@@ -120,7 +120,12 @@ def _account(oidc: "Oidc", expected: dict[str, str]) -> Account:
             raise LogInRefused("taken", name) from None
         except TooManyAccounts:
             raise LogInRefused("full", name) from None
+    except (Busy, StoreUnavailable):
+        context.attempts.undo("", address)
+        raise
     except LogInRefused as refused:
+        if refused.why in ("away", "cancelled"):  # no guess of anybody
+            context.attempts.undo("", address)
         if refused.who:  # the provider says so: it is nothing that a stranger typed
             audited.note_of("", "anybody", "log-in refused", refused.who, why=refused.why)
         raise

@@ -150,16 +150,17 @@ def _log_in_by_token(given: Mapping[str, Any]) -> Response:
     visitor = get_context().login.holder(rules.any_text(given, "token"), credentials.address())
     if visitor and not visitor.role.allows(Role.READ):
         raise Forbidden(f"a token of the role {visitor.role.value} cannot log in")
+    context = get_context()
     # A token is as good without a log-in, which needs no database either: a wall screen that starts
     # while that is away shows who is where.
     with suppress(StoreUnavailable):
-        if visitor:
-            audited.note_of(visitor.name, "token", "log-in", visitor.token_id)
-        else:
+        if visitor is None:
             audited.note_of("", "anybody", "log-in refused", "a token")
+        elif not context.availability.away and context.seldom.passes("log-in", visitor.token_id):
+            audited.note_of(visitor.name, "token", "log-in", visitor.token_id)
     if visitor is None:
         raise _unproved("no valid token: it was revoked, or has expired")
-    text, made = get_context().sessions.issue_to(visitor)
+    text, made = context.sessions.issue_to(visitor)
     answer = _answer(made)
     lasts = int((made.expires_at or sys.maxsize) - time.time())
     # A wall screen's outlives the browser.
@@ -184,9 +185,11 @@ def _unproved(detail: str) -> Problem:
 )
 def log_out() -> Response:
     """Take the cookie back."""
-    if not credentials.visitor().csrf:
+    visitor = credentials.visitor()
+    if not visitor.csrf:
         raise Problem("not_found", "there is no session")
-    audited.note("log-out")
+    if get_context().seldom.passes("log-out", f"{visitor.kind} {visitor.token_id or visitor.name}"):
+        audited.note("log-out")
     return without_cookie()
 
 

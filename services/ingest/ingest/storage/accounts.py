@@ -16,7 +16,8 @@ TIMEOUT_SECONDS = 2.0
 # The document that each change writes first, so that the next one waits; nobody is called that.
 GUARD = {"_id": "."}
 _PEOPLE = {"_id": {"$ne": "."}}
-_ADMINS = _PEOPLE | {"role": Role.ADMIN.value}
+# With a password: whom a provider vouches for may lose the role there, or the provider go away.
+_ADMINS = _PEOPLE | {"role": Role.ADMIN.value, "hash": {"$exists": True}}
 
 Document = dict[str, Any]
 Result = TypeVar("Result")
