@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect
 
 from tests.gateway.wall import ROOMS, Site, walls
 from tests.page.conftest import watch_policy
@@ -87,23 +87,25 @@ def test_an_admin_makes_a_link_and_a_wall_opens_it(
     dialog.get_by_label("Unit").select_option("hours")
     dialog.get_by_label("Valid for").fill("12")
     dialog.get_by_role("button", name="Make the link").click()
-    field = page.get_by_label("The link, shown only now")
+    shown = page.get_by_role("dialog", name="Open this on the wall screen")
+    expect(shown).to_contain_text("shown only here")
+    field = shown.get_by_label("The link")
     expect(field).to_have_value(LINK)
     expect(field).to_be_focused()
     accessible(page)
     newest = site.api("GET", "/tokens").json()["data"][0]
     assert (newest["label"], newest["role"], newest["level"]) == (f"{size} {scheme}", "read", "4")
     assert newest["expires_at"] - newest["created_at"] == 12 * 3600
-    expect(page.locator("#wall-revoke")).to_contain_text(newest["id"])
+    expect(shown).to_contain_text(f"./scripts/token revoke {newest['id']}")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.get_by_role("button", name="Copy").click()
-    expect(page.locator("#wall-copied")).to_have_text("Copied.")
+    shown.get_by_role("button", name="Copy").click()
+    expect(shown.get_by_role("status")).to_have_text("Copied.")
     link = page.evaluate("navigator.clipboard.readText()")
     found = LINK.fullmatch(link)
     assert found
-    page.get_by_role("button", name="Close").click()
-    assert found[1] not in page.content()
-    expect(field).to_have_value("")
+    shown.get_by_role("button", name="Done").click()
+    expect(opener).to_be_focused()
+    nothing_left(page, found[1])
 
     wall = browsers(viewport=viewport, color_scheme=scheme)
     sent = opened(wall, link)
@@ -121,6 +123,53 @@ def test_an_admin_makes_a_link_and_a_wall_opens_it(
     expect(wall.get_by_role("link", name="Replay the last hour")).to_have_count(0)
     accessible(wall)
     nowhere_but_in_the_body(site, wall, found[1], sent)
+
+
+def nothing_left(page: Page, secret: str) -> None:
+    """Check that no dialog is open, and that neither the page nor a field of it has a secret."""
+    expect(page.locator("dialog[open]")).to_have_count(0)
+    expect(page.locator("#secret")).to_have_value("")
+    values = "[...document.querySelectorAll('input, select')].map((field) => field.value)"
+    assert secret not in page.content() + str(page.evaluate(values))
+
+
+def test_a_link_is_lost_by_no_key_and_stays_nowhere(site: Site, browsers: Any) -> None:
+    page = browsers()
+    log_in(page, site)
+    page.goto(f"{site.gateway.url}/monitoring")
+    expect(page.locator("body[data-loaded='true']")).to_be_attached()
+    opener = page.get_by_role("button", name="Wall link")
+    opener.click()
+    form = page.get_by_role("dialog", name="A link for a wall screen")
+    form.get_by_label("What it is for").fill("a slow one")
+    form.get_by_label("Unit").select_option("")
+    held: list[Route] = []
+    page.route("**/api/v1/tokens", lambda route: held.append(route))
+    with page.expect_request("**/api/v1/tokens"):
+        page.keyboard.press("Enter")
+    page.keyboard.press("Escape")  # the link is on its way already
+    expect(form).to_be_hidden()
+    held[0].continue_()
+    shown = page.get_by_role("dialog", name="Open this on the wall screen")
+    field = shown.get_by_label("The link")
+    expect(field).to_have_value(LINK)
+    expect(field).to_be_focused()
+    expect(shown).to_contain_text("It is valid until it is revoked.")
+    link = field.input_value()
+    for _ in range(3):
+        page.keyboard.press("Escape")
+        expect(shown.get_by_role("status")).to_contain_text("Not copied yet")
+        expect(field).to_have_value(link)
+    accessible(page)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    shown.get_by_role("button", name="Copy").click()
+    expect(shown.get_by_role("status")).to_have_text("Copied.")
+    page.keyboard.press("Escape")
+    expect(opener).to_be_focused()
+    nothing_left(page, link.partition("#token=")[2])
+    opener.click()
+    expect(form.get_by_label("What it is for")).to_have_value("")
+    expect(form.get_by_label("Valid for")).to_be_enabled()
 
 
 def opened(wall: Page, link: str) -> list[Request]:
@@ -224,6 +273,7 @@ def test_the_log_in_takes_a_token_and_a_whole_link(site: Site, browsers: Any, sc
         page.get_by_label("Token").fill(pasted.format(site.made()["secret"]))
         page.keyboard.press("Enter")
         expect(page).to_have_url(f"{site.gateway.url}/monitoring/system")
+        expect(page.locator("body[data-loaded='true']")).to_be_attached()
         page.get_by_role("button", name="Log out").click()
         expect(page).to_have_url(f"{site.gateway.url}/monitoring/login")
     page.get_by_role("button", name="Use a token instead").click()
@@ -294,5 +344,5 @@ def test_what_goes_wrong_is_said_in_the_dialog(site: Site, browsers: Any) -> Non
     page.get_by_label("What it is for").fill("x")
     page.context.clear_cookies()
     page.get_by_role("button", name="Make the link").click()
-    expect(page.locator("#wall-errors")).to_have_text("Your log-in has ended: log in again.")
+    expect(page.locator("#wall-problems")).to_have_text("Your log-in has ended: log in again.")
     expect(page.get_by_role("button", name="Make the link")).to_be_enabled()

@@ -1,46 +1,25 @@
 // The dialog in which an admin makes a link for a wall screen: a token to read with, shown once.
-import { copy } from "../page/clipboard.js";
-import { $, buttonById, el, inputById, keyed, selectById, setText } from "../page/dom.js";
+import { $, el, inputById, keyed, selectById } from "../page/dom.js";
 import { request } from "../page/request.js";
+import { API } from "../page/shell.js";
 import { clock, isUnknown, levelTitle } from "../rules/words.js";
-import { drawProblems, errorTexts, openDialog } from "./dialog.js";
-
-/**
- * @typedef {object} Token as the API answers a new one
- * @property {string} id
- * @property {string} secret
- * @property {number | null} expires_at unix seconds
- */
+import { openForm } from "./form_dialog.js";
+import { showSecret } from "./secret_dialog.js";
 
 /**
  * Lets the button open the dialog; the template has both for admins alone.
  * @param {() => string[]} levels those to choose from
  */
 export function offerWallLink(levels) {
-  const button = document.getElementById("wall");
-  if (!(button instanceof HTMLButtonElement)) return;
-  const dialog = $("wall-dialog", HTMLDialogElement);
-  button.addEventListener("click", () => {
-    show({ made: false });
-    drawProblems($("wall-errors"), []);
-    drawLevels(levels().filter((level) => !isUnknown(level)));
-    openDialog(dialog, button);
-  });
-  dialog.addEventListener("close", () => (inputById("wall-url").value = "")); // shown only once
-  for (const id of ["wall-cancel", "wall-close"])
-    buttonById(id).addEventListener("click", () => dialog.close());
+  const opener = document.getElementById("wall");
+  if (!opener) return;
   selectById("wall-unit").addEventListener("change", drawCount);
-  buttonById("wall-copy").addEventListener("click", copyLink);
-  $("wall-form", HTMLFormElement).addEventListener("submit", (event) => {
-    event.preventDefault();
-    make();
+  opener.addEventListener("click", () => {
+    drawLevels(levels().filter((level) => !isUnknown(level)));
+    $("wall-form", HTMLFormElement).reset();
+    drawCount();
+    openForm("wall", { opener, send: make, done: (made) => showLink(made, opener) });
   });
-}
-
-/** @param {{ made: boolean }} state */
-function show({ made }) {
-  $("wall-form").hidden = made;
-  $("wall-made").hidden = !made;
 }
 
 /** @param {string[]} levels */
@@ -59,38 +38,33 @@ function drawCount() {
   inputById("wall-count").disabled = !selectById("wall-unit").value;
 }
 
-async function make() {
-  const send = buttonById("wall-make"),
-    unit = selectById("wall-unit").value;
-  const body = JSON.stringify({
+/** @returns {Promise<NewToken>} */
+function make() {
+  const unit = selectById("wall-unit").value;
+  const token = {
     label: inputById("wall-label").value,
     role: "read",
     level: selectById("wall-level").value || null,
     ...(unit && { [`expires_in_${unit}`]: Number(inputById("wall-count").value) }),
-  });
-  send.disabled = true;
-  try {
-    const headers = { "Content-Type": "application/json" };
-    drawMade(await request("/api/v1/tokens", { method: "POST", body, headers }));
-  } catch (error) {
-    drawProblems($("wall-errors"), errorTexts(error));
-  } finally {
-    send.disabled = false;
-  }
+  };
+  const headers = { "Content-Type": "application/json" };
+  return request(`${API}/tokens`, { method: "POST", body: JSON.stringify(token), headers });
 }
 
-/** @param {Token} token */
-function drawMade({ id, secret, expires_at: end }) {
-  show({ made: true });
-  setText($("wall-copied"), "");
-  setText($("wall-until"), `It is valid until ${end ? clock(end) : "it is revoked"}.`);
-  setText($("wall-revoke"), `./scripts/token revoke ${id}`);
-  const field = inputById("wall-url");
-  field.value = `${location.origin}/monitoring/login#token=${secret}`;
-  field.select();
-}
-
-async function copyLink() {
-  const copied = await copy(inputById("wall-url"));
-  setText($("wall-copied"), copied ? "Copied." : "Copy it with the keyboard: it is selected.");
+/**
+ * @param {NewToken} made
+ * @param {HTMLElement} opener
+ */
+function showLink({ id, secret, expires_at: end }, opener) {
+  const shown = {
+    title: "Open this on the wall screen",
+    text: "Copy it now: it is shown only here, and nobody can show it again.",
+    name: "The link",
+    secret: `${location.origin}/monitoring/login#token=${secret}`,
+    more: [
+      `It is valid until ${end ? clock(end) : "it is revoked"}. To revoke it: the screen Access, or `,
+      el("code", {}, `./scripts/token revoke ${id}`),
+    ],
+  };
+  showSecret(shown, opener);
 }

@@ -8,6 +8,7 @@ import { adopt, changeAddress, parameter } from "../page/address.js";
 import { $, inputById, selectById, setText } from "../page/dom.js";
 import { onlyLevel, showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
+import { offerClosing } from "../panels/form_dialog.js";
 import { drawLevelTabs } from "../panels/level_tabs.js";
 import { drawPeopleList, orderName } from "../panels/people_list.js";
 import { PersonDetails } from "../panels/person_details.js";
@@ -174,5 +175,6 @@ document.addEventListener("keydown", (event) => {
 });
 $("levels").hidden = Boolean(onlyLevel);
 offerWallLink(() => levels);
+offerClosing();
 beacons.start();
 staff.start();
