@@ -44,7 +44,7 @@ def test_nothing_breaks_whatever_comes(guarded: Guarded) -> None:
     assert done.wrong == []
 
 
-@pytest.mark.long
+@pytest.mark.named
 def test_a_hundred_thousand_requests_as_everybody(guarded: Guarded) -> None:
     report = Report()
     report.run(guarded, MANY, seed=2)
