@@ -10,6 +10,7 @@ import requests
 
 from scripts.processes.waiting import eventually
 from tests.compose.conftest import Stack
+from tests.log_in import logged_in
 
 DETECTION = "/newbeacondetect?user_address=0&beacon_address=C2A628384B08&rssi=-20"
 HEAL_SECONDS = 180.0
@@ -56,6 +57,19 @@ def test_strangers_get_nothing_and_the_administrator_all(
     eventually(lambda: {status(path, "") for path in paths} == {401}, HEAL_SECONDS)
     eventually(lambda: {status(path, admin) for path in paths} <= {200, 202}, HEAL_SECONDS)
     assert status("/healthz", "") == 200
+
+
+def test_a_person_logs_in_until_the_account_is_gone(stack: Stack, admin: str) -> None:
+    assert admin
+    run = ("run", "--rm", "--no-TTY", "account")
+    told = stack.compose(*run, "create", "anna", "--role", "admin")
+    stack.compose(*run, "create", "ben", "--role", "admin")  # the last could not be removed
+    with logged_in(stack.url, told) as anna:
+        paths = ("/monitoring", "/monitoring/latest", "/api/v1/now", "/api/v1/accounts")
+        assert {anna.get(f"{stack.url}{path}").status_code for path in paths * 2} == {200}
+        stack.compose(*run, "remove", "anna")
+        latest = f"{stack.url}/monitoring/latest"
+        eventually(lambda: {anna.get(latest).status_code for _ in "1234"} == {401}, 60)
 
 
 def test_the_command_makes_lists_and_revokes_tokens(

@@ -12,6 +12,7 @@ from mongo import topology
 from scripts.native.layout import Layout
 from scripts.native.parts import listen
 from scripts.processes.waiting import eventually
+from tests.log_in import logged_in
 from tests.system.conftest import Stack, kill_tree
 
 # A page, its data and program; what phones, HACS and the API's readers call; what tells secrets.
@@ -98,6 +99,21 @@ def test_from_the_configuration_to_a_token_that_is_revoked(guarded: tuple[Stack,
     assert "the phones" in listed
     assert phone not in listed
     assert phone not in made.stderr
+
+    # A person, who logs in, and is nobody at once when the account is gone.
+    told = stack.script("account", "create", "anna", "--role", "admin")
+    assert told.returncode == 0, told.stderr
+    url = f"http://127.0.0.1:{stack.port}"
+    with logged_in(url, told.stdout) as anna:
+        assert {anna.get(f"{url}{path}").status_code for path in PATHS[:5] * 2} == {200}
+        assert anna.get(f"{url}/api/v1/accounts").json()["data"][0]["name"] == "anna"
+        assert anna.put(f"{url}/api/v1/accounts/anna", json={"role": "read"}).status_code == 403
+        assert stack.script("account", "remove", "anna").returncode == 1  # the last admin
+        assert stack.script("account", "create", "ben", "--role", "admin").returncode == 0
+        assert stack.script("account", "remove", "anna").returncode == 0
+        eventually(
+            lambda: {anna.get(f"{url}/monitoring/latest").status_code for _ in "1234"} == {401}, 60
+        )
 
     # While the database is away, what was known holds.
     for name in ("mongod", "mongos-1", "mongos-2"):
