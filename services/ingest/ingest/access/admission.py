@@ -21,7 +21,7 @@ LEGACY = ("/newbeacondetect", "/extractbeacon", "/retrieveformonitoring")
 _SCHEME = "bearer"
 _MAX_HEADER = 128  # no token of ours makes a longer one
 # Over TLS the first alone: no other site of the domain, and nobody without TLS, can set it.
-COOKIES = (SECURE_COOKIE, COOKIE) = ("__Host-waymark_session", "waymark_session")
+COOKIES = ("__Host-waymark_session", "waymark_session")
 # What changes nothing may be asked for by anything that has the cookie.
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -86,7 +86,7 @@ class Admission:
     def _logged_in(self, given: Credentials) -> Visitor | None:
         header = given.cookie.encode("ascii", "replace").decode()  # others may hold all
         cookies = parse_cookie(header)
-        names = (SECURE_COOKIE,) if given.over_tls else COOKIES
+        names = COOKIES[:1] if given.over_tls else COOKIES
         text = next((cookies[name] for name in names if name in cookies), "")
         session = self._sessions.read(text)
         if session is None:

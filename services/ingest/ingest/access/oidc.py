@@ -4,7 +4,6 @@ Nothing is kept here between the two requests of a log-in, which may come to two
 signed, and the browser keeps it.
 """
 
-import hashlib
 import logging
 import math
 import secrets
@@ -15,9 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from itsdangerous import BadData, URLSafeTimedSerializer
+from itsdangerous import BadData
 
 from ingest.access.provider import Client, Provider, ProviderAway
+from ingest.access.sessions import signer
 from ingest.config import Config
 from ingest.errors import Busy, LogInRefused
 from ingest.rules.accounts import account_name
@@ -67,8 +67,7 @@ class Oidc:
         self._admins = config.oidc_admins.lower().split()
         self._readers = config.oidc_readers.lower().split()
         key = Path(config.session_key_file).read_text("utf-8").strip()
-        signing = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
-        self._signer = URLSafeTimedSerializer(key, SALT, signer_kwargs=signing)
+        self._signer = signer(key, SALT)
         self._places = threading.BoundedSemaphore(WAITING)
         self._metadata: dict[str, Any] = {}
         self._read_at = self._failed_at = -math.inf

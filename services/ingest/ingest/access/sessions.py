@@ -46,11 +46,9 @@ class Sessions:
         key = Path(key_file).read_text("utf-8").strip() if key_file else ""
         if key_file and not key:
             raise ValueError(f"{key_file}: holds no key")
-        signing = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
         self.possible = bool(key)  # to log in here
         self._people, self._tokens = (
-            URLSafeTimedSerializer(key or secrets.token_hex(), salt, signer_kwargs=signing)
-            for salt in (SALT, SALT_OF_TOKENS)
+            signer(key or secrets.token_hex(), salt) for salt in (SALT, SALT_OF_TOKENS)
         )
 
     def issue(self, name: str, role: Role, epoch: int) -> str:
@@ -89,6 +87,12 @@ class Sessions:
             return None
         visitor = Visitor(name, "token", Role(role), until, csrf, level, token_id)
         return TokenSession(visitor, int(when.timestamp()))
+
+
+def signer(key: str, salt: str) -> URLSafeTimedSerializer:
+    """Return what signs one kind of thing that browsers keep."""
+    signing = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
+    return URLSafeTimedSerializer(key, salt, signer_kwargs=signing)
 
 
 def _csrf() -> str:

@@ -25,7 +25,7 @@ _PATH = "/session/oidc"
 _CALLBACK = f"{_PATH}/callback"
 _LOG_IN = "/monitoring/login"
 # As for the session: the first where TLS protects it.
-COOKIES = (SECURE_COOKIE, COOKIE) = ("__Host-waymark_oidc", "waymark_oidc")
+COOKIES = ("__Host-waymark_oidc", "waymark_oidc")
 _NEXT = Text("next", "The page to go to after it", "/monitoring/replay")
 # Led here by the provider's site, the browser keeps a strict cookie, but does not send it before a
 # page of ours has asked for something. So this is a page, and no redirect.
@@ -154,13 +154,5 @@ def _led_back(why: str, page: str) -> Response:
 
 def _keep(answer: Response, value: str, seconds: int) -> None:
     """Keep in the browser what is expected of the way back, which another site leads: so `Lax`."""
-    secure = credentials.over_tls()
     answer.headers["Cache-Control"] = "no-store"
-    answer.set_cookie(
-        SECURE_COOKIE if secure else COOKIE,
-        value,
-        max_age=seconds,
-        secure=secure,
-        httponly=True,
-        samesite="Lax",
-    )
+    credentials.keep_cookie(answer, COOKIES, value, seconds, "Lax")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from flask import Response, request
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.access.admission import COOKIE, SECURE_COOKIE
+from ingest.access.admission import COOKIES
 from ingest.access.sessions import TokenSession
 from ingest.access.visitor import Visitor
 from ingest.api import audited, bodies, openapi, responses
@@ -236,13 +236,5 @@ def without_cookie() -> Response:
 
 
 def _set_cookie(answer: Response, value: str, max_age: int | None = None) -> None:
-    """Keep a session in the browser until it ends, for nobody's scripts and no other site."""
-    secure = credentials.over_tls()
-    answer.set_cookie(
-        SECURE_COOKIE if secure else COOKIE,
-        value,
-        max_age=max_age,
-        secure=secure,
-        httponly=True,
-        samesite="Strict",
-    )
+    """Keep a session in the browser until it ends, for no other site."""
+    credentials.keep_cookie(answer, COOKIES, value, max_age, "Strict")

@@ -1,6 +1,6 @@
 """Who makes a request: asked once, on each of the two ways in."""
 
-from flask import Flask, current_app, g, request
+from flask import Flask, Response, current_app, g, request
 
 from ingest.access.visitor import Credentials, Visitor
 from ingest.context import get_context
@@ -54,6 +54,21 @@ def cookie(names: tuple[str, str]) -> str:
     """Return a cookie of Flask's current request, "" for none: over TLS by its first name alone."""
     sent = (name for name in names[: 1 if over_tls() else 2] if name in request.cookies)
     return next((request.cookies[name] for name in sent), "")
+
+
+def keep_cookie(
+    answer: Response, names: tuple[str, str], value: str, max_age: int | None, samesite: str
+) -> None:
+    """Have the browser keep a cookie for nobody's scripts, under the name that `cookie` reads."""
+    secure = over_tls()
+    answer.set_cookie(
+        names[0 if secure else 1],
+        value,
+        max_age=max_age,
+        secure=secure,
+        httponly=True,
+        samesite=samesite,
+    )
 
 
 def _admit() -> None:
