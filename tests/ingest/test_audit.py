@@ -117,6 +117,9 @@ def test_it_is_read_page_by_page_and_as_a_file_that_no_spreadsheet_runs(
     assert paged == everything[:6]
     oldest = anna.open("GET", f"/audit?before={everything[-1]['id']}").get_json()
     assert len(everything) == 500 or oldest == {"next": None, "data": []}
+    last_two = anna.open("GET", f"/audit?limit=2&before={everything[-3]['id']}").get_json()
+    if len(everything) < 500:  # a full page that is the last one leads to no empty one
+        assert last_two == {"next": None, "data": everything[-2:]}
     answer = anna.open("GET", "/audit?format=csv")
     assert answer.mimetype == "text/csv"
     header, *rows = csv.reader(io.StringIO(answer.get_data(as_text=True), newline=""))

@@ -74,8 +74,10 @@ def audit() -> Response:
     if _FORMAT.read(request.args) == "csv":
         disposition = {"Content-Disposition": 'attachment; filename="audit.csv"'}
         return Response(downloads.begun(_csv(before)), headers=disposition, mimetype="text/csv")
-    found = [_entry(*one) for one in stored.page(limit, before)]
-    return responses.as_json(AuditPage(found[-1].id if len(found) == limit else None, found))
+    # One more tells whether there are more: no "next" leads to nothing.
+    found = [_entry(*one) for one in stored.page(limit + 1, before)]
+    page = found[:limit]
+    return responses.as_json(AuditPage(page[-1].id if len(found) > limit else None, page))
 
 
 def _csv(before: str) -> Iterator[bytes]:
