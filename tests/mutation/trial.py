@@ -1,5 +1,6 @@
 """Runs tests on a module with another text, in a child that has all the slow imports already."""
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -23,7 +24,7 @@ from scripts.processes import ROOT
 from tests.mutation.targets import Target
 
 PASSED, FAILED, NO_COLLECTION = 0, 1, 2  # pytest's own numbers
-NOT_USED, BROKEN = 70, 71
+BROKEN = 70
 OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--noconftest")
 # The imports that are made before pytest begins include a plugin's.
 WARNINGS = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
@@ -73,7 +74,12 @@ def _run(target: Target, source: str, cpu_seconds: float, *, shown: bool) -> int
     package = target.module.split(".")[0]
     sys.modules[package] = ModuleType(package)  # without what it does when it is imported
     sys.modules[package].__path__ = [str(ROOT / target.folder / package)]
+    sys.path.insert(0, str(ROOT / target.folder))
     sys.meta_path.insert(0, _Finder(target.module, source))
+    try:
+        importlib.import_module(target.module)
+    except Exception:  # as of a changed annotation: pytest need not begin
+        return FAILED
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     hypothesis.settings.register_profile(  # the same examples each time, and no search for others
         "mutation",
@@ -84,7 +90,7 @@ def _run(target: Target, source: str, cpu_seconds: float, *, shown: bool) -> int
     )
     hypothesis.settings.load_profile("mutation")
     status = pytest.main([*OPTIONS, *WARNINGS, *_paths(target.tests)])
-    return int(status) if status or target.module in sys.modules else NOT_USED
+    return int(status)
 
 
 def _paths(tests: Sequence[str]) -> list[str]:

@@ -116,7 +116,9 @@ def test_a_name_for_people() -> None:
     for bad in ("é" * 65, "a\u0007", "a\nb", "a\u200bb"):
         said = refused(rules.printable, {"n": bad}, "n")
         assert said == "n: must be 1 to 64 printable characters"
-    assert refused(rules.printable, {"n": "  "}, "n").endswith("must be 1 to 64 printable characters")
+    assert refused(rules.printable, {"n": "  "}, "n").endswith(
+        "must be 1 to 64 printable characters"
+    )
 
 
 def test_metres() -> None:

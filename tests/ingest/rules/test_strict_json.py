@@ -43,5 +43,5 @@ def test_bad_json_is_named(body: bytes, said: str) -> None:
 def test_an_object_is_wanted() -> None:
     assert strict_object(b'{"a": 1}') == {"a": 1}
     for body in (b"[]", b"null", b'"a"', b"1"):
-        with pytest.raises(ParameterError, match="^body: must be a JSON object$"):
+        with pytest.raises(ParameterError, match=r"^body: must be a JSON object$"):
             strict_object(body)

@@ -8,7 +8,7 @@ from ingest.rules.unique_keys import unique_keys
 
 class Item(msgspec.Struct, forbid_unknown_fields=True):
     mac: str
-    note: str | None | msgspec.UnsetType = msgspec.UNSET
+    note: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 @pytest.mark.parametrize(
