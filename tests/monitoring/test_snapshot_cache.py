@@ -78,14 +78,14 @@ def test_a_hanging_gateway_does_not_hold_every_page() -> None:
 def test_an_answer_is_shared_for_its_lifetime_and_no_longer_also_when_the_clock_steps_back() -> (
     None
 ):
-    first, second, third = (GatewayResponse(200, b"%d" % n, "", 0.0) for n in range(3))
-    cache, reads, now = cache_of(first, second, third)
-    for when, wanted in ((100.0, first), (101.9, first), (102.0, second)):
+    first, second, third, last = (GatewayResponse(200, b"%d" % n, "", 0.0) for n in range(4))
+    cache, reads, now = cache_of(first, second, third, last)
+    for when, wanted in ((100.0, first), (101.9, first), (102.0, second), (205.0, third)):
         now[0] = when
         assert cache.read("/staff", 2).response == wanted
     now[0] = -3500.0  # an hour back: by its age it would be kept for an hour
-    assert cache.read("/staff", 2).response == third
-    assert len(reads) == 3
+    assert cache.read("/staff", 2).response == last
+    assert len(reads) == 4
 
 
 def test_what_was_used_last_is_kept_longest() -> None:

@@ -38,10 +38,5 @@ TARGETS = (
     _rules("strict_json"),
     _rules("unique_keys"),
     Target(INGEST, "ingest.recording.recorder", ("tests/ingest/test_groups.py",)),
-    _monitoring("config"),
-    _monitoring("guard"),
-    _monitoring("health_monitor"),
-    _monitoring("memory"),
     _monitoring("snapshot_cache"),
-    Target("", "loadtests.figures", ("tests/loadtests/test_figures.py",)),
 )

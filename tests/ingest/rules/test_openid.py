@@ -64,6 +64,7 @@ def test_people_are_led_to_the_page_alone(asked: str, *, led: bool) -> None:
         ("https://[::1", False),
         ("http://", False),
         ("ftp://localhost", False),
+        ("wss://login.example", False),
         ("ftp://login.example", False),
         ("localhost", False),
         ("", False),

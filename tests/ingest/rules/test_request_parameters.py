@@ -139,6 +139,13 @@ def test_an_event_id() -> None:
         assert said == "event_id: must be 1 to 128 printable ASCII characters, no spaces"
 
 
+def test_a_staff_id_is_a_number_as_long_as_the_database_has_one() -> None:
+    given = ["0", "9223372036854775807", "9223372036854775808", "9" * 19, "9" * 20, "00"]
+    found = [rules.staff_id({"n": text}, "n") for text in given]
+    assert found == [0, 2**63 - 1, *given[2:]]
+    assert type(found[0]) is type(found[1]) is int
+
+
 def test_staff_ids_sort_numbers_first() -> None:
     ids: list[rules.StaffId] = ["b", 10, "a", 9, "10x"]
     assert sorted(ids, key=rules.by_staff_id) == [9, 10, "10x", "a", "b"]

@@ -1,5 +1,7 @@
 """What two readers of a JSON text may take for different things is refused, in words."""
 
+import json
+
 import pytest
 
 from ingest.errors import ParameterError
@@ -17,6 +19,11 @@ from ingest.rules.strict_json import strict_json, strict_object
 )
 def test_good_json(body: bytes, value: object) -> None:
     assert strict_json(body) == value
+
+
+def test_an_object_may_be_large() -> None:
+    large = {str(number): number for number in range(300)}
+    assert strict_json(json.dumps(large).encode()) == large
 
 
 @pytest.mark.parametrize(

@@ -26,3 +26,8 @@ class Item(msgspec.Struct, forbid_unknown_fields=True):
 )
 def test_each_text(text: bytes, *, unique: bool) -> None:
     assert unique_keys(text, msgspec.json.decode(text, type=Item)) is unique
+
+
+def test_a_long_batch() -> None:
+    text = b"[" + b",".join([b'{"mac":"a"}'] * 300) + b"]"
+    assert unique_keys(text, msgspec.json.decode(text, type=list[Item]))
