@@ -1,6 +1,6 @@
-"""What the Docker stack needs before anything else of it starts, and what must not start at all.
+"""What comes before everything else of the Docker stack: may it run, can it, and its secrets.
 
-python -m mongo.prepare FOLDER [FOLDER=NAME,NAME...]    as mongo.secrets, whose folders it fills
+python -m mongo.prepare FOLDER [FOLDER=NAME,NAME...]    folders as those of mongo.secrets
 """
 
 import os
@@ -14,7 +14,10 @@ from mongo.topology import FOLDER
 
 SETTINGS = ("mongod.conf", "mongos.conf")
 LOOPBACK = re.compile(r"127\..*|localhost|\[::1\]")
-SWAP_STEP_MIB = 512
+# What the programs' texts take beyond what is needed: without it, a busy stack reads them again and
+# again from its disk.
+EASE_MIB = 300
+SWAP_MIB = 512
 
 
 def exposed(environment: Mapping[str, str]) -> str:
@@ -22,33 +25,39 @@ def exposed(environment: Mapping[str, str]) -> str:
     published = environment["WAYMARK_PUBLISH"]
     others = [] if LOOPBACK.fullmatch(published) else [published]
     others += environment["WAYMARK_TRUSTED_PROXIES"].split()
-    guarded = environment["WAYMARK_ACCESS"] == "required"
-    if not others or (guarded and environment["WAYMARK_ADMIN_TOKEN_SHA256"]):
+    required = environment["WAYMARK_ACCESS"] == "required"
+    if not others or (required and environment["WAYMARK_ADMIN_TOKEN_SHA256"]):
         return ""
-    return f"other machines would reach it ({' '.join(others)}) without tokens: run ./scripts/configure"
+    who = " ".join(others)
+    return f"other machines would reach it ({who}) without tokens: run ./scripts/configure"
 
 
-def short_of_memory(meminfo: str, needed_mib: int) -> str:
-    """Return what a machine has to get that cannot hold the stack, "" when it can."""
+def memory_mib(meminfo: str) -> int:
+    """Return how much memory and swap a machine has, from what its kernel tells."""
     sizes = dict(re.findall(r"^(\w+): +(\d+) kB$", meminfo, re.MULTILINE))
-    has_mib = (int(sizes["MemTotal"]) + int(sizes["SwapTotal"])) // 1024
-    if has_mib >= needed_mib:
-        return ""
-    swap_mib = -(-(needed_mib - has_mib) // SWAP_STEP_MIB) * SWAP_STEP_MIB
+    return (int(sizes["MemTotal"]) + int(sizes["SwapTotal"])) // 1024
+
+
+def advice(has_mib: int, wanted_mib: int) -> str:
+    """Return the commands that add as much swap as is missing."""
+    swap_mib = -(-(wanted_mib - has_mib) // SWAP_MIB) * SWAP_MIB
     return f"""\
-this machine has {has_mib} MiB of memory and swap, and the stack needs {needed_mib}. Add swap:
+this machine has {has_mib} MiB of memory and swap; the stack wants {wanted_mib}. Add swap:
   sudo fallocate -l {swap_mib}M /waymark.swap && sudo chmod 600 /waymark.swap
   sudo mkswap /waymark.swap && sudo swapon /waymark.swap
-  echo '/waymark.swap none swap sw 0 0' | sudo tee -a /etc/fstab
-Then: docker compose up -d. WAYMARK_MEMORY_NEEDED=0 in .env starts it all the same."""
+  echo '/waymark.swap none swap sw 0 0' | sudo tee -a /etc/fstab"""
 
 
 def main() -> None:
     """Refuse what must not start; lay secrets and MongoDB's settings where they are read."""
-    needed_mib = int(os.environ["WAYMARK_MEMORY_NEEDED"])
-    meminfo = Path("/proc/meminfo").read_text()  # the machine's, also in a container
-    if refused := exposed(os.environ) or short_of_memory(meminfo, needed_mib):
+    if refused := exposed(os.environ):
         sys.exit(refused)
+    needed_mib = int(os.environ["WAYMARK_MEMORY_NEEDED"])
+    has_mib = memory_mib(Path("/proc/meminfo").read_text())  # the machine's, also in a container
+    if has_mib < needed_mib + EASE_MIB:
+        print(advice(has_mib, needed_mib + EASE_MIB), file=sys.stderr)
+    if has_mib < needed_mib:
+        sys.exit(f"it starts from {needed_mib} on; WAYMARK_MEMORY_NEEDED=0 tries all the same")
     secrets.main()
     folder = Path(sys.argv[1])
     with secrets.locked(folder):
