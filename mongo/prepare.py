@@ -16,7 +16,7 @@ SETTINGS = ("mongod.conf", "mongos.conf")
 LOOPBACK = re.compile(r"127\..*|localhost|\[::1\]")
 # What the programs' texts take beyond what is needed: without it, a busy stack reads them again and
 # again from its disk.
-EASE_MIB = 300
+EASE_MIB = 200
 SWAP_MIB = 512
 
 

@@ -42,9 +42,9 @@ def test_others_reach_it_with_tokens_alone(changed: dict[str, str], others: str)
 def test_the_swap_that_is_advised_is_enough() -> None:
     has = prepare.memory_mib(T2_MICRO.format(swap=0))
     assert has == 959
-    [added] = re.findall(r"fallocate -l (\d+)M ", prepare.advice(has, 1200))
+    [added] = re.findall(r"fallocate -l (\d+)M ", prepare.advice(has, 1050))
     then = prepare.memory_mib(T2_MICRO.format(swap=int(added) * 1024))
-    assert 1200 <= then < 1200 + prepare.SWAP_MIB
+    assert 1050 <= then < 1050 + prepare.SWAP_MIB
 
 
 def run(root: Path, folder: Path, **changed: str) -> subprocess.CompletedProcess[str]:
