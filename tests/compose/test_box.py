@@ -1,0 +1,112 @@
+"""The whole box with native MongoDB: engine and containers in one control group, under each load.
+
+Everything runs in the memory that the box leaves to it, and `./scripts/budget` gives the verdict.
+box_report.md has its last report, and what stood in for what.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import requests
+
+from scripts.box.budget import BOX_MIB, BUDGETS, SYSTEM_MIB
+from scripts.processes import ROOT
+from scripts.processes.control_groups import Limits, LimitsUnavailableError
+from scripts.processes.limited_group import LimitedGroup
+from scripts.processes.waiting import eventually
+from tests.compose.conftest import PROJECT, Stack
+from tests.compose.engine import Docker, engine
+from tests.compose.images import Images, images, native_mongo
+
+pytestmark = pytest.mark.named
+
+HERE = Path(__file__).parent
+REPORT = HERE / "box_report.md"
+SECONDS = int(os.environ.get("WAYMARK_BOX_SECONDS", "120"))
+SETTLE_SECONDS = 60
+LEFT_MIB = BOX_MIB - SYSTEM_MIB
+INTRODUCTION = """# The whole box
+
+`./scripts/test --compose tests/compose/test_box.py`, {day}. All containers and the engine are in
+one control group of {left} MiB: {box} less {system} for the system. Each load for {seconds} s, one
+after the other. The clients run on the same machine, outside of the group.
+
+What is not the real thing: MongoDB is 6.0.5, not 7.0. Both services speak to `shard1` itself,
+`shard2` and `configsvr` are idle sets of their own. The routers are stand-ins of 32 MiB that take
+0.27 CPU seconds a minute each, whatever the load.
+"""
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[tuple[Stack, LimitedGroup]]:
+    """Return the running stack, and the group that it and its engine are in."""
+    try:
+        with LimitedGroup("box", Limits(None, LEFT_MIB * 2**20)) as group:
+            with engine(group.command) as docker:
+                if not group.pids():
+                    pytest.skip("an engine runs here already, which is in no group of ours")
+                yield from _stack(docker, group)
+            for folder in Path("/sys/fs/cgroup").glob(f"*/{group.name}"):
+                folder.rmdir()  # the engine made it under the other controllers as well
+    except LimitsUnavailableError as error:
+        pytest.skip(str(error))
+
+
+def _stack(docker: Docker, group: LimitedGroup) -> Iterator[tuple[Stack, LimitedGroup]]:
+    made = images(docker)
+    stack = Stack(docker, Images(made.base, native_mongo(docker, made.base), emulated=False))
+    stack.docker.environment["BOX_GROUP"] = f"/{group.name}"
+    stack.compose("build")
+    with stack.also(HERE / "native.yml"):
+        stack.compose("down", "--volumes", "--remove-orphans")  # of a run that was killed
+        try:
+            stack.compose("up", "--detach")
+            eventually(lambda: _stores(stack), 300, pause_seconds=1)
+            yield stack, group
+        finally:
+            stack.compose("down", "--volumes", "--remove-orphans")
+
+
+def _stores(stack: Stack) -> bool:
+    try:
+        return stack.detect(0).status_code == 200
+    except requests.ConnectionError:
+        return False
+
+
+def test_the_box_holds_each_load_within_its_budgets(box: tuple[Stack, LimitedGroup]) -> None:
+    stack, group = box
+    time.sleep(SETTLE_SECONDS)  # a start is no load of the budgets
+    text = INTRODUCTION.format(
+        day=datetime.now(UTC).date(),
+        left=LEFT_MIB,
+        box=BOX_MIB,
+        system=SYSTEM_MIB,
+        seconds=SECONDS,
+    )
+    verdicts = {}
+    for load in BUDGETS:
+        command = ["./scripts/budget", "--project", PROJECT, "--load", load, "--drive", stack.url]
+        command += ["--seconds", str(SECONDS)]
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=stack.docker.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode in (0, 1), done.stderr
+        verdicts[load] = done.returncode
+        text += f"\n## {load}\n\n{done.stdout}"
+    used = group.usage()
+    text += f"\nThe group at its peak, page cache included: {used.peak_bytes / 2**20:.0f} MiB of "
+    text += f"{LEFT_MIB}; processes killed for want of memory: {used.killed}\n"
+    REPORT.write_text(text)
+    assert used.killed == 0
+    assert verdicts == dict.fromkeys(BUDGETS, 0), text
