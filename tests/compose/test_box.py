@@ -61,6 +61,7 @@ def _stack(docker: Docker, group: LimitedGroup) -> Iterator[tuple[Stack, Limited
     made = images(docker)
     stack = Stack(docker, Images(made.base, native_mongo(docker, made.base), emulated=False))
     stack.docker.environment["BOX_GROUP"] = f"/{group.name}"
+    stack.docker.environment.pop("WAYMARK_HEALTH_INTERVAL", None)  # as seldom as for everybody
     stack.compose("build")
     with stack.also(HERE / "native.yml"):
         stack.compose("down", "--volumes", "--remove-orphans")  # of a run that was killed
