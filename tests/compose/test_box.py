@@ -91,8 +91,12 @@ def test_the_box_holds_each_load_within_its_budgets(box: tuple[Stack, LimitedGro
         seconds=SECONDS,
     )
     verdicts = {}
+    # As a phone elsewhere does: by the kernel. What this machine itself sends to a published port
+    # goes through docker-proxy, at 0.7 ms of CPU a connection.
+    (network,) = stack.containers()["gateway"]["NetworkSettings"]["Networks"].values()
+    gateway = f"http://{network['IPAddress']}:8080"
     for load in BUDGETS:
-        command = ["./scripts/budget", "--project", PROJECT, "--load", load, "--drive", stack.url]
+        command = ["./scripts/budget", "--project", PROJECT, "--load", load, "--drive", gateway]
         command += ["--seconds", str(SECONDS)]
         done = subprocess.run(
             command,
