@@ -1,7 +1,7 @@
 """The whole box with native MongoDB: engine and containers in one control group, under each load.
 
 Everything runs in the memory that the box leaves to it, and `./scripts/budget` gives the verdict.
-box_report.md has its last report, and what stood in for what.
+box_report.txt has its last report, and what stood in for what.
 """
 
 import os
@@ -26,7 +26,7 @@ from tests.compose.images import Images, images, native_mongo
 pytestmark = pytest.mark.named
 
 HERE = Path(__file__).parent
-REPORT = HERE / "box_report.md"
+REPORT = HERE / "box_report.txt"
 SECONDS = int(os.environ.get("WAYMARK_BOX_SECONDS", "120"))
 SETTLE_SECONDS = 60
 LEFT_MIB = BOX_MIB - SYSTEM_MIB
