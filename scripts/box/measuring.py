@@ -107,16 +107,15 @@ def _spent(before: _Moment, after: _Moment) -> dict[str, float]:
 
 
 def _moment(groups: Mapping[str, ControlGroup], engine: set[int]) -> _Moment:
-    # The groups last: they count what the processes count, and a little more.
-    every, worked = processes.processes(), processes.machine()[0]
+    alive, usage = {}, {}
+    for name, group in groups.items():  # one after the other: both figures are of one moment
+        alive[name] = _total(group.pids())
+        usage[name] = group.usage()
+    return _Moment(usage, alive, _total(engine), processes.machine()[0])
 
-    def total(pids: set[int]) -> float:
-        ours = [every[pid] for pid in pids if pid in every]
-        return sum(one.seconds + one.ended_seconds for one in ours)
 
-    alive = {name: total(set(group.pids())) for name, group in groups.items()}
-    usage = {name: group.usage() for name, group in groups.items()}
-    return _Moment(usage, alive, total(engine), worked)
+def _total(pids: Iterable[int]) -> float:
+    return sum(one.seconds + one.ended_seconds for one in processes.some(pids).values())
 
 
 def _container(group: ControlGroup, cpu: float, most: int) -> Part:

@@ -1,7 +1,8 @@
 """The machine's processes as /proc tells of them, and which of them are the Docker Engine."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,15 +38,16 @@ def parse_stat(text: str) -> Process:
 
 def processes() -> dict[int, Process]:
     """Return every process of the machine by its pid."""
-    return {int(folder.name): one for folder, one in _each()}
+    return some(int(folder.name) for folder in PROC.glob("[0-9]*"))
 
 
-def _each() -> Iterator[tuple[Path, Process]]:
-    for folder in PROC.glob("[0-9]*"):
-        try:
-            yield folder, parse_stat((folder / "stat").read_text())
-        except (FileNotFoundError, ProcessLookupError):  # it has just ended
-            continue
+def some(pids: Iterable[int]) -> dict[int, Process]:
+    """Return these processes by their pids, without those that have just ended."""
+    found = {}
+    for pid in pids:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found[pid] = parse_stat((PROC / f"{pid}/stat").read_text())
+    return found
 
 
 def engine(every: Mapping[int, Process], first: Collection[int], daemon: int | None) -> set[int]:
