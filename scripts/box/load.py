@@ -16,6 +16,7 @@ import urllib.request
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "mongo" / "directory.csv"
@@ -56,11 +57,11 @@ class Load:
         with DIRECTORY.open(newline="") as file:
             macs = [row["mac"] for row in csv.DictReader(file)]
         for person in range(1, PEOPLE + 1):
-            yield self._every(phone_seconds, lambda person=person: self._report(person, macs))
+            yield self._every(phone_seconds, partial(self._report, person, macs))
             history = f"/extractbeacon?staff_id={person}&start_time=0&end_time={END}"
-            yield self._every(HACS_SECONDS, lambda path=history: self._send("history", path))
+            yield self._every(HACS_SECONDS, partial(self._send, "history", history))
         for path in PAGES:
-            yield self._every(PAGE_SECONDS, lambda path=path: self._send("page", path))
+            yield self._every(PAGE_SECONDS, partial(self._send, "page", path))
 
     def _every(self, seconds: float, send: Callable[[], None]) -> threading.Thread:
         def run() -> None:
