@@ -54,5 +54,6 @@ def _more_checks(stack: Stack) -> float:
     text = (ROOT / "docker-compose.yml").read_text()
     (shipped,) = {int(seconds) for seconds in re.findall(r"interval: \D*(\d+)s", text)}
     found = stack.containers()
+    each: list[float]
     each = [found[name]["Config"]["Healthcheck"]["Interval"] / 1e9 for name in OURS | MONGO]
     return sum(60 / seconds - 60 / shipped for seconds in each)
