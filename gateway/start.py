@@ -22,7 +22,7 @@ from gateway.certificate import Certificate, write_private
 from gateway.render import Config, ConfigError, check_exposure, render_all
 
 # A service that moved is used again within 10 s: this, a look-up and a reload.
-LOOK_SECONDS = 3.0
+LOOK_SECONDS = 5.0
 CONNECT_SECONDS = 1.0
 # With less free than this on its disk, nginx caches nothing: twice what the cache may take.
 ROOM_BYTES = 32 * 2**20

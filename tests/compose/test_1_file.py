@@ -12,7 +12,7 @@ from tests.compose.conftest import MONGO, ONE_SHOT, OURS
 from tests.compose.engine import Docker
 
 MIB = 1024 * 1024
-BUDGET_MIB = 850
+BUDGET_MIB = 700  # of what keeps running; docs/memory.md has the sum with engine and system
 NOT_STARTED = {"replicas": 0, "resources": {}, "placement": {}}
 SECRETS_FIRST = {"secrets": ("service_completed_successfully", True)}
 IMAGES = ["gateway", "acme", "ingest", "monitoring", "mongo-init"]
@@ -46,7 +46,8 @@ def test_the_services_are_the_known_ones(services: dict[str, Any]) -> None:
 
 
 def test_all_memory_limits_together_fit_the_box(services: dict[str, Any]) -> None:
-    assert sum(limits(services).values()) <= BUDGET_MIB
+    running = {name: one for name, one in services.items() if name not in ONE_SHOT}
+    assert sum(limits(running).values()) <= BUDGET_MIB
 
 
 def test_the_memory_table_of_the_architecture_is_true(services: dict[str, Any]) -> None:
