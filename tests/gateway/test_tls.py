@@ -150,18 +150,9 @@ def test_the_suites_of_tls_1_2_are_those_and_no_others(
         certificate(folder)
     else:
         folder.mkdir()
-        made = [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-noenc",
-            "-subj",
-            "/CN=localhost",
-        ]
-        files = ["-keyout", folder / "key.pem", "-out", folder / "certificate.pem"]
-        subprocess.run([*made, *files], check=True, capture_output=True)
+        options = ["-x509", "-newkey", "rsa:2048", "-noenc", "-subj", "/CN=localhost"]
+        files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "certificate.pem")]
+        subprocess.run(["openssl", "req", *options, *files], check=True, capture_output=True)
     port = free_port()
     make_gateway(
         tls_certificate=str(folder / "certificate.pem"),

@@ -26,8 +26,9 @@ def test_a_name_is_what_it_always_was(key: tuple[str, int | None], named: str) -
 
 
 def test_whatever_differs_gives_another_name() -> None:
-    staff, macs = (1, 11, "01"), ("AA", "AB")
+    staff: list[int | str] = [1, 11, "01"]
+    macs = ("AA", "AB")
     keys = [("event:a", None), ("event:a", 1), ("event:a", 2), ("event:b", 1), ("request:a", 1)]
-    names = [detection_id(*one) for one in itertools.product(staff, macs, keys)]
+    names = [detection_id(who, mac, key) for who, mac, key in itertools.product(staff, macs, keys)]
     assert {len(name) for name in names} == {12}
     assert len(set(names)) == len(names)

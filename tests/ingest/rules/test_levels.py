@@ -51,10 +51,8 @@ def test_a_row_ends_where_somebody_is_heard_elsewhere() -> None:
 
 
 def test_a_row_begins_anew_after_a_change() -> None:
-    walk = [("4", 0), ("5", 1), ("4", 2, -49), ("5", 3), ("5", 4)]
-    assert level(*walk) == ("4", 2)
-    louder = [("4", 0), ("5", 1), ("6", 2, -50), ("5", 3), ("5", 4)]
-    assert level(*louder) == ("6", 2)
+    assert level(("4", 0), ("5", 1), ("4", 2, -49), ("5", 3), ("5", 4)) == ("4", 2)
+    assert level(("4", 0), ("5", 1), ("6", 2, -50), ("5", 3), ("5", 4)) == ("6", 2)
 
 
 @pytest.mark.parametrize(("rssi", "found"), [(-50, "5"), (-51, "4"), (-70, "4")])

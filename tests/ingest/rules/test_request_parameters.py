@@ -154,8 +154,10 @@ def test_staff_ids_sort_numbers_first() -> None:
 )
 def test_what_is_no_value_is_told_in_words(call: Any, said: str) -> None:
     assert refused(call, {"n": "???"}).startswith(said)
+    missing: dict[str, Any]
     for missing in ({}, {"n": None}, {"n": ""}):
         assert refused(call, missing) == "n: is missing"
+    wrong: object
     for wrong in (True, [], {}, b"7"):
         assert refused(call, {"n": wrong}) == "n: must be text or a number"
     assert refused(call, {"n": "7" + " " * 256}) == "n: must be at most 256 characters"
