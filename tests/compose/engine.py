@@ -1,8 +1,8 @@
 """The Docker Engine of the tests: `machine` (what is here) or `current` (what is used today).
 
-`machine` is the engine that runs here, else one of our own, of the machine's package, that goes away
-again. `current` is an engine of our own with the containerd image store, and the newest plugins.
-Our own keep their images in .cache, so that only the first run makes them. They need root.
+`machine` is the engine that runs here, else one of our own, of the machine's package. `current` is
+one of our own with the containerd image store, and the newest plugins. Our own need root, go away
+again, and keep their images in .cache, so that only the first run makes them.
 """
 
 import hashlib
