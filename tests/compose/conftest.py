@@ -105,7 +105,7 @@ class Stack(Client):
 @pytest.fixture(scope="session")
 def docker(pytestconfig: pytest.Config) -> Iterator[Docker]:
     """Return docker with a running engine."""
-    with engine(pytestconfig.getoption("--engine", KINDS[0])) as docker:
+    with engine(kind=pytestconfig.getoption("--engine", KINDS[0])) as docker:
         pytestconfig.stash[TOLD] = versions(docker)
         yield docker
 

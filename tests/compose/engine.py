@@ -81,7 +81,7 @@ class Tools(NamedTuple):
 
 
 @contextmanager
-def engine(kind: str) -> Iterator[Docker]:
+def engine(*, kind: str = "machine") -> Iterator[Docker]:
     """Yield docker with an engine and compose; stop the engine if it was started here."""
     if kind == "machine" and _runs(dict(os.environ)):
         yield Docker(_with_compose(dict(os.environ)))
