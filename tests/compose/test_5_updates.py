@@ -35,33 +35,31 @@ class Checkout:
     def __init__(self, folder: Path, stack: Stack) -> None:
         self._folder = folder
         self._stack = stack
+        self._files = ["-f", "docker-compose.yml"]
+        self._files += ["-f", "tests/compose/emulated.yml"] * stack.images.emulated
 
     def change(self, file: str) -> None:
         path = self._folder / file
         comment = "/* changed */" if path.suffix == ".css" else "# changed"
         path.write_text(f"{path.read_text()}\n{comment}\n")
 
-    def docker(self, *command: str) -> None:
-        files = ["-f", "docker-compose.yml"]
-        files += ["-f", "tests/compose/emulated.yml"] * self._stack.images.emulated
-        program, *arguments = command
-        command = (program, *files, *arguments)
-        if program == "compose":
-            command = ("docker", "compose", *files, *arguments)
-        environment = self._stack.docker.environment | {"COMPOSE_PROJECT_NAME": PROJECT}
+    def compose(self, *arguments: str) -> None:
+        self._run("docker", "compose", *self._files, *arguments)
+
+    def update(self) -> None:
+        self._run("./scripts/update", *self._files)
+
+    def _run(self, *command: str) -> None:
         done = subprocess.run(
             command,
             cwd=self._folder,
-            env=environment,
+            env=self._stack.docker.environment | {"COMPOSE_PROJECT_NAME": PROJECT},
             capture_output=True,
             text=True,
             check=False,
             timeout=UPDATE_SECONDS,
         )
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
-
-    def update(self) -> None:
-        self.docker("./scripts/update")
 
 
 @pytest.fixture(scope="module")
@@ -121,35 +119,36 @@ class Phone(threading.Thread):
         self._end.set()
         self.join()
 
+    def stored(self) -> list[int] | None:
+        """Return the numbers of what is there, None while that cannot be told."""
+        span = {"start_time": 1, "end_time": 1_000_000}
+        answer = self.client.get("/extractbeacon", staff_id=self.staff_id, **span)
+        return [one["timestamp"] for one in answer.json()["location"]] if answer.ok else None
+
+    def is_exact(self) -> bool:
+        """Tell whether all that was taken is there, each once."""
+        return self.stored() == list(range(self.taken, 0, -1))
+
 
 @contextmanager
 def phones(stack: Stack) -> Iterator[list[Phone]]:
-    """Have phones at work; afterwards, all that was taken is there once."""
+    """Have phones at work; afterwards, all that was taken is there, each once."""
     people = [Phone(stack.url, staff_id) for staff_id in STAFF]
     for one in people:
-        one.taken = len(numbers(stack, one.staff_id) or [])
+        one.taken = len(one.stored() or [])
         one.start()
     try:
         yield people
     finally:
         for one in people:
             one.stop()
-    for one in people:
-        wanted = list(range(one.taken, 0, -1))
-        eventually(
-            lambda one=one, wanted=wanted: numbers(stack, one.staff_id) == wanted, HEAL_SECONDS
-        )  # type: ignore[misc]
-
-
-def numbers(stack: Stack, staff_id: int) -> list[int] | None:
-    answer = stack.get("/extractbeacon", staff_id=staff_id, start_time=1, end_time=1_000_000)
-    return [one["timestamp"] for one in answer.json()["location"]] if answer.ok else None
+    eventually(lambda: all(one.is_exact() for one in people), HEAL_SECONDS)
 
 
 def test_a_file_of_the_page_makes_only_the_page_anew(stack: Stack, checkout: Checkout) -> None:
     before = identities(stack)
     checkout.change(PAGE)
-    checkout.docker("compose", "up", "--detach", "--build")
+    checkout.compose("up", "--detach", "--build")
     # Compose starts again what has ended; `update` does not.
     assert made_anew(stack, before) - ONE_SHOT == {"monitoring"}
     same = {name: one[0] for name, one in identities(stack).items() if name in ONE_SHOT}
