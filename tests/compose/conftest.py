@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,15 +17,38 @@ from scripts.processes import ROOT
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
 from tests.client import Client
-from tests.compose.engine import Docker, engine
+from tests.compose.engine import HERE, KINDS, Docker, engine, versions
 from tests.compose.images import Images, images
 
 PROJECT = "waymark-tests"
 ONE_SHOT = {"secrets", "mongo-init"}
 OURS = {"gateway", "ingest-1", "ingest-2", "monitoring"}
 MONGO = {"mongos-1", "mongos-2", "configsvr", "shard1", "shard2"}
-HERE = Path(__file__).parent
 EARLY, EARLY_SECONDS = "early", 240.0  # who was heard before the database was there
+BEGAN = time.time()
+TOLD = pytest.StashKey[str]()  # the versions
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--engine", choices=KINDS, default=KINDS[0], help="which Docker Engine")
+    parser.addoption("--report", type=Path, help="a file for what ran, on what, and how it went")
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    file: Path | None = config.getoption("--report")
+    if file is None:
+        return
+    stats = terminalreporter.stats
+    counts = [
+        f"{len(stats.get(one, []))} {one}" for one in ("passed", "failed", "error", "skipped")
+    ]
+    failed = [f"{one.nodeid}\n" for kind in ("failed", "error") for one in stats.get(kind, [])]
+    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(BEGAN))
+    took = f"{(time.time() - BEGAN) / 60:.0f} minutes"
+    told = config.stash.get(TOLD, "no engine")
+    file.write_text(f"{told}\n{when}, {took}\n{', '.join(counts)}\n{''.join(failed)}")
 
 
 class Stack(Client):
@@ -42,6 +66,7 @@ class Stack(Client):
                 "WAYMARK_PORT": str(port),
                 "WAYMARK_TLS_PORT": str(free_port()),  # published, though nothing listens there
                 "WAYMARK_HEALTH_INTERVAL": "10s",  # what hangs is restarted after four of them
+                "BUILDX_NO_DEFAULT_ATTESTATIONS": "1",  # as ./scripts/update
             }
         )
         emulated = ["--file", str(HERE / "emulated.yml")] if made.emulated else []
@@ -110,9 +135,10 @@ def taken(stack: Stack, staff_id: object, **more: object) -> bool:
 
 
 @pytest.fixture(scope="session")
-def docker() -> Iterator[Docker]:
+def docker(pytestconfig: pytest.Config) -> Iterator[Docker]:
     """Return docker with a running engine."""
-    with engine() as docker:
+    with engine(kind=pytestconfig.getoption("--engine", KINDS[0])) as docker:
+        pytestconfig.stash[TOLD] = versions(docker)
         yield docker
 
 

@@ -4,7 +4,6 @@ MongoDB is then the real 7.0.11 for arm64, emulated: right in every answer, slow
 memory, which is why emulated.yml raises the limits of those containers.
 """
 
-import hashlib
 import os
 import re
 import subprocess
@@ -16,11 +15,10 @@ from typing import NamedTuple
 
 from mongo.binaries import find_binaries
 from scripts.processes import ROOT
-from tests.compose.engine import CACHE, Docker
+from tests.compose.engine import CACHE, HERE, Docker, digest
 
 BASE = "debian:trixie-slim"
 MONGO = "mongo:7.0"
-HERE = Path(__file__).parent
 CERTIFICATES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 MONGO_USER = 999  # as in MongoDB's own image
 GLIBC = ("libc.so", "libm.so", "libresolv.so")  # the base has its own, which is newer
@@ -47,7 +45,7 @@ def _pulled(docker: Docker, image: str) -> bool:
 
 
 def _made_base(docker: Docker) -> str:
-    image = f"waymark-tests/base:{_digest(HERE / 'make-base')}"
+    image = f"waymark-tests/base:{digest(HERE / 'make-base')}"
     if not docker.has_image(image):
         with _scratch_file("base.tar") as tar:
             with tar.open("wb") as file:
@@ -61,7 +59,7 @@ def _trusting(docker: Docker, base: str) -> str:
     bundle = next((Path(os.environ[name]) for name in CERTIFICATES if os.environ.get(name)), None)
     if bundle is None:
         return base
-    image = f"waymark-tests/trusting-{base.replace(':', '-').rpartition('/')[2]}:{_digest(bundle)}"
+    image = f"waymark-tests/trusting-{base.replace(':', '-').rpartition('/')[2]}:{digest(bundle)}"
     with _scratch_file("certificates.tar") as path:
         with tarfile.open(path, "w") as tar:
             tar.add(bundle.resolve(), "etc/waymark-tests.crt")
@@ -70,7 +68,7 @@ def _trusting(docker: Docker, base: str) -> str:
 
 def _emulated_mongo(docker: Docker, base: str) -> str:
     fetch = ROOT / "mongo" / "fetch-emulated"
-    image = f"waymark-tests/mongo-emulated:{_digest(fetch)}"
+    image = f"waymark-tests/mongo-emulated:{digest(fetch)}"
     if docker.has_image(image):
         return image
     said = subprocess.run([fetch], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -87,7 +85,7 @@ def _emulated_mongo(docker: Docker, base: str) -> str:
 
 def native_mongo(docker: Docker, base: str) -> str:
     """Return an image whose mongod is the one that the native stack runs, with its libraries."""
-    image = f"waymark-tests/mongo-native:{_digest(ROOT / 'mongo' / 'requirements.txt')}"
+    image = f"waymark-tests/mongo-native:{digest(ROOT / 'mongo' / 'requirements.txt')}"
     if docker.has_image(image):
         return image
     mongod = find_binaries() / "mongod"
@@ -142,7 +140,3 @@ def _scratch_file(name: str) -> Iterator[Path]:
         yield path
     finally:
         path.unlink(missing_ok=True)
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
