@@ -10,6 +10,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from mongo import topology
 from scripts.processes.cluster import Cluster
+from tests import needs
 from tests.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -83,6 +84,14 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
         (name, "\n".join(text.splitlines()[-CAPTURED_LINES:])) for name, text in report.sections
     ]
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly what could not be tested here, and why."""
+    for line in needs.summary(
+        [str(one.longrepr) for one in terminalreporter.getreports("skipped")]
+    ):
+        terminalreporter.write_line(line, yellow=True, bold=True)
 
 
 @pytest.fixture(scope="session")
