@@ -88,9 +88,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say loudly what could not be tested here, and why."""
-    for line in needs.summary(
-        [str(one.longrepr) for one in terminalreporter.getreports("skipped")]
-    ):
+    for line in needs.summary(terminalreporter.getreports("skipped")):
         terminalreporter.write_line(line, yellow=True, bold=True)
 
 

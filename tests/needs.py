@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 
@@ -36,7 +38,8 @@ def _lacks(name: str) -> None:
     pytest.skip(text)
 
 
-def summary(reasons: list[str]) -> list[str]:
+def summary(skipped: Iterable[pytest.TestReport]) -> list[str]:
     """Return a line for each thing that was lacked, and how many tests it cost."""
-    texts = [reason[reason.index(MARK) :] for reason in reasons if MARK in reason]
-    return [f"SKIPPED {texts.count(text)} tests: {text}" for text in sorted(set(texts))]
+    reasons = [str(one.longrepr[2]) for one in skipped if isinstance(one.longrepr, tuple)]
+    texts = Counter(reason.removeprefix("Skipped: ") for reason in reasons if MARK in reason)
+    return [f"SKIPPED {count} tests: {text}" for text, count in sorted(texts.items())]

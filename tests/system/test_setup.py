@@ -25,9 +25,13 @@ while [ -e /hold ]; do sleep 0.1; done
 """
 LOCKS = ["lib/apt/lists/lock", "lib/dpkg/lock-frontend", "cache/apt/archives/lock"]
 # Apt's locks are those of fcntl, which nobody's command sets.
-HOLD = (
-    "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'w'), fcntl.LOCK_EX); print('held'); input()"
-)
+HOLD = """
+import fcntl, sys
+with open(sys.argv[1], "w") as lock:
+    fcntl.lockf(lock, fcntl.LOCK_EX)
+    print("held")
+    input()
+"""
 SUDO = """\
 #!/bin/bash
 # As sudo: nothing of the environment passes but what is named.
