@@ -160,15 +160,29 @@ ensure_typescript() { ensure_packages services/monitoring typescript TypeScript;
 
 STACK_LOCKS=(services/ingest/requirements.txt services/monitoring/requirements.txt scripts/requirements.txt)
 
+# ensure_official: MongoDB's own build, where the machine has none; where that cannot be had, say so.
+ensure_official() {
+    local said
+    [ -z "${MONGODB_BIN:-}" ] && ! command -v mongod >/dev/null && [ -n "${MONGODB_TARBALL-its own}" ] || return 0
+    ensure_venv "${STACK_LOCKS[@]}"
+    printf "  MongoDB's own build ... "
+    if said="$("$VENV/bin/python" -m mongo.official 2>&1)"; then
+        official="$said" && printf 'in %s\n' "$said"
+    else
+        printf 'not to be had: %s\n' "$(tail -n 1 <<<"$said")"
+    fi
+}
+
 # ensure_stack: everything that ./scripts/up starts.
+official="" # where ensure_official found it
 ensure_stack() {
     local locks=("${STACK_LOCKS[@]}")
     if [ -z "${MONGODB_BIN:-}" ] && ! command -v mongod >/dev/null; then
-        [ "$(uname -m)" = x86_64 ] ||
+        [ -n "$official" ] || [ "$(uname -m)" = x86_64 ] ||
             die "no mongod here: install MongoDB, or set MONGODB_BIN to the folder that has it"
-        locks+=(mongo/requirements.txt)
+        [ -n "$official" ] || locks+=(mongo/requirements.txt)
         # Not `grep -q`: it would end early, and pipefail takes ldconfig's broken pipe for "missing".
-        /sbin/ldconfig -p | grep 'libcurl\.so\.4 ' >/dev/null || apt_install libcurl4 # the packaged mongod's
+        /sbin/ldconfig -p | grep 'libcurl\.so\.4 ' >/dev/null || apt_install libcurl4 # mongod's
     fi
     ensure_nginx
     ensure_program setpriv util-linux
@@ -185,7 +199,7 @@ ensure_user() {
 
 # ensure_sharded: mongod and mongos of one version; the packaged mongod has no mongos.
 ensure_sharded() {
-    [ -n "${MONGODB_BIN:-}" ] && return
+    [ -n "${MONGODB_BIN:-}$official" ] && return
     command -v mongod >/dev/null && command -v mongos >/dev/null && return
     "$ROOT/mongo/fetch-emulated" | sed '$d'
 }

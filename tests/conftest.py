@@ -1,5 +1,6 @@
 """Fixtures that more than one folder of tests uses."""
 
+import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from tests.upstream import Upstream
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+# As scripts/test has it: one version for all tests, and no download.
+os.environ.setdefault("MONGODB_TARBALL", "")
 # Several processes share the tests (scripts/test), file by file, but for these: files of one line
 # stay together. Those lines start first, the longest before the others: one that started last would
 # be waited for alone.

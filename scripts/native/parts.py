@@ -90,6 +90,11 @@ def _plain_url(layout: Layout) -> str:
     return f"http://{front.internal_listen.split()[0]}"
 
 
+def is_sharded(layout: Layout) -> bool:
+    """Tell whether the database has shards."""
+    return bool(topology.load(Path(layout.topology)).shards)
+
+
 def _database(layout: Layout) -> Iterator[Part]:
     named = topology.load(Path(layout.topology))
     binaries = find_binaries(sharded=bool(named.shards))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gateway.render import REQUIRED, Config, ConfigError, check_exposure
 from mongo import topology
-from scripts.native import leftovers, privileges, spools
+from scripts.native import data_versions, leftovers, privileges, spools
 from scripts.native.down import down
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
 from scripts.native.parts import FAILURES, environment, parts
@@ -91,6 +91,7 @@ def up(layout: Layout, *, demo: bool, detach: bool, deadline: float) -> None:
             _clear(layout)
             spools.release(layout)
             layout.save()
+            print(f"  {'database':<12}{data_versions.check(layout)}", flush=True)
         try:
             if already:
                 supervisor.take_new_parts()
