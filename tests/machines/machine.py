@@ -160,6 +160,11 @@ class Machine:
         assert not check or done.returncode == 0, f"{script}:\n{done.stdout[-6000:]}"
         return done
 
+    def files(self) -> set[str]:
+        """Return the files that the clean root had not, or had otherwise."""
+        found = (file for file in self.changed.rglob("*") if not file.is_dir())
+        return {f"/{file.relative_to(self.changed)}" for file in found}
+
     def processes(self) -> list[str]:
         """Return what runs there, but for the first process."""
         spaces = {one.pid: _space(one.pid) for one in psutil.process_iter()}
