@@ -52,15 +52,17 @@ def version(*, sharded: bool) -> tuple[str, str]:
     Raises NoMongod, also where this processor cannot run it.
     """
     folder, origin = _find(sharded=sharded)
-    ask = [folder / "mongod", "--version"]
+    mongod = folder / "mongod"
     try:
-        told = subprocess.run(ask, capture_output=True, text=True, check=False, timeout=60)
+        told = subprocess.run(
+            [str(mongod), "--version"], capture_output=True, text=True, check=False, timeout=60
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoMongod(f"{ask[0]} does not run: {error}") from error
+        raise NoMongod(f"{mongod} does not run: {error}") from error
     # Of a shell that started it, the second.
     if told.returncode in (-signal.SIGILL, 128 + signal.SIGILL):
         needed = official.lacks() or "AVX (x86-64) or ARMv8.2 (arm64)"
-        raise NoMongod(f"this processor cannot run {ask[0]}: MongoDB 5.0 and newer need {needed}")
+        raise NoMongod(f"this processor cannot run {mongod}: MongoDB 5.0 and newer need {needed}")
     number = re.search(r"version v?(\d+\.\d+\.\d+)", told.stdout)
     name = number[1] if number else "of an unknown version"
     return number[1] if number else "", f"MongoDB {name}, {origin} [{folder}]"

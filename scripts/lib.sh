@@ -51,19 +51,19 @@ as_root() {
 }
 
 # INSTALL: what root does, who removes the policy also where the script was killed. Debian starts what it
-# installs, NGINX on every address: a policy of 101 forbids that, and is nothing once its lock is free.
-# An older checkout's policy had no lock and stayed after a crash (in a container it is the image's).
+# installs, NGINX on every address: a policy of 101 forbids that, to us alone; left behind, it is without
+# effect and goes when it is asked. An older checkout's stays for ever (in a container it is the image's).
 # shellcheck disable=SC2016 # root's shell fills these in
 INSTALL='
 policy=/usr/sbin/policy-rc.d
 if [ -d /run/systemd/system ] && printf "#!/bin/sh\nexit 101\n" | cmp -s - $policy; then rm $policy; fi
-if [ ! -e $policy ] || grep -q "Waymark" $policy; then
+if [ ! -e $policy ] || grep -q WAYMARK_INSTALLS $policy; then
     trap "rm -f $policy" EXIT # also after Ctrl-C
-    printf "#!/bin/sh\n# Waymark installs: no service starts meanwhile.\n%s\n%s\n" \
-        "flock --nonblock --shared /var/lib/dpkg true || exit 101" "rm -f $policy" >$policy.new
+    printf "%s\n" "#!/bin/sh" "[ -z \"\$WAYMARK_INSTALLS\" ] || exit 101" \
+        "flock --nonblock --shared /var/lib/dpkg rm -f $policy" "exit 0" >$policy.new
     chmod 755 $policy.new && mv -f $policy.new $policy || exit
 fi
-apt-get install -y --no-install-recommends "$@"'
+WAYMARK_INSTALLS=1 apt-get install -y --no-install-recommends "$@"'
 
 # apt_alone COMMAND...: as root, one such command on this machine at a time.
 apt_alone() {

@@ -92,7 +92,7 @@ def test_it_is_fetched_once_and_has_both_programs(mirror: Mirror, tmp_path: Path
 def test_what_has_another_digest_is_not_unpacked(
     mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(official.tarfile, "open", None)
+    monkeypatch.setattr(tarfile, "open", None)
     monkeypatch.setenv("MONGODB_TARBALL_SHA256", "0" * 64)
     with pytest.raises(NotToBeHad, match=f"has the SHA-256 [0-9a-f]{{64}}, not {'0' * 64}"):
         official.ensure()
