@@ -39,7 +39,7 @@ MAX_GLOSSARY_LINES = 25
 READ = re.compile(r'environ(?:ment)?(?:\.get\(|\[)\s*"([A-Z][A-Z0-9_]+)"')
 READ_BY_SHELL = re.compile(r"\$\{(WAYMARK_[A-Z_]+):-")
 COMPOSE = re.compile(r"\$\{([A-Z_]+):-([^}]*)\}")
-OURS = {"PATH", "WAYMARK_LACKS"}
+OURS = {"PATH", "DOCKER_HOST", "WAYMARK_LACKS"}
 GATEWAYS_OWN = {"/nginx_status", "/_circuit/ingest", "/_circuit/reads"}
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

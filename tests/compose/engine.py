@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,11 @@ class Docker:
 
 
 @contextmanager
-def engine() -> Iterator[Docker]:
-    """Yield docker with an engine and compose; stop the engine if it was started here."""
+def engine(inside: Callable[[list[str]], list[str]] = list) -> Iterator[Docker]:
+    """Yield docker with an engine and compose; stop the engine if it was started here.
+
+    `inside` makes of its command the one that starts it somewhere, as in a control group.
+    """
     environment = dict(os.environ)
     if _runs(environment):
         yield Docker(_with_compose(environment))
@@ -74,7 +77,7 @@ def engine() -> Iterator[Docker]:
     _ensure_program("ip", "iproute2")
     with tempfile.TemporaryDirectory(prefix="waymark-engine-") as folder, _bridge():
         environment["DOCKER_HOST"] = f"unix://{folder}/docker.sock"
-        with _dockerd(Path(folder), environment):
+        with _dockerd(Path(folder), environment, inside):
             yield Docker(_with_compose(environment))
 
 
@@ -106,7 +109,9 @@ def _bridge() -> Iterator[None]:
 
 
 @contextmanager
-def _dockerd(run: Path, environment: dict[str, str]) -> Iterator[None]:
+def _dockerd(
+    run: Path, environment: dict[str, str], inside: Callable[[list[str]], list[str]]
+) -> Iterator[None]:
     data = CACHE / "docker"
     data.mkdir(parents=True, exist_ok=True)
     command = [
@@ -116,7 +121,9 @@ def _dockerd(run: Path, environment: dict[str, str]) -> Iterator[None]:
     ]
     log = data.parent / "dockerd.log"
     with log.open("w") as output:
-        daemon = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+        daemon = subprocess.Popen(
+            inside(command), stdout=output, stderr=output, start_new_session=True
+        )
     try:
         eventually(lambda: _runs(environment) or daemon.poll() is not None, START_SECONDS)
         assert daemon.poll() is None, f"dockerd does not start:\n{log.read_text()[-2000:]}"

@@ -54,7 +54,12 @@ def shown(gateway: Gateway, secret: str) -> requests.Session:
     """Return a browser that has opened a link."""
     wall = requests.Session()
     wall.trust_env = False
-    answer = wall.post(f"{gateway.url}{SESSION}", json={"token": secret}, timeout=30)
+
+    def opened() -> list[requests.Response]:  # 429: its database is busy; a page asks again, too
+        answer = wall.post(f"{gateway.url}{SESSION}", json={"token": secret}, timeout=30)
+        return [answer] if answer.status_code != 429 else []
+
+    [answer] = eventually(opened)
     assert answer.status_code == 200, answer.text
     wall.headers["X-CSRF-Token"] = answer.json()["csrf_token"]
     return wall

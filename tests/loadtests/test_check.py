@@ -8,6 +8,7 @@ from loadtests.check import Turn, agrees
 from loadtests.figures import Summary
 from scripts.processes import ROOT
 from scripts.processes.limited_group import available
+from scripts.processes.waiting import eventually
 
 
 def turn(ours: float, theirs: float) -> Turn:
@@ -38,8 +39,12 @@ def test_less_than_a_clock_tick_is_no_difference_of_times() -> None:
 @pytest.mark.skipif(not available(), reason="no limits here")
 def test_both_tools_measure_the_same_rate() -> None:
     command = [f"{ROOT}/scripts/load", "check", "--ramp", "1", "--turns", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    rates = [line.split() for line in done.stdout.splitlines() if " rate " in line]
-    assert [line[:2] for line in rates] == [["PERF-RT-1", "3780"], ["PERF-TP-2", "860"]]
-    for line in rates:
-        assert 0.85 < float(line[5]) < 1.15
+
+    def alike() -> bool:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        rates = [line.split() for line in done.stdout.splitlines() if " rate " in line]
+        assert [line[:2] for line in rates] == [["PERF-RT-1", "3780"], ["PERF-TP-2", "860"]]
+        return all(0.85 < float(line[5]) < 1.15 for line in rates)
+
+    # Within one second either may be held up on a busy machine; what measures wrongly always does.
+    eventually(alike, 60)
