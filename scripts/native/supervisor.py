@@ -51,7 +51,8 @@ class _Transport(xmlrpc.client.Transport):
         super().__init__()
         self._connection_made = _Connection(file, timeout_seconds)
 
-    def make_connection(self, host: object) -> http.client.HTTPConnection:  # noqa: ARG002
+    def make_connection(self, host: Any) -> http.client.HTTPConnection:
+        self._connection = (host, self._connection_made)  # what its close() closes
         return self._connection_made
 
 
