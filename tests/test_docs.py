@@ -38,7 +38,7 @@ MAX_GLOSSARY_LINES = 25
 
 READ = re.compile(r'environ(?:ment)?(?:\.get\(|\[)\s*"([A-Z][A-Z_]+)"')
 COMPOSE = re.compile(r"\$\{([A-Z_]+):-([^}]*)\}")
-OURS = {"PATH"}
+OURS = {"PATH", "DOCKER_HOST"}
 GATEWAYS_OWN = {"/nginx_status", "/_circuit/ingest", "/_circuit/reads"}
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,8 +81,13 @@ class Tools(NamedTuple):
 
 
 @contextmanager
-def engine(*, kind: str = "machine") -> Iterator[Docker]:
-    """Yield docker with an engine and compose; stop the engine if it was started here."""
+def engine(
+    inside: Callable[[list[str]], list[str]] = list, *, kind: str = "machine"
+) -> Iterator[Docker]:
+    """Yield docker with an engine and compose; stop the engine if it was started here.
+
+    `inside` makes of its command the one that starts it somewhere, as in a control group.
+    """
     if kind == "machine" and _runs(dict(os.environ)):
         yield Docker(_with_compose(dict(os.environ)))
         return
@@ -91,7 +96,7 @@ def engine(*, kind: str = "machine") -> Iterator[Docker]:
     with tempfile.TemporaryDirectory(prefix="waymark-engine-") as folder, _bridge():
         host = {"DOCKER_HOST": f"unix://{folder}/docker.sock"}
         tools = tools._replace(environment=tools.environment | host)
-        with _dockerd(Path(folder), tools):
+        with _dockerd(Path(folder), tools, inside):
             yield Docker(tools.environment)
 
 
@@ -162,7 +167,7 @@ def _bridge() -> Iterator[None]:
 
 
 @contextmanager
-def _dockerd(run: Path, tools: Tools) -> Iterator[None]:
+def _dockerd(run: Path, tools: Tools, inside: Callable[[list[str]], list[str]]) -> Iterator[None]:
     tools.data.mkdir(parents=True, exist_ok=True)
     (run / "daemon.json").write_text(json.dumps(tools.settings))
     command = [
@@ -174,7 +179,11 @@ def _dockerd(run: Path, tools: Tools) -> Iterator[None]:
     log = CACHE / "dockerd.log"
     with log.open("w") as output:
         daemon = subprocess.Popen(
-            command, stdout=output, stderr=output, env=tools.environment, start_new_session=True
+            inside(command),
+            stdout=output,
+            stderr=output,
+            env=tools.environment,
+            start_new_session=True,
         )
     try:
         eventually(lambda: _runs(tools.environment) or daemon.poll() is not None, START_SECONDS)

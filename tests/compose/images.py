@@ -5,6 +5,7 @@ memory, which is why emulated.yml raises the limits of those containers.
 """
 
 import os
+import re
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from mongo.binaries import find_binaries
 from scripts.processes import ROOT
 from tests.compose.engine import CACHE, HERE, Docker, digest
 
@@ -19,6 +21,7 @@ BASE = "debian:trixie-slim"
 MONGO = "mongo:7.0"
 CERTIFICATES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 MONGO_USER = 999  # as in MongoDB's own image
+GLIBC = ("libc.so", "libm.so", "libresolv.so")  # the base has its own, which is newer
 
 
 class Images(NamedTuple):
@@ -75,6 +78,28 @@ def _emulated_mongo(docker: Docker, base: str) -> str:
             tar.add(folder, "opt/mongodb")
             for program in ("mongod", "mongos"):
                 tar.addfile(_link(f"usr/local/bin/{program}", f"/opt/mongodb/{program}"))
+            for name in ("data", "data/db", "data/configdb"):
+                tar.addfile(_folder(name, MONGO_USER))
+        return _with_files(docker, base, path, image, 'CMD ["mongod"]')
+
+
+def native_mongo(docker: Docker, base: str) -> str:
+    """Return an image whose mongod is the one that the native stack runs, with its libraries."""
+    image = f"waymark-tests/mongo-native:{digest(ROOT / 'mongo' / 'requirements.txt')}"
+    if docker.has_image(image):
+        return image
+    mongod = find_binaries() / "mongod"
+    said = subprocess.run(["ldd", mongod], check=True, stdout=subprocess.PIPE, text=True).stdout
+    libraries = re.findall(r"=> (/\S+)", said)
+    with _scratch_file("native.tar") as path, _scratch_file("native") as script:
+        script.write_text('#!/bin/sh\nLD_LIBRARY_PATH=/opt/lib exec /opt/mongod "$@"\n')
+        script.chmod(0o755)
+        with tarfile.open(path, "w", dereference=True) as tar:
+            tar.add(mongod, "opt/mongod")
+            tar.add(script, "usr/local/bin/mongod")
+            for library in libraries:
+                if not Path(library).name.startswith(GLIBC):
+                    tar.add(library, f"opt/lib/{Path(library).name}")
             for name in ("data", "data/db", "data/configdb"):
                 tar.addfile(_folder(name, MONGO_USER))
         return _with_files(docker, base, path, image, 'CMD ["mongod"]')

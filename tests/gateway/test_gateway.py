@@ -44,9 +44,25 @@ def test_a_connection_is_kept_for_each_place_and_closed_by_the_gateway_first() -
         assert all(len(numbers) == 1 for numbers in places)  # a probe sees what a client meets
         kept = int(re.findall(r"keepalive (\d+);", upstreams[name])[0])
         assert kept >= sum(number for (number,) in places)
-        idle_seconds = int(re.findall(r"keepalive_timeout (\d+)s;", upstreams[name])[0])
-        service = (ROOT / "services" / "ingest" / "ingest" / "__main__.py").read_text()
-        assert idle_seconds < int(re.findall(r"(?m)^KEEP_ALIVE_SECONDS = (\d+)$", service)[0])
+    services = ROOT / "services"
+    ingest = (services / "ingest" / "ingest" / "__main__.py").read_text()
+    monitoring = (services / "monitoring" / "gunicorn.conf.py").read_text()
+    (ingest_idle,) = re.findall(r"(?m)^KEEP_ALIVE_SECONDS = (\d+)$", ingest)
+    (monitoring_idle,) = re.findall(r"(?m)^keepalive = (\d+)\b", monitoring)
+    idle = {"ingest": ingest_idle, "reads": ingest_idle}
+    idle |= {"monitoring": monitoring_idle, "fallback": monitoring_idle}
+    assert {name for name, text in upstreams.items() if "keepalive" in text} == idle.keys()
+    for name, seconds in idle.items():
+        (kept_for,) = re.findall(r"keepalive_timeout (\d+)s;", upstreams[name])
+        assert int(kept_for) + 30 <= int(seconds)  # with room for a worker that is late
+
+
+def test_one_failure_takes_the_page_nowhere(gateway: Gateway) -> None:
+    gateway.monitoring.fault = "reset"
+    assert [gateway.request("GET", "/monitoring").status_code for _ in range(3)] == [503] * 3
+    gateway.monitoring.answer(200, b"the page")
+    gateway.monitoring.fault = ""
+    assert gateway.request("GET", "/monitoring").text == "the page"  # there is no other place
 
 
 def test_a_detection_brings_only_the_headers_that_are_read(gateway: Gateway) -> None:

@@ -134,6 +134,55 @@ def test_older_versions_are_refused(secure: Gateway) -> None:
     assert b"protocol version" in done.stderr
 
 
+# With forward secrecy, and authenticated: Mozilla's "intermediate" without its DHE.
+SUITES = {
+    f"ECDHE-{{}}-{cipher}"
+    for cipher in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305")
+}
+
+
+@pytest.mark.parametrize("key", ["ECDSA", "RSA"])
+def test_the_suites_of_tls_1_2_are_those_and_no_others(
+    make_gateway: Callable[..., Gateway], tmp_path: Path, key: str
+) -> None:
+    folder = tmp_path / "tls"
+    if key == "ECDSA":
+        certificate(folder)
+    else:
+        folder.mkdir()
+        options = ["-x509", "-newkey", "rsa:2048", "-noenc", "-subj", "/CN=localhost"]
+        files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "certificate.pem")]
+        subprocess.run(["openssl", "req", *options, *files], check=True, capture_output=True)
+    port = free_port()
+    make_gateway(
+        tls_certificate=str(folder / "certificate.pem"),
+        tls_key=str(folder / "key.pem"),
+        tls_listen=f"127.0.0.1:{port}",
+        internal_listen=f"127.0.0.1:{free_port()}",
+    ).start()
+    every = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    every.set_ciphers("ALL:COMPLEMENTOFALL:@SECLEVEL=0")
+    names = [one["name"] for one in every.get_ciphers() if one["protocol"] != "TLSv1.3"]
+    assert {"AES128-SHA", f"ECDHE-{key}-AES128-SHA"} <= set(names)  # weak ones are tried
+    assert {name for name in names if taken(port, name)} == {one.format(key) for one in SUITES}
+
+
+def taken(port: int, suite: str) -> bool:
+    """Tell whether the gateway makes a connection of TLS 1.2 with a suite; it gives no ticket."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.maximum_version = V2
+    context.set_ciphers(f"{suite}:@SECLEVEL=0")
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as plain:
+        try:
+            with context.wrap_socket(plain) as secure:
+                # Its key would live as long as the process.
+                assert secure.session is None or not secure.session.has_ticket
+                return True
+        except (ssl.SSLError, ConnectionError):
+            return False
+
+
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_the_plain_port_only_redirects(secure: Gateway, method: str) -> None:
     port = secure.settings["tls_listen"].split(":")[1]

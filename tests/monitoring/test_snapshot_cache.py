@@ -73,3 +73,45 @@ def test_a_hanging_gateway_does_not_hold_every_page() -> None:
     assert time.monotonic() - began < 5
     release.set()
     first.join()
+
+
+def test_an_answer_is_shared_for_its_lifetime_and_no_longer_also_when_the_clock_steps_back() -> (
+    None
+):
+    first, second, third = (GatewayResponse(200, b"%d" % n, "", 0.0) for n in range(3))
+    cache, reads, now = cache_of(first, second, third)
+    for when, wanted in ((100.0, first), (101.9, first), (102.0, second)):
+        now[0] = when
+        assert cache.read("/staff", 2).response == wanted
+    now[0] = -3500.0  # an hour back: by its age it would be kept for an hour
+    assert cache.read("/staff", 2).response == third
+    assert len(reads) == 3
+
+
+def test_what_was_used_last_is_kept_longest() -> None:
+    responses = [GatewayResponse(200, b"%d" % n, "", 0.0) for n in range(MAX_CACHED_RESPONSES + 1)]
+    cache, reads, _ = cache_of(*responses)
+    for number in range(MAX_CACHED_RESPONSES):
+        cache.read(f"/{number}", 60)
+    cache.read("/0", 60)
+    cache.read("/one more", 60)  # in the place of /1
+    cache.read("/0", 60)
+    assert len(reads) == MAX_CACHED_RESPONSES + 1
+
+
+def test_three_megabytes_are_kept_and_not_a_byte_more() -> None:
+    mebibyte = GatewayResponse(200, b"x" * 1024 * 1024, "", 0.0)
+    cache, reads, _ = cache_of(*[mebibyte] * 3, mebibyte._replace(body=b"x"), mebibyte)
+    for number in range(3):
+        cache.read(f"/{number}", 60)
+    cache.read("/a byte", 60)
+    cache.read("/0", 60)
+    assert len(reads) == 4  # nothing was dropped before it was too much
+    cache.read("/a byte", 60)
+    cache.read("/1", 60)
+    assert len(reads) == 5  # /1, which was not used for the longest time
+    (alone,) = [GatewayResponse(200, b"x" * 4 * 1024 * 1024, "", 0.0)]
+    cache, reads, _ = cache_of(alone)
+    for _ in range(2):
+        assert cache.read("/large", 60).response == alone
+    assert len(reads) == 1

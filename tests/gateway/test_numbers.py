@@ -1,0 +1,123 @@
+"""How the gateway's numbers depend on each other, on the services', and on what is documented.
+
+Some of them matter only after minutes, or with thousands of clients: no test waits for those.
+"""
+
+import re
+
+from gateway.render import Config, render_all
+from ingest.web import lanes
+from monitoring.config import Config as MonitoringConfig
+from scripts.processes import ROOT
+from tests.gateway.test_groups import Block, locations, parse
+
+CONFIG = Config(tls_certificate="/certificate.pem", tls_key="/key.pem")
+FILES = render_all(CONFIG)
+MAIN = parse(FILES["nginx.conf"])
+(HTTP,) = MAIN.named("http")
+GATEWAY = HTTP.named("server")[0]
+LOCATIONS = locations(HTTP)
+UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+BYTES = {"": 1, "k": 1024, "m": 1024 * 1024}
+
+
+def one(block: Block, directive: str) -> str:
+    (value,) = block.values(directive)
+    return value
+
+
+def seconds(block: Block, directive: str) -> float:
+    found = re.fullmatch(r"(\d+)(ms|s|m|h)", one(block, directive))
+    assert found, directive
+    return int(found[1]) * UNITS[found[2]]
+
+
+def size(block: Block, directive: str) -> int:
+    found = re.fullmatch(r"(\d+)([km]?)", one(block, directive))
+    assert found, directive
+    return int(found[1]) * BYTES[found[2]]
+
+
+def group(name: str) -> Block:
+    return parse(FILES[name])
+
+
+def places() -> dict[str, int]:
+    """Return how many requests of each kind may be under way."""
+    found = re.findall(r"limit_conn (\w+) (\d+);", "\n".join(FILES.values()))
+    return {zone: int(number) for zone, number in found if not zone.endswith("clients")}
+
+
+def test_there_is_a_connection_for_each_place_and_its_service() -> None:
+    (events,) = MAIN.named("events")
+    connections = int(one(events, "worker_connections"))
+    assert connections >= 2 * sum(places().values()) * 1.3
+    assert int(one(MAIN, "worker_rlimit_nofile")) > connections
+    assert one(MAIN, "worker_processes") == "1"  # two would have two states of each circuit
+
+
+def test_the_places_are_as_the_architecture_says() -> None:
+    text = " ".join((ROOT / "ARCHITECTURE.md").read_text().split())
+    found = places()
+    assert (
+        f"{found['detections']} detections, {found['batches']} batches, {found['short_reads']}"
+        f" short and {found['long_reads']} long reads, {found['poller_reads']} pollers and"
+        f" {found['page_reads']} of the page have places"
+    ) in text
+    assert one(GATEWAY, "limit_req") == "zone=requests burst=400 nodelay"
+    assert f"more than {CONFIG.client_rate} requests/s after a burst of 400, is a 429" in text
+
+
+def test_a_retry_begins_after_one_wait_and_not_after_two() -> None:
+    assert seconds(HTTP, "proxy_connect_timeout") == 1
+    for waits in (HTTP, group("batch.conf")):
+        wait = seconds(waits, "proxy_read_timeout")
+        assert wait < seconds(waits, "proxy_next_upstream_timeout") < 2 * wait
+    assert one(HTTP, "proxy_next_upstream_tries") == "3"
+    assert one(HTTP, "proxy_next_upstream").split() == [
+        *("error", "timeout", "http_502", "http_503", "http_504", "non_idempotent")
+    ]
+    assert one(HTTP, "proxy_ignore_client_abort") == "on"
+    for name in ("ingest.conf", "short_read.conf"):
+        wait = seconds(group(name), "proxy_read_timeout")
+        assert wait == seconds(HTTP, "proxy_read_timeout") == 3
+
+
+def test_who_asks_waits_longer_than_who_is_asked() -> None:
+    page = seconds(LOCATIONS["location /monitoring"], "proxy_read_timeout")
+    assert page > MonitoringConfig().gateway_timeout_seconds + 1
+    pollers = seconds(LOCATIONS["location = /retrieveformonitoring"], "proxy_read_timeout")
+    least = seconds(group("short_read.conf"), "proxy_read_timeout")
+    assert pollers > seconds(HTTP, "proxy_next_upstream_timeout") + least - 1
+    probe = group("probe.conf")
+    tries = int(one(probe, "proxy_next_upstream_tries"))
+    assert tries * seconds(probe, "proxy_read_timeout") < MonitoringConfig().gateway_timeout_seconds
+    fallback = seconds(LOCATIONS["location @circuit_open"], "proxy_read_timeout")
+    assert fallback < seconds(HTTP, "proxy_read_timeout")
+
+
+def test_a_body_is_refused_by_the_gateway_where_the_service_refuses_it() -> None:
+    assert size(HTTP, "client_max_body_size") == lanes.SMALL_BODY_BYTES
+    assert size(group("batch.conf"), "client_max_body_size") == lanes.BATCH_BODY_BYTES
+    beacons = LOCATIONS["location = /api/v1/beacons/import"]
+    assert size(beacons, "client_max_body_size") == lanes.FILE_BODY_BYTES
+    larger = [name for name, block in LOCATIONS.items() if block.values("client_max_body_size")]
+    assert larger == ["location = /api/v1/beacons/import"]
+
+
+def test_nobody_is_waited_for_for_ever() -> None:
+    assert seconds(HTTP, "client_header_timeout") <= 10
+    assert seconds(HTTP, "client_body_timeout") <= 10
+    assert seconds(HTTP, "send_timeout") <= 30
+    assert seconds(MAIN, "worker_shutdown_timeout") <= 20
+    assert one(HTTP, "reset_timedout_connection") == "on"
+    assert 10 < seconds(HTTP, "keepalive_timeout") <= 30  # HACS calls every 10 s
+
+
+def test_what_is_kept_on_the_disk_and_of_sessions_is_bounded() -> None:
+    cache = one(HTTP, "proxy_cache_path")
+    assert {"max_size=16m", "inactive=1m", "keys_zone=pollers:64k"} <= set(cache.split())
+    assert one(GATEWAY, "ssl_session_tickets") == "off"  # a key that lives as long as the process
+    assert seconds(GATEWAY, "ssl_session_timeout") <= 3600
+    assert one(GATEWAY, "ssl_session_cache") == "shared:tls:1m"
+    assert one(HTTP, "server_tokens") == "off"

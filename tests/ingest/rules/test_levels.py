@@ -1,0 +1,70 @@
+"""Each of the three ways to another level, at its edge."""
+
+from typing import NamedTuple
+
+import pytest
+
+from ingest.rules.levels import Rule, settled
+
+RULE = Rule(hits=3, window_seconds=30, margin_db=10, silence_seconds=60)
+
+
+class Heard(NamedTuple):
+    level: str
+    timestamp: int
+    rssi: int = -60
+
+
+def level(*walk: tuple[str, int] | tuple[str, int, int], rule: Rule = RULE) -> tuple[str, int]:
+    """Return where a walk, the oldest first, has led, and when that was heard."""
+    found = settled([Heard(*one) for one in reversed(walk)], rule)
+    return found.level, found.timestamp
+
+
+def test_one_detection_is_all_that_is_known() -> None:
+    assert level(("4", 7)) == ("4", 7)
+
+
+def test_the_newest_of_the_same_level_is_returned() -> None:
+    assert level(("4", 0), ("5", 1), ("4", 2)) == ("4", 2)
+
+
+@pytest.mark.parametrize(("last", "found"), [(40, ("5", 40)), (41, ("4", 9))])
+def test_hits_in_a_row_within_the_window(last: int, found: tuple[str, int]) -> None:
+    assert level(("4", 9), ("5", 10), ("5", 20), ("5", last)) == found
+
+
+def test_only_the_last_hits_of_a_row_count() -> None:
+    assert level(("4", 0), ("5", 1), ("5", 30), ("5", 40), ("5", 59)) == ("5", 59)
+    quick = RULE._replace(window_seconds=0)
+    assert level(("4", 0), ("5", 1), ("5", 1), rule=quick) == ("4", 0)
+    assert level(("4", 0), ("5", 1), ("5", 1), ("5", 1), rule=quick) == ("5", 1)
+
+
+def test_a_row_ends_where_somebody_is_heard_elsewhere() -> None:
+    assert level(("4", 0), ("5", 1), ("5", 2), ("6", 3), ("5", 4)) == ("4", 0)
+    assert level(("4", 0), ("5", 1), ("5", 2), ("4", 3), ("5", 4)) == ("4", 3)
+    assert level(("4", 0), ("5", 1), ("6", 2), ("6", 3), ("6", 4)) == ("6", 4)
+    moved = [("4", 0), ("5", 1), ("5", 2), ("5", 3)]
+    assert level(*moved, ("4", 4), ("4", 5)) == ("5", 3)
+    assert level(*moved, ("4", 4), ("4", 5), ("4", 6)) == ("4", 6)
+
+
+def test_a_row_begins_anew_after_a_change() -> None:
+    assert level(("4", 0), ("5", 1), ("4", 2, -49), ("5", 3), ("5", 4)) == ("4", 2)
+    assert level(("4", 0), ("5", 1), ("6", 2, -50), ("5", 3), ("5", 4)) == ("6", 2)
+
+
+@pytest.mark.parametrize(("rssi", "found"), [(-50, "5"), (-51, "4"), (-70, "4")])
+def test_the_margin_over_the_last_on_the_old_level(rssi: int, found: str) -> None:
+    assert level(("4", 0, -20), ("4", 1, -60), ("5", 2, rssi))[0] == found
+
+
+@pytest.mark.parametrize(("when", "found"), [(61, "4"), (62, "5")])
+def test_the_silence_of_the_old_level(when: int, found: str) -> None:
+    assert level(("4", 0), ("4", 1), ("5", when))[0] == found
+
+
+def test_with_one_hit_each_detection_is_believed() -> None:
+    believed = RULE._replace(hits=1)
+    assert level(("4", 0), ("5", 1), ("4", 2), ("6", 3, -99), rule=believed) == ("6", 3)

@@ -1,0 +1,184 @@
+"""Every parameter at the edges of what is taken, and the words with which the rest is refused."""
+
+from typing import Any
+
+import pytest
+
+from ingest.errors import ParameterError
+from ingest.rules import request_parameters as rules
+
+NOW = 1_700_000_000.9
+GOOD: dict[str, Any] = {"user_address": "7", "beacon_address": "C2A628384B08", "rssi": "-20"}
+LAST = 253_402_300_799  # the end of the year 9999
+
+
+def refused(call: Any, *given: Any) -> str:
+    with pytest.raises(ParameterError) as error:
+        call(*given)
+    return str(error.value)
+
+
+def test_a_sighting_as_it_is_sent() -> None:
+    assert rules.sighting(GOOD, NOW) == (7, "C2A628384B08", -20, None, None)
+    more = {"timestamp": 0, "event_id": "e"}
+    assert rules.sighting(GOOD | more, NOW) == (7, "C2A628384B08", -20, 0, "e")
+    empty = {"timestamp": "", "event_id": None}
+    assert rules.sighting(GOOD | empty, NOW) == (7, "C2A628384B08", -20, None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "edge", "beyond"),
+    [
+        ("timestamp", 0, -1),
+        ("timestamp", 1_700_086_400, 1_700_086_401),
+        ("rssi", -127, -128),
+        ("rssi", 20, 21),
+    ],
+)
+def test_the_edges_of_a_sighting(name: str, edge: int, beyond: int) -> None:
+    assert getattr(rules.sighting(GOOD | {name: edge}, NOW), name) == edge
+    low, high = {"timestamp": (0, 1_700_086_400), "rssi": (-127, 20)}[name]
+    said = refused(rules.sighting, GOOD | {name: beyond}, NOW)
+    assert said == f"{name}: must be from {low} to {high}"
+
+
+def test_a_range_of_old() -> None:
+    given = {"staff_id": "7", "start_time": 5, "end_time": 5}
+    assert rules.time_range(given) == (7, 5, 5)
+    assert rules.time_range(given | {"start_time": 0, "end_time": LAST}) == (7, 0, LAST)
+    said = refused(rules.time_range, given | {"start_time": 6})
+    assert said == "start_time: must not be after end_time"
+    for name in ("start_time", "end_time"):
+        assert refused(rules.time_range, given | {name: -1}) == f"{name}: must be from 0 to {LAST}"
+        said = refused(rules.time_range, given | {name: LAST + 1})
+        assert said == f"{name}: must be from 0 to {LAST}; send seconds, not milliseconds"
+
+
+def test_a_range_of_today() -> None:
+    assert rules.between({"staff_id": "a"}) == ("a", 0, LAST)
+    assert rules.between({"staff_id": "a", "from": 5, "to": "5"}) == ("a", 5, 5)
+    assert rules.between({"staff_id": "a", "from": 0, "to": LAST * 1000}) == ("a", 0, LAST)
+    assert refused(rules.between, {"staff_id": "a", "from": 6, "to": 5}).startswith("from: must no")
+    assert refused(rules.between, {"staff_id": "a", "from": -1}).startswith("from: must be from 0")
+    assert refused(rules.between, {"staff_id": "a", "to": -1}).startswith("to: must be from 0")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("99999999999", 99_999_999_999),
+        ("100000000000", 100_000_000),  # from here on it is milliseconds
+        ("1700000000999", 1_700_000_000),
+        ("1700000000.9", 1_700_000_000),
+        (1_700_000_000.5, 1_700_000_000),
+        ("+5", 5),
+        ("2023-11-14T22:13:20Z", 1_700_000_000),
+        ("2023-11-14t22:13:20.999999999z", 1_700_000_000),
+        ("2023-11-15 06:13:20+08:00", 1_700_000_000),
+        ("2023-11-14T22:13+0000", 1_699_999_980),
+        ("1969-12-31T23:59:59.5-00:00", -1),
+    ],
+)
+def test_a_moment_in_any_form(text: object, seconds: int) -> None:
+    assert rules.moment({"t": text}, "t", -1, LAST) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2023-02-30T00:00:00Z", "is not a time of the calendar"),
+        ("2023-11-14T22:13:20", "must be unix seconds, unix milliseconds or ISO 8601 with a time"),
+        ("soon", "must be unix seconds"),
+        ("1.", "must be unix seconds"),
+        ("-100000000000", "must be from 0 to 9 (unix seconds), not -100000000"),
+        ("10", "must be from 0 to 9 (unix seconds), not 10"),
+    ],
+)
+def test_a_moment_that_is_none(text: str, said: str) -> None:
+    assert refused(rules.moment, {"t": text}, "t", 0, 9).startswith(f"t: {said}")
+
+
+def test_the_edges_of_a_moment() -> None:
+    assert [rules.moment({"t": text}, "t", 3, 9) for text in ("3", "9")] == [3, 9]
+    assert "not 2" in refused(rules.moment, {"t": "2"}, "t", 3, 9)
+
+
+def test_a_flag() -> None:
+    given = {"1": True, "true": True, "TRUE": True, "0": False, "False": False, "": False}
+    assert {text: rules.flag({"f": text}, "f") for text in given} == given
+    assert rules.flag({}, "f") is False
+    assert refused(rules.flag, {"f": "yes"}, "f") == "f: must be 1 or 0"
+
+
+def test_a_name_for_people() -> None:
+    for good in ("x", "é" * 64, 'a "b" \\', "7"):
+        assert rules.printable({"n": good}, "n") == good
+    for bad in ("é" * 65, "a\u0007", "a\nb", "a\u200bb"):
+        said = refused(rules.printable, {"n": bad}, "n")
+        assert said == "n: must be 1 to 64 printable characters"
+    assert refused(rules.printable, {"n": "  "}, "n").endswith(
+        "must be 1 to 64 printable characters"
+    )
+
+
+def test_metres() -> None:
+    assert rules.metres({}, "x") is rules.metres({"x": ""}, "x") is None
+    for good in ("-1000000", "1e6", "1.5", 0, -0.25, " 2 "):
+        assert rules.metres({"x": good}, "x") == float(good)
+    for bad in ("1000000.1", "-1e7", "nan", "inf", "1_0", "٣", "a"):
+        said = refused(rules.metres, {"x": bad}, "x")
+        assert said == "x: must be metres from -1000000 to 1000000"
+
+
+def test_an_event_id() -> None:
+    assert rules.event_id({}) is rules.event_id({"event_id": ""}) is None
+    for good in ("!", "~" * 128):
+        assert rules.event_id({"event_id": good}) == good
+    for bad in ("a b", "é", "x" * 129, "a\x7f"):
+        said = refused(rules.event_id, {"event_id": bad})
+        assert said == "event_id: must be 1 to 128 printable ASCII characters, no spaces"
+
+
+def test_staff_ids_sort_numbers_first() -> None:
+    ids: list[rules.StaffId] = ["b", 10, "a", 9, "10x"]
+    assert sorted(ids, key=rules.by_staff_id) == [9, 10, "10x", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda given: rules.staff_id(given, "n"), "n: must be 1 to 64 letters, digits"),
+        (lambda given: rules.mac(given, "n"), "n: must be a MAC address of 12 hexadecimal digits"),
+        (lambda given: rules.integer(given, "n", 0, 9), "n: must be a whole number"),
+    ],
+)
+def test_what_is_no_value_is_told_in_words(call: Any, said: str) -> None:
+    assert refused(call, {"n": "???"}).startswith(said)
+    missing: dict[str, Any]
+    for missing in ({}, {"n": None}, {"n": ""}):
+        assert refused(call, missing) == "n: is missing"
+    wrong: object
+    for wrong in (True, [], {}, b"7"):
+        assert refused(call, {"n": wrong}) == "n: must be text or a number"
+    assert refused(call, {"n": "7" + " " * 256}) == "n: must be at most 256 characters"
+    assert not refused(call, {"n": "?" + " " * 255}).endswith("256 characters")
+
+
+def test_a_number_for_a_staff_id_is_whole() -> None:
+    for bad in (7.5, float("inf"), float("nan")):
+        said = refused(rules.staff_id, {"n": bad}, "n")
+        assert said == "n: must be text or a whole number"
+    assert rules.staff_id({"n": 1e3}, "n") == 1000
+
+
+def test_whole_numbers_of_up_to_thirty_digits() -> None:
+    assert rules.integer({"n": "9" * 30}, "n", 0, 10**30) == 10**30 - 1
+    assert rules.integer({"n": "5.000"}, "n", 5, 5) == 5
+    assert refused(rules.integer, {"n": "9" * 31}, "n", 0, 10**40) == "n: must be a whole number"
+    said = refused(rules.integer, {"n": LAST}, "n", 0, 9)
+    assert said == "n: must be from 0 to 9"  # as late as a time in seconds may be
+
+
+def test_values_that_come_all_the_time_are_kept() -> None:
+    for cached in (rules._mac, rules._integer, rules.by_staff_id):
+        assert cached.cache_parameters()["maxsize"] == 1024

@@ -1,0 +1,84 @@
+"""Change the pure modules and see whether their tests notice: ./scripts/mutate [MODULE...].
+
+It ends with 1 where a change that nobody noticed is not in `survivors.tsv` with the reason why it
+is harmless, and where one stands there that was noticed, or cannot be made any more.
+"""
+
+import argparse
+import csv
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.mutation.mutants import mutants
+from tests.mutation.targets import TARGETS, Target
+from tests.mutation.trial import trial
+
+LIST = Path(__file__).with_name("survivors.tsv")
+# What a change may take of the CPU before it counts as noticed: an endless loop is.
+FACTOR, LEAST_SECONDS = 5, 5
+
+
+class Survivor(NamedTuple):
+    """A change that no test notices."""
+
+    module: str
+    before: str
+    after: str
+
+
+def known() -> dict[Survivor, str]:
+    """Return the survivors of the list, each with why it is harmless."""
+    with LIST.open(newline="") as file:
+        rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
+    found = {Survivor(*row[:3]): row[3] for row in rows}
+    if len(found) != len(rows) or not all(found.values()):
+        raise ValueError(f"{LIST.name} names one twice, or one without a reason")
+    return found
+
+
+def survivors(target: Target) -> set[Survivor]:
+    """Try all mutants of a module; return those that its tests pass."""
+    began = time.monotonic()
+    source = target.source
+    clean = trial(target, source)
+    if clean.noticed:
+        trial(target, source, shown=True)
+        raise SystemExit(f"{target.module}: its tests fail without any change")
+    cpu_seconds = LEAST_SECONDS + FACTOR * clean.cpu_seconds
+    found, tried = set[Survivor](), 0
+    for mutant in mutants(source):
+        tried += 1
+        if not trial(target, mutant.source, cpu_seconds).noticed:
+            found.add(Survivor(target.module, mutant.before, mutant.after))
+    took = time.monotonic() - began
+    print(f"{target.module}: {tried} mutants, {len(found)} survived, {took:.0f} s", flush=True)
+    return found
+
+
+def main() -> int:
+    """Compare what survives with the list."""
+    parser = argparse.ArgumentParser(prog="./scripts/mutate", description=__doc__)
+    parser.add_argument("module", nargs="*", help="as it is imported; all without any")
+    asked = parser.parse_args().module
+    targets = [target for target in TARGETS if not asked or target.module in asked]
+    if len(targets) < len(set(asked)):
+        parser.error("known are " + ", ".join(target.module for target in TARGETS))
+    listed = known()
+    found = {one for target in targets for one in survivors(target)}
+    names = {target.module for target in targets}
+    wrong = 0
+    for title, some in (
+        ("not noticed by any test", found - listed.keys()),
+        ("listed, but noticed or gone", {one for one in listed if one.module in names} - found),
+    ):
+        wrong += len(some)
+        for one in sorted(some):
+            print(f"{title}:\n    {one.module}\n  - {one.before}\n  + {one.after}")
+    print(f"{len(found)} survived, {wrong} of them or of the list wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

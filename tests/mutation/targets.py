@@ -1,0 +1,47 @@
+"""What is changed, and the tests that have to notice: quick ones, without fixtures of others."""
+
+from typing import NamedTuple
+
+from scripts.processes import ROOT
+
+INGEST, MONITORING = "services/ingest", "services/monitoring"
+
+
+class Target(NamedTuple):
+    """A module, as it is imported, and its tests."""
+
+    folder: str  # from where it is imported; relative to the checkout, as are the tests
+    module: str
+    tests: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        """Return the text of the module."""
+        return (ROOT / self.folder / f"{self.module.replace('.', '/')}.py").read_text()
+
+
+def _rules(name: str) -> Target:
+    return Target(INGEST, f"ingest.rules.{name}", (f"tests/ingest/rules/test_{name}.py",))
+
+
+def _monitoring(name: str, *tests: str) -> Target:
+    return Target(MONITORING, f"monitoring.{name}", tests or (f"tests/monitoring/test_{name}.py",))
+
+
+TARGETS = (
+    _rules("accounts"),
+    _rules("detection_identity"),
+    _rules("levels"),
+    _rules("openid"),
+    _rules("request_parameters"),
+    _rules("roles"),
+    _rules("strict_json"),
+    _rules("unique_keys"),
+    Target(INGEST, "ingest.recording.recorder", ("tests/ingest/test_groups.py",)),
+    _monitoring("config"),
+    _monitoring("guard"),
+    _monitoring("health_monitor"),
+    _monitoring("memory"),
+    _monitoring("snapshot_cache"),
+    Target("", "loadtests.figures", ("tests/loadtests/test_figures.py",)),
+)

@@ -1,0 +1,87 @@
+"""What confines the containers, read without Docker; tests/compose asks Docker Compose itself."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from scripts.processes import ROOT
+
+DAEMONS_POLICY = "unless-stopped"
+POLICIES = {
+    "secrets": "on-failure:5",
+    "mongo-init": "on-failure",
+    "token": "no",
+    "account": "no",
+}
+
+
+def services(name: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / name).read_text())["services"]
+    return found
+
+
+SERVICES = services("docker-compose.yml")
+# What would undo the confinement, or give a container what is not its own.
+DANGEROUS = {
+    *("privileged", "cap_add", "devices", "group_add", "ipc", "pid", "userns_mode", "sysctls"),
+    *("device_cgroup_rules", "extra_hosts", "security_opts", "oom_kill_disable", "ulimits"),
+}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_container_is_confined(name: str) -> None:
+    one = SERVICES[name]
+    user, group = map(int, one["user"].split(":"))
+    assert min(user, group) > 0
+    assert not DANGEROUS & one.keys()
+    assert one["read_only"] is True
+    assert one["cap_drop"] == ["ALL"]
+    assert one["security_opt"] == ["no-new-privileges:true"]
+    assert 0 < one["pids_limit"] <= 512
+    assert one["mem_limit"].endswith("m")
+    assert one.get("network_mode") == ("none" if name == "secrets" else None)
+    assert one["restart"] == POLICIES.get(name, DAEMONS_POLICY)
+    # A log that nobody looks at must not fill the disk: 10 MB of each container.
+    assert one["logging"] == {
+        "driver": "json-file",
+        "options": {"max-size": "5m", "max-file": "2"},
+    }
+    assert one["image"].startswith("${MONGO_IMAGE") or one["pull_policy"] == "never"
+    assert not [mount for mount in one.get("volumes", ()) if mount.startswith((".", "/", "~"))]
+
+
+def test_the_gateway_alone_is_published_and_on_this_machine() -> None:
+    assert [name for name, one in SERVICES.items() if "ports" in one] == ["gateway"]
+    for port in SERVICES["gateway"]["ports"]:
+        assert port.startswith("${WAYMARK_PUBLISH:-127.0.0.1}:")
+
+
+def test_who_is_on_which_network() -> None:
+    assert yaml.safe_load((ROOT / "docker-compose.yml").read_text())["networks"] == {
+        "front": None,
+        "data": {"internal": True},
+    }
+    named = {name: one.get("networks") for name, one in SERVICES.items()}
+    both = {name for name, networks in named.items() if networks == ["front", "data"]}
+    assert both == {"ingest-1", "ingest-2"}
+    front = {name for name, networks in named.items() if networks == ["front"]}
+    assert front == {"gateway", "monitoring", "acme"}
+
+
+def test_secrets_are_read_and_not_written() -> None:
+    for name, one in SERVICES.items():
+        for mount in one.get("volumes", ()):
+            source, _, how = (
+                mount.split(":", 2) if mount.count(":") > 1 else (*mount.split(":"), "")
+            )
+            if source.endswith("secret") or source == "secrets":
+                assert (how == "ro,nocopy") == (name != "secrets"), (name, mount)
+
+
+@pytest.mark.parametrize("name", services("docker-compose.ha.yml"))
+def test_the_other_file_undoes_nothing(name: str) -> None:
+    one = services("docker-compose.ha.yml")[name]
+    given = {"command", "environment", "volumes", "depends_on"}
+    assert set(one) - {"extends"} <= given
+    assert name in SERVICES or one["extends"]["service"] in SERVICES
