@@ -65,8 +65,8 @@ class Stack(Client):
                 "MONGO_IMAGE": made.mongo,
                 "WAYMARK_PORT": str(port),
                 "WAYMARK_TLS_PORT": str(free_port()),  # published, though nothing listens there
-                "WAYMARK_HEALTH_INTERVAL": "10s",  # what hangs is restarted after four of them
                 "BUILDX_NO_DEFAULT_ATTESTATIONS": "1",  # as ./scripts/update
+                "WAYMARK_HEALTH_INTERVAL": "10s",  # what hangs is restarted after four of them
             }
         )
         emulated = ["--file", str(HERE / "emulated.yml")] if made.emulated else []

@@ -17,6 +17,7 @@ from scripts.processes.waiting import eventually
 from tests.client import Client
 from tests.compose.conftest import ONE_SHOT, PROJECT, Stack
 
+pytestmark = pytest.mark.named  # minutes: three builds and updates
 PAGE = "services/monitoring/monitoring/static/style.css"
 INGEST = "services/ingest/ingest/__init__.py"
 GATEWAY = "gateway/start.py"
