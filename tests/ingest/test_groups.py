@@ -178,6 +178,20 @@ def test_a_spool_that_is_nearly_full_takes_the_requests_that_fit(site: Site) -> 
         site.recorder.record([one(6)])
 
 
+def test_of_two_requests_the_one_that_fits_waits(site: Site) -> None:
+    site.away, site.room = True, 1
+    fits, too_large = site.recorder.store([[one(1)], [one(2), one(3)]])
+    assert fits == [QUEUED]
+    assert type(too_large) is StoreUnavailable
+
+
+def test_a_large_request_of_which_nothing_is_stored_is_not_stored_in_part(site: Site) -> None:
+    site.failed, site.room = set(range(300)), 0
+    assert [type(result) for result in site.recorder.store([[one(n) for n in range(300)]])] == [
+        StoreUnavailable
+    ]
+
+
 def test_what_one_shard_does_not_take_waits(site: Site) -> None:
     site.failed, site.refused = {2, 4}, {3}
     results = site.recorder.store([[one(1), one(2)], [one(3)], [one(4)], [one(5)]])

@@ -51,6 +51,7 @@ def survivors(target: Target) -> set[Survivor]:
     for mutant in mutants(source):
         tried += 1
         if not trial(target, mutant.source, cpu_seconds).noticed:
+            print(f"  - {mutant.before}\n  + {mutant.after}", flush=True)
             found.add(Survivor(target.module, mutant.before, mutant.after))
     took = time.monotonic() - began
     print(f"{target.module}: {tried} mutants, {len(found)} survived, {took:.0f} s", flush=True)
