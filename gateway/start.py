@@ -2,7 +2,7 @@
 
     python3 gateway/start.py
 
-It is process 1 of the gateway's container and a part of the native stack. Debian's nginx looks
+It is what the gateway's container runs, and a part of the native stack. Debian's nginx looks
 names up once, at its start, and does not start when one is missing; so it gets addresses only.
 Standard library, and little of it: this process shares the gateway's memory limit.
 """
@@ -22,7 +22,8 @@ from gateway.certificate import Certificate, write_private
 from gateway.render import Config, ConfigError, check_exposure, render_all
 
 # A service that moved is used again within 10 s: this, a look-up and a reload.
-LOOK_SECONDS = 3.0
+LOOK_SECONDS = 5.0
+CONNECT_SECONDS = 1.0
 # With less free than this on its disk, nginx caches nothing: twice what the cache may take.
 ROOM_BYTES = 32 * 2**20
 PASSED_ON = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
@@ -49,6 +50,16 @@ def addresses(service: str) -> list[str] | None:
     return [f"{address}:{port}" for address in sorted(of_v4 or of_v6)]
 
 
+def listens(address: str) -> bool:
+    """Tell whether somebody takes connections there."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
 class Followed:
     """The configuration with every name replaced by the addresses that it has now."""
 
@@ -71,7 +82,10 @@ class Followed:
         for service in services.split():
             now = addresses(service)
             if now is not None:  # else the name server is away: what was true may still be
-                self._known[service] = now
+                old = self._known.get(service, [])
+                # A new one counts when it listens: several that do not would use up all tries of a
+                # request. Without any other it counts at once.
+                self._known[service] = [one for one in now if one in old or listens(one)] or now
             found += self._known.get(service, [])
         return " ".join(dict.fromkeys(found))
 

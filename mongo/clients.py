@@ -10,9 +10,10 @@ from mongo.topology import ReplicaSet
 
 Client = MongoClient[dict[str, Any]]
 
-HELLO_TIMEOUT_MS = 1000
+# Of a server on the slowest machine, with the connection; it is asked until it is there.
+HELLO_TIMEOUT_MS = 5000
 COMMAND_TIMEOUT_MS = 60_000
-SELECTION_TIMEOUT_MS = 2000
+SELECTION_TIMEOUT_MS = 10_000
 
 
 def hello(address: str) -> dict[str, Any] | None:

@@ -36,7 +36,7 @@ def servers(
 
 def _role(named: Topology, one: ReplicaSet) -> list[str]:
     if one == named.config:
-        return ["--configsvr", "--wiredTigerEngineConfigString", "session_max=1000,cache_size=48M"]
+        return ["--configsvr"]
     return ["--shardsvr"] if one in named.shards else []
 
 

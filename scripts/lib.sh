@@ -21,40 +21,65 @@ load_env() {
     done <"$ROOT/.env"
 }
 
-# run_logged WHAT COMMAND...: says what happens, keeps the output for when it fails.
+# run_logged WHAT COMMAND...: says what happens, keeps the output for when it fails. Waits for a lock of
+# apt, which a new machine's updates hold for minutes: DPkg::Lock::Timeout knows one of its three alone.
 run_logged() {
-    local what="$1" began=$SECONDS
+    local what="$1" began=$SECONDS held log="$LOG/setup.$$.log" said=0 # a log of its own: two may run
     shift
     mkdir -p "$LOG"
     printf '  %s ... ' "$what"
-    if ! "$@" >"$LOG/setup.log" 2>&1 </dev/null; then
+    until "$@" >"$log" 2>&1 </dev/null; do
+        held="$(sed -n 's/^E: Could not get lock //p;T;q' "$log")"
+        if [ -n "$held" ] && ((SECONDS - began < ${WAYMARK_APT_SECONDS:-900})); then
+            ((said++)) || printf 'waiting for the lock %s ... ' "$held"
+            sleep 2
+            continue
+        fi
         printf 'failed\n'
+        mv -f "$log" "$LOG/setup.log"
         die "$(grep -v '^[[:space:]]*$' "$LOG/setup.log" | tail -n 1) [$LOG/setup.log]"
-    fi
+    done
+    mv -f "$log" "$LOG/setup.log"
     printf 'done (%d s)\n' $((SECONDS - began))
 }
 
+# as_root COMMAND...: sudo hides the way out of a network that has only a proxy.
 as_root() {
-    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
+    local names
+    names="$(compgen -e | grep -ixE 'https?_proxy|no_proxy' | paste -sd ,)" || true
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n ${names:+"--preserve-env=$names"} "$@"; fi
+}
+
+# INSTALL: what root does, who removes the policy also where the script was killed. Debian starts what it
+# installs, NGINX on every address: a policy of 101 forbids that, to us alone; left behind, it is without
+# effect and goes when it is asked. An older checkout's stays for ever (in a container it is the image's).
+# shellcheck disable=SC2016 # root's shell fills these in
+INSTALL='
+policy=/usr/sbin/policy-rc.d
+if [ -d /run/systemd/system ] && printf "#!/bin/sh\nexit 101\n" | cmp -s - $policy; then rm $policy; fi
+if [ ! -e $policy ] || grep -q WAYMARK_INSTALLS $policy; then
+    trap "rm -f $policy" EXIT # also after Ctrl-C
+    printf "%s\n" "#!/bin/sh" "[ -z \"\$WAYMARK_INSTALLS\" ] || exit 101" \
+        "flock --nonblock --shared /var/lib/dpkg rm -f $policy" "exit 0" >$policy.new
+    chmod 755 $policy.new && mv -f $policy.new $policy || exit
+fi
+WAYMARK_INSTALLS=1 apt-get install -y --no-install-recommends "$@"'
+
+# apt_alone COMMAND...: as root, one such command on this machine at a time.
+apt_alone() {
+    local status=0
+    as_root flock --close --nonblock --conflict-exit-code 75 /var/lib/dpkg \
+        env LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@" || status=$?
+    [ $status -ne 75 ] || echo "E: Could not get lock /var/lib/dpkg. Another set-up installs"
+    return $status
 }
 
 # apt_install PACKAGE...: installs, or says exactly what to install.
 apt_install() {
     command -v apt-get >/dev/null || die "please install first: $*"
     as_root true 2>/dev/null || die "please install first: sudo apt-get install $*"
-    (run_logged "reading the package lists" as_root apt-get update) ||
-        die "please install first: $*"
-    (
-        # Debian starts what it installs, NGINX on every address: a policy of 101 forbids that.
-        policy=/usr/sbin/policy-rc.d
-        if [ ! -e "$policy" ]; then
-            trap 'as_root rm -f "$policy"' EXIT # also after Ctrl-C
-            printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null &&
-                as_root chmod +x "$policy" || exit 1
-        fi
-        run_logged "installing $*" as_root env DEBIAN_FRONTEND=noninteractive \
-            apt-get install -y --no-install-recommends "$@"
-    ) || die "please install first: $*"
+    (run_logged "reading the package lists" apt_alone apt-get update &&
+        run_logged "installing $*" apt_alone bash -c "$INSTALL" bash "$@") || die "please install first: $*"
 }
 
 ensure_program() {
@@ -135,15 +160,29 @@ ensure_typescript() { ensure_packages services/monitoring typescript TypeScript;
 
 STACK_LOCKS=(services/ingest/requirements.txt services/monitoring/requirements.txt scripts/requirements.txt)
 
+# ensure_official: MongoDB's own build, where the machine has none; where that cannot be had, say so.
+ensure_official() {
+    local said
+    [ -z "${MONGODB_BIN:-}" ] && ! command -v mongod >/dev/null && [ -n "${MONGODB_TARBALL-its own}" ] || return 0
+    ensure_venv "${STACK_LOCKS[@]}"
+    printf "  MongoDB's own build ... "
+    if said="$("$VENV/bin/python" -m mongo.official 2>&1)"; then
+        official="$said" && printf 'in %s\n' "$said"
+    else
+        printf 'not to be had: %s\n' "$(tail -n 1 <<<"$said")"
+    fi
+}
+
 # ensure_stack: everything that ./scripts/up starts.
+official="" # where ensure_official found it
 ensure_stack() {
     local locks=("${STACK_LOCKS[@]}")
     if [ -z "${MONGODB_BIN:-}" ] && ! command -v mongod >/dev/null; then
-        [ "$(uname -m)" = x86_64 ] ||
+        [ -n "$official" ] || [ "$(uname -m)" = x86_64 ] ||
             die "no mongod here: install MongoDB, or set MONGODB_BIN to the folder that has it"
-        locks+=(mongo/requirements.txt)
+        [ -n "$official" ] || locks+=(mongo/requirements.txt)
         # Not `grep -q`: it would end early, and pipefail takes ldconfig's broken pipe for "missing".
-        /sbin/ldconfig -p | grep 'libcurl\.so\.4 ' >/dev/null || apt_install libcurl4 # the packaged mongod's
+        /sbin/ldconfig -p | grep 'libcurl\.so\.4 ' >/dev/null || apt_install libcurl4 # mongod's
     fi
     ensure_nginx
     ensure_program setpriv util-linux
@@ -160,7 +199,7 @@ ensure_user() {
 
 # ensure_sharded: mongod and mongos of one version; the packaged mongod has no mongos.
 ensure_sharded() {
-    [ -n "${MONGODB_BIN:-}" ] && return
+    [ -n "${MONGODB_BIN:-}$official" ] && return
     command -v mongod >/dev/null && command -v mongos >/dev/null && return
     "$ROOT/mongo/fetch-emulated" | sed '$d'
 }

@@ -1,5 +1,6 @@
 """Fixtures that more than one folder of tests uses."""
 
+import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +11,14 @@ from xdist.scheduler import LoadFileScheduling
 
 from mongo import topology
 from scripts.processes.cluster import Cluster
+from tests import needs
 from tests.upstream import Upstream
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+# As scripts/test has it: one version for all tests, and no download.
+os.environ.setdefault("MONGODB_TARBALL", "")
 # Several processes share the tests (scripts/test), file by file, but for these: files of one line
 # stay together. Those lines start first, the longest before the others: one that started last would
 # be waited for alone.
@@ -83,6 +87,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
         (name, "\n".join(text.splitlines()[-CAPTURED_LINES:])) for name, text in report.sections
     ]
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly what could not be tested here, and why."""
+    for line in needs.summary(terminalreporter.getreports("skipped")):
+        terminalreporter.write_line(line, yellow=True, bold=True)
 
 
 @pytest.fixture(scope="session")

@@ -36,9 +36,10 @@ DAY = re.compile(r"\b20\d\d-\d\d|\bone run\b", re.IGNORECASE)
 MAX_LINES = {"README.md": 200, "ARCHITECTURE.md": 280}
 MAX_GLOSSARY_LINES = 25
 
-READ = re.compile(r'environ(?:ment)?(?:\.get\(|\[)\s*"([A-Z][A-Z_]+)"')
+READ = re.compile(r'environ(?:ment)?(?:\.get\(|\[)\s*"([A-Z][A-Z0-9_]+)"')
+READ_BY_SHELL = re.compile(r"\$\{(WAYMARK_[A-Z_]+):-")
 COMPOSE = re.compile(r"\$\{([A-Z_]+):-([^}]*)\}")
-OURS = {"PATH"}
+OURS = {"PATH", "DOCKER_HOST", "WAYMARK_LACKS"}
 GATEWAYS_OWN = {"/nginx_status", "/_circuit/ingest", "/_circuit/reads"}
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -92,7 +93,9 @@ def declared() -> dict[str, object]:
 def read_elsewhere() -> set[str]:
     """Return the variables that code reads without a configuration class."""
     files = [file for folder in CODE for file in (ROOT / folder).rglob("*.py")]
-    return {name for file in files for name in READ.findall(file.read_text())} - OURS
+    found = {name for file in files for name in READ.findall(file.read_text())}
+    shell = (file.read_text() for file in (ROOT / "scripts").iterdir() if file.is_file())
+    return (found | {name for text in shell for name in READ_BY_SHELL.findall(text)}) - OURS
 
 
 def read_by_compose() -> dict[str, str]:

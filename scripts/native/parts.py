@@ -9,7 +9,8 @@ from pathlib import Path
 
 from gateway.render import Config, ConfigError
 from mongo import secrets, topology
-from mongo.binaries import find_binaries
+from mongo.binaries import NoMongod, find_binaries
+from mongo.directory import DirectoryError
 from mongo.servers import servers
 from scripts.native import leftovers
 from scripts.native.layout import Layout, StackError
@@ -17,6 +18,8 @@ from scripts.processes import ROOT
 from scripts.processes.cluster import connection_string
 from scripts.processes.health import Probe, http_problem, mongodb_problem
 
+# What ends a command with one line.
+FAILURES = (StackError, NoMongod, topology.TopologyError, DirectoryError, ConfigError, OSError)
 # The allocator, as in the images: threads that each keep what they free cost some MiB a service.
 # The page's service hands on megabytes, and gives each back; NGINX what it read its files with.
 INGEST_MEMORY = {"MALLOC_ARENA_MAX": "1"}
@@ -85,6 +88,11 @@ def _plain_url(layout: Layout) -> str:
     if not front.tls_certificate:
         return layout.gateway_url
     return f"http://{front.internal_listen.split()[0]}"
+
+
+def is_sharded(layout: Layout) -> bool:
+    """Tell whether the database has shards."""
+    return bool(topology.load(Path(layout.topology)).shards)
 
 
 def _database(layout: Layout) -> Iterator[Part]:

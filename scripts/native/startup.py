@@ -16,22 +16,27 @@ from scripts.native.supervisor import Supervisor
 from scripts.processes.cluster import DIRECTORY
 from scripts.processes.waiting import eventually
 
-HEALTHY_SECONDS = 60.0
+DEADLINE_SECONDS = 600.0  # of the whole start; what cannot start is told much sooner
+LAST_SECONDS = 10.0  # for what comes when the deadline is over
+ONCE_MORE = "./scripts/up once more goes on where this ended, with a longer --deadline if it must"
 # supervisord tries a part again by itself; one that ended so often will not start.
 MAX_DEATHS = 3
 # What gunicorn says of its own end, and mongod but for errors: its "F" only end what an "E" tells.
 _NO_REASON = re.compile(r'\[\d{4}-\d\d-\d\d |\{"t":\{.{,60}"s":"[DIWF]')
 
 
-def start_all(supervisor: Supervisor, layout: Layout, *, demo: bool) -> None:
-    """Start what does not run yet, the database first. Raises StackError."""
+def start_all(supervisor: Supervisor, layout: Layout, *, demo: bool, deadline: float) -> None:
+    """Start what does not run yet, the database first, until `deadline`. Raises StackError."""
     wanted = [part for part in parts(layout) if part.name != "demo" or demo]
-    _start_database(supervisor, layout, [part for part in wanted if part.database])
+    database = [part for part in wanted if part.database]
+    _start_database(supervisor, layout, database, deadline)
     for part in wanted:
-        _start(supervisor, layout, part)
+        _start(supervisor, layout, part, deadline)
 
 
-def _start_database(supervisor: Supervisor, layout: Layout, database: list[Part]) -> None:
+def _start_database(
+    supervisor: Supervisor, layout: Layout, database: list[Part], deadline: float
+) -> None:
     """Start all of it, then bring it to its topology: a router waits for the config servers."""
     secrets.ensure(layout.secrets)
     watches = [_Watch(supervisor, layout, part) for part in database]
@@ -49,11 +54,19 @@ def _start_database(supervisor: Supervisor, layout: Layout, database: list[Part]
             DIRECTORY,
             lambda step: print(f"  {'database':<12}{step}", flush=True),
             alive=alive,
+            deadline_seconds=max(0, deadline - time.monotonic()),
         )
-    except (NotInTimeError, PyMongoError) as error:
-        ill = (watch for watch in watches if watch.part.probe())
-        logs = "".join(f"; {watch.part.name}: {watch.last_words()}" for watch in ill)
-        raise StackError(f"{error}{logs}") from error
+    except NotInTimeError as error:
+        raise StackError(f"{error}: {ONCE_MORE}{_logs(watches, layout)}") from error
+    except PyMongoError as error:
+        raise StackError(f"{error}{_logs(watches, layout)}") from error
+
+
+def _logs(watches: list["_Watch"], layout: Layout) -> str:
+    """Return what those say that are not well, else where all say something."""
+    ill = [watch for watch in watches if watch.part.probe()]
+    said = "".join(f"; {watch.part.name}: {watch.last_words()}" for watch in ill)
+    return said or f" [{layout.log}]"
 
 
 class _Watch:
@@ -87,7 +100,7 @@ class _Watch:
         return f"it wrote no log [{self._log}]"
 
 
-def _start(supervisor: Supervisor, layout: Layout, part: Part) -> None:
+def _start(supervisor: Supervisor, layout: Layout, part: Part, deadline: float) -> None:
     began = time.monotonic()
     where = f" on 127.0.0.1:{part.port}" if part.port else ""
     if supervisor.info(part.name)["pid"] and part.probe() is None:
@@ -97,14 +110,14 @@ def _start(supervisor: Supervisor, layout: Layout, part: Part) -> None:
     try:
         watch = _Watch(supervisor, layout, part)
         supervisor.start(part.name)
-        _wait_until_healthy(watch)
+        _wait_until_healthy(watch, max(LAST_SECONDS, deadline - time.monotonic()))
     except BaseException:
         print("failed", flush=True)
         raise
     print(f"ready{where} ({time.monotonic() - began:.1f} s)", flush=True)
 
 
-def _wait_until_healthy(watch: _Watch) -> None:
+def _wait_until_healthy(watch: _Watch, seconds: float) -> None:
     problem: str | None = None
 
     def healthy() -> bool:
@@ -113,8 +126,8 @@ def _wait_until_healthy(watch: _Watch) -> None:
         return problem is None
 
     try:
-        eventually(healthy, HEALTHY_SECONDS)
+        eventually(healthy, seconds)
     except TimeoutError:
         raise StackError(
-            f"{watch.part.name} is not healthy ({problem}): {watch.last_words()}"
+            f"{watch.part.name} is not healthy ({problem}): {ONCE_MORE}; {watch.last_words()}"
         ) from None

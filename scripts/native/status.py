@@ -4,14 +4,15 @@ import argparse
 import contextlib
 import sys
 import time
+import xmlrpc.client
 from pathlib import Path
 
 import psutil
 
 from gateway.acme import Held
 from gateway.render import TLS_FILE
-from scripts.native.layout import DEFAULT_DATA, Layout, StackError
-from scripts.native.parts import Part, parts
+from scripts.native.layout import DEFAULT_DATA, Layout
+from scripts.native.parts import FAILURES, Part, parts
 from scripts.native.supervisor import Supervisor
 from scripts.processes.health import set_aside
 
@@ -26,23 +27,33 @@ def main() -> None:
     data = parser.parse_args().data.resolve()
     try:
         show(data)
-    # supervisord hangs, belongs to another user, or ends right now.
-    except (StackError, OSError) as error:
+    # supervisord hangs, belongs to another user, or ends right now; what up needs is not there.
+    except FAILURES as error:
         sys.exit(f"status: {error}")
 
 
 def show(data: Path) -> None:
     """Print the table of the stack in `data`, and exit."""
     layout = Layout.saved(data)
-    if layout is None or not Supervisor(layout).running():
+    if layout is None:
+        sys.exit("the stack is not running: ./scripts/up starts it")
+    supervisor = Supervisor(layout)
+    if supervisor.lost():
+        raise supervisor.gone()
+    if not supervisor.running():
         sys.exit("the stack is not running: ./scripts/up starts it")
     print(ROW.format("part", "state", "pid", "port", "memory", "up for", "health"))
-    healthy = [_show(Supervisor(layout), layout, part) for part in parts(layout)]
+    healthy = [_show(supervisor, layout, part) for part in parts(layout)]
     sys.exit(0 if all(healthy) else 1)
 
 
 def _show(supervisor: Supervisor, layout: Layout, part: Part) -> bool:
-    info = supervisor.info(part.name)
+    try:
+        info = supervisor.info(part.name)
+    except xmlrpc.client.Fault:  # BAD_NAME
+        old = "an older checkout started this stack: ./scripts/up adds it"
+        print(ROW.format(part.name, "unknown", *"----", old))
+        return False
     if part.name == "demo" and info["statename"] == NOT_WANTED:
         return True
     problem: str | None = "not running"

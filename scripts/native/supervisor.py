@@ -2,10 +2,12 @@
 
 import contextlib
 import http.client
+import itertools
 import socket
 import subprocess
 import sys
 import xmlrpc.client
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import psutil
 from scripts.native.configuration import STOP_SECONDS as PART_STOP_SECONDS
 from scripts.native.configuration import configuration
 from scripts.native.layout import Layout, StackError
-from scripts.native.parts import environment, parts
+from scripts.native.parts import environment
 from scripts.processes.waiting import eventually
 
 START_SECONDS = 30.0
@@ -25,6 +27,10 @@ STOP_ANSWER_SECONDS = PART_STOP_SECONDS + ANSWER_SECONDS  # stopProcess waits fo
 
 class StalledError(StackError):
     """supervisord runs but does not answer: it was stopped, or the machine is overloaded."""
+
+
+class LostError(StackError):
+    """supervisord ended while somebody relied on it: it was killed, or ran out of memory."""
 
 
 class _Connection(http.client.HTTPConnection):
@@ -45,7 +51,8 @@ class _Transport(xmlrpc.client.Transport):
         super().__init__()
         self._connection_made = _Connection(file, timeout_seconds)
 
-    def make_connection(self, host: object) -> http.client.HTTPConnection:  # noqa: ARG002
+    def make_connection(self, host: Any) -> http.client.HTTPConnection:
+        self._connection = (host, self._connection_made)  # what its close() closes
         return self._connection_made
 
 
@@ -57,11 +64,13 @@ class Supervisor:
         self._socket = layout.run / "supervisor.sock"
 
     def call(self, method: str, *arguments: object, timeout_seconds: float = ANSWER_SECONDS) -> Any:
-        """Call one of supervisord's methods; OSError when none runs, StalledError when it hangs."""
+        """Call one of supervisord's methods. Raises LostError when none runs, StalledError."""
         transport = _Transport(self._socket, timeout_seconds)
         try:
             with xmlrpc.client.ServerProxy("http://127.0.0.1", transport) as proxy:
                 return getattr(proxy.supervisor, method)(*arguments)
+        except (ConnectionError, FileNotFoundError, http.client.HTTPException) as error:
+            raise self.gone() from error
         except (TimeoutError, BlockingIOError):  # the latter when many wait already
             raise StalledError(
                 f"supervisord (pid {self.pid()}) does not answer: `kill -CONT {self.pid()}` if it "
@@ -79,6 +88,17 @@ class Supervisor:
             except OSError:
                 return False
         return True
+
+    def gone(self) -> LostError:
+        """Return what to say when it is not there any more."""
+        return LostError(
+            "supervisord, which keeps the parts running, is gone: killed, or out of memory? "
+            f"./scripts/up starts all again [{self._layout.log / 'supervisord.log'}]"
+        )
+
+    def lost(self) -> bool:
+        """Tell whether it was killed: at an orderly end it removes its socket."""
+        return self._socket.exists() and not self.running()
 
     def pid(self) -> int:
         """Return the pid that supervisord left in its file."""
@@ -127,10 +147,14 @@ class Supervisor:
         except (FileNotFoundError, psutil.NoSuchProcess):
             return  # it has just ended
         # SHUTDOWN_STATE, or no answer any more: another ./scripts/down is stopping it as well.
-        with contextlib.suppress(xmlrpc.client.Fault, ConnectionError, FileNotFoundError):
-            for part in reversed(parts(self._layout)):
-                if not part.database:  # last: the services may still have something to store
-                    self._stop(part.name, wait=part.name in ("demo", "gateway"))
+        with contextlib.suppress(xmlrpc.client.Fault, LostError):
+            # Its own list, which may be an older checkout's: the database is first there.
+            known = sorted(self.call("getAllConfigInfo"), key=itemgetter("group_prio"))
+            names = [str(one["name"]) for one in known]
+            services = itertools.dropwhile(lambda name: not name.startswith("ingest-"), names)
+            # The database last: the services may still have something to store.
+            for name in reversed(list(services)):
+                self._stop(name, wait=name in ("demo", "gateway"))
             self.call("shutdown")
         try:
             supervisord.wait(STOP_SECONDS)

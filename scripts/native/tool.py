@@ -4,8 +4,8 @@ import os
 import sys
 from pathlib import Path
 
-from scripts.native.layout import DEFAULT_DATA, Layout, StackError
-from scripts.native.parts import environment, ingest_names, parts
+from scripts.native.layout import DEFAULT_DATA, Layout
+from scripts.native.parts import FAILURES, environment, ingest_names, parts
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
         if layout is None:
             sys.exit("the stack was never started: ./scripts/up")
         first = next(part for part in parts(layout) if part.name == ingest_names(layout)[0])
-    except (StackError, OSError) as error:
+    except FAILURES as error:
         sys.exit(str(error))
     command = [sys.executable, "-m", module, *arguments]
     os.execve(command[0], command, environment(layout) | first.environment)

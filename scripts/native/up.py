@@ -7,30 +7,21 @@ import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from gateway.render import REQUIRED, Config, ConfigError, check_exposure
 from mongo import topology
-from mongo.binaries import NoMongod
-from mongo.directory import DirectoryError
-from scripts.native import leftovers, privileges, spools
+from scripts.native import data_versions, leftovers, privileges, spools
 from scripts.native.down import down
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
-from scripts.native.parts import environment, parts
-from scripts.native.startup import start_all
+from scripts.native.parts import FAILURES, environment, parts
+from scripts.native.startup import DEADLINE_SECONDS, start_all
 from scripts.native.supervisor import Supervisor
 from scripts.processes import ports
 
-FAILURES = (
-    StackError,
-    NoMongod,
-    topology.TopologyError,
-    DirectoryError,
-    ConfigError,
-    OSError,
-)
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -49,6 +40,13 @@ def main() -> None:
         metavar="FILE",
         help="a sharded cluster, as in mongo/topology.toml or another topology file",
     )
+    parser.add_argument(
+        "--deadline",
+        type=float,
+        default=DEADLINE_SECONDS,
+        metavar="SECONDS",
+        help=f"how long the start may take ({DEADLINE_SECONDS:.0f})",
+    )
     parser.add_argument("--demo", action="store_true", help="simulate 14 walking ambassadors")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # leaves nothing behind, as Ctrl-C
@@ -56,7 +54,8 @@ def main() -> None:
         layout = Layout.chosen(options.data.resolve(), options.port, options.sharded.resolve())
         if os.geteuid() == 0:
             _leave_root(layout)
-        up(layout, demo=options.demo, detach=options.detach)
+        deadline = time.monotonic() + options.deadline
+        up(layout, demo=options.demo, detach=options.detach, deadline=deadline)
     except FAILURES as error:
         sys.exit(f"up: {error}")
     except KeyboardInterrupt:
@@ -74,8 +73,8 @@ def _leave_root(layout: Layout) -> None:
         privileges.hand_over(layout)
 
 
-def up(layout: Layout, *, demo: bool, detach: bool) -> None:
-    """Bring up what is not up yet; on failure nothing that this call started stays."""
+def up(layout: Layout, *, demo: bool, detach: bool, deadline: float) -> None:
+    """Bring up what is not up yet; on failure nothing that this call started stays running."""
     try:
         front = Config.from_environment(environment(layout))
         check_exposure(front)
@@ -92,14 +91,15 @@ def up(layout: Layout, *, demo: bool, detach: bool) -> None:
             _clear(layout)
             spools.release(layout)
             layout.save()
+            print(f"  {'database':<12}{data_versions.check(layout)}", flush=True)
         try:
             if already:
                 supervisor.take_new_parts()
             else:
                 supervisor.launch(tied_to_us=not detach)
-            start_all(supervisor, layout, demo=demo)
+            start_all(supervisor, layout, demo=demo, deadline=deadline)
         except BaseException:
-            if not already and supervisor.running():
+            if not already:
                 _stop(layout)
             raise
     if detach or already:
@@ -178,9 +178,12 @@ def _stay(supervisor: Supervisor, layout: Layout) -> None:
     _announce(layout, "Ctrl-C")
     while supervisor.running() and not asked.wait(1):
         pass
-    if asked.is_set():
+    lost = supervisor.lost() and not asked.is_set()
+    if lost or asked.is_set():
         print("\nstopping ...", flush=True)
-        _stop(layout)
+        _stop(layout)  # of lost parts, too, nothing stays
+    if lost:
+        raise supervisor.gone()
 
 
 def _stop(layout: Layout) -> None:

@@ -41,6 +41,11 @@ class LimitedGroup(ControlGroup):
         """End what still runs in it, and remove it."""
         self.close()
 
+    @property
+    def name(self) -> str:
+        """The name of its folder under each controller."""
+        return self._folders["memory"].name
+
     def command(self, command: Iterable[str]) -> list[str]:
         """Return a command that does the same inside the group, from its first byte of memory."""
         enter = " && ".join(f"echo $$ > '{folder}/cgroup.procs'" for folder in self._places())

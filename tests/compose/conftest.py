@@ -1,23 +1,54 @@
 """The stack as a user starts it: `docker compose up -d`, in a project of its own."""
 
+import os
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+import requests
 
+from scripts.processes import ROOT
 from scripts.processes.ports import free_port
+from scripts.processes.waiting import eventually
 from tests.client import Client
-from tests.compose.engine import Docker, engine
+from tests.compose.engine import HERE, KINDS, Docker, engine, versions
 from tests.compose.images import Images, images
 
 PROJECT = "waymark-tests"
 ONE_SHOT = {"secrets", "mongo-init"}
 OURS = {"gateway", "ingest-1", "ingest-2", "monitoring"}
 MONGO = {"mongos-1", "mongos-2", "configsvr", "shard1", "shard2"}
-HERE = Path(__file__).parent
+EARLY, EARLY_SECONDS = "early", 240.0  # who was heard before the database was there
+BEGAN = time.time()
+TOLD = pytest.StashKey[str]()  # the versions
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--engine", choices=KINDS, default=KINDS[0], help="which Docker Engine")
+    parser.addoption("--report", type=Path, help="a file for what ran, on what, and how it went")
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    file: Path | None = config.getoption("--report")
+    if file is None:
+        return
+    stats = terminalreporter.stats
+    counts = [
+        f"{len(stats.get(one, []))} {one}" for one in ("passed", "failed", "error", "skipped")
+    ]
+    failed = [f"{one.nodeid}\n" for kind in ("failed", "error") for one in stats.get(kind, [])]
+    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(BEGAN))
+    took = f"{(time.time() - BEGAN) / 60:.0f} minutes"
+    told = config.stash.get(TOLD, "no engine")
+    file.write_text(f"{told}\n{when}, {took}\n{', '.join(counts)}\n{''.join(failed)}")
 
 
 class Stack(Client):
@@ -34,6 +65,8 @@ class Stack(Client):
                 "MONGO_IMAGE": made.mongo,
                 "WAYMARK_PORT": str(port),
                 "WAYMARK_TLS_PORT": str(free_port()),  # published, though nothing listens there
+                "BUILDX_NO_DEFAULT_ATTESTATIONS": "1",  # as ./scripts/update
+                "WAYMARK_HEALTH_INTERVAL": "10s",  # what hangs is restarted after four of them
             }
         )
         emulated = ["--file", str(HERE / "emulated.yml")] if made.emulated else []
@@ -57,6 +90,16 @@ class Stack(Client):
         docker = Docker(self.docker.environment | environment)
         return docker.run(*self._compose, *arguments)
 
+    def interrupt_up(self) -> None:
+        """Kill `up` as soon as it has made a container."""
+        command = ["docker", *self._compose, "up", "--detach"]
+        environment, quiet = self.docker.environment, subprocess.DEVNULL
+        with subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=quiet, stderr=quiet, start_new_session=True
+        ) as up:
+            eventually(lambda: self.compose("ps", "--all", "--quiet"), 120)
+            os.killpg(up.pid, signal.SIGKILL)
+
     def containers(self) -> dict[str, dict[str, Any]]:
         """Return what `docker inspect` tells of each container, by its service."""
         names = self.compose("ps", "--all", "--quiet").split()
@@ -68,6 +111,12 @@ class Stack(Client):
         states = {name: one["State"] for name, one in self.containers().items()}
         return {name: state["Pid"] for name, state in states.items() if state["Running"]}
 
+    def program(self, name: str) -> int:
+        """Return the process of a container that `init` started."""
+        first = self.pids()[name]
+        (program,) = psutil.Process(first).children()
+        return program.pid
+
     def unhealthy(self) -> dict[str, str]:
         """Return the services that are not as they should be."""
         states = {name: one["State"] for name, one in self.containers().items()}
@@ -77,10 +126,19 @@ class Stack(Client):
         return {name: status for name, status in now.items() if status != good[name]}
 
 
+def taken(stack: Stack, staff_id: object, **more: object) -> bool:
+    """Tell whether a detection is stored or queued."""
+    try:
+        return stack.detect(staff_id, **more).status_code in (200, 202)
+    except requests.ConnectionError:  # the gateway itself starts
+        return False
+
+
 @pytest.fixture(scope="session")
-def docker() -> Iterator[Docker]:
+def docker(pytestconfig: pytest.Config) -> Iterator[Docker]:
     """Return docker with a running engine."""
-    with engine() as docker:
+    with engine(kind=pytestconfig.getoption("--engine", KINDS[0])) as docker:
+        pytestconfig.stash[TOLD] = versions(docker)
         yield docker
 
 
@@ -91,8 +149,10 @@ def stack(docker: Docker) -> Iterator[Stack]:
     stack.compose("down", "--volumes", "--remove-orphans")  # of a run that was killed
     stack.compose("build")
     try:
+        stack.compose("up", "--detach")
+        eventually(lambda: taken(stack, EARLY), EARLY_SECONDS)  # the database is not there yet
         stack.compose("up", "--detach", "--wait")
-    except AssertionError:
+    except (AssertionError, TimeoutError):
         print(stack.compose("ps", "--all"), stack.compose("logs", "--tail", "20"))
         raise
     yield stack

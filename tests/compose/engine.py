@@ -1,23 +1,32 @@
-"""The Docker Engine of the tests: the one that runs here, else one of our own that goes away again.
+"""The Docker Engine of the tests: `machine` (what is here) or `current` (what is used today).
 
-Our own keeps its images in .cache/docker, so that only the first run makes them. It needs root.
+`machine` is the engine that runs here, else one of our own, of the machine's package. `current` is
+one of our own with the containerd image store, and the newest plugins. Our own need root, go away
+again, and keep their images in .cache, so that only the first run makes them.
 """
 
+import hashlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import pytest
 
 from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
 
 CACHE = ROOT / ".cache"
+HERE = Path(__file__).parent
+KINDS = ("machine", "current")
+CURRENT_ENGINE = ("docker.io", "docker-cli", "containerd")  # Debian 13's
+NO_GO = 77  # what build-plugins then returns
 BRIDGE = "waymark-tests"  # the kernel allows 15 characters
 BRIDGE_ADDRESS = "10.213.255.1/24"
 NETWORKS = "base=10.213.0.0/17,size=24"
@@ -63,19 +72,71 @@ class Docker:
         return self.run("image", "inspect", name).returncode == 0
 
 
+class Tools(NamedTuple):
+    """What an engine of our own is made of."""
+
+    environment: dict[str, str]
+    data: Path
+    settings: dict[str, Any]
+
+
 @contextmanager
-def engine() -> Iterator[Docker]:
-    """Yield docker with an engine and compose; stop the engine if it was started here."""
-    environment = dict(os.environ)
-    if _runs(environment):
-        yield Docker(_with_compose(environment))
+def engine(
+    inside: Callable[[list[str]], list[str]] = list, *, kind: str = "machine"
+) -> Iterator[Docker]:
+    """Yield docker with an engine and compose; stop the engine if it was started here.
+
+    `inside` makes of its command the one that starts it somewhere, as in a control group.
+    """
+    if kind == "machine" and _runs(dict(os.environ)):
+        yield Docker(_with_compose(dict(os.environ)))
         return
-    _ensure_program("dockerd", "docker.io")
+    tools = _current() if kind == "current" else _machines()
     _ensure_program("ip", "iproute2")
     with tempfile.TemporaryDirectory(prefix="waymark-engine-") as folder, _bridge():
-        environment["DOCKER_HOST"] = f"unix://{folder}/docker.sock"
-        with _dockerd(Path(folder), environment):
-            yield Docker(_with_compose(environment))
+        host = {"DOCKER_HOST": f"unix://{folder}/docker.sock"}
+        tools = tools._replace(environment=tools.environment | host)
+        with _dockerd(Path(folder), tools, inside):
+            yield Docker(tools.environment)
+
+
+def versions(docker: Docker) -> str:
+    """Return what the engine and its plugins are, in a line."""
+    engine = docker("info", "--format", "engine {{.ServerVersion}}, image store {{.Driver}}")
+    done = docker.run("buildx", "version")
+    buildx = done.stdout.split()[1] if done.returncode == 0 else "none"
+    return f"{engine}, compose {docker('compose', 'version', '--short')}, buildx {buildx}"
+
+
+def _machines() -> Tools:
+    _ensure_program("dockerd", "docker.io")
+    return Tools(_with_compose(dict(os.environ)), CACHE / "docker", {})
+
+
+def _current() -> Tools:
+    """Return Debian 13's engine with the containerd image store, and the newest plugins."""
+    config = CACHE / f"docker-current-{digest(HERE / 'build-plugins')}"
+    plugins = config / "cli-plugins"
+    if not all((plugins / name).exists() for name in ("docker-compose", "docker-buildx")):
+        done = subprocess.run([HERE / "build-plugins", plugins], stdout=subprocess.PIPE, text=True)
+        if done.returncode == NO_GO:
+            pytest.skip(done.stdout)
+        done.check_returncode()
+    for program, package in (("runc", "runc"), ("iptables", "iptables"), ("tini", "tini")):
+        _ensure_program(program, package)
+    programs = _packages(*CURRENT_ENGINE)
+    path = f"{programs}/usr/sbin:{programs}/usr/bin:{os.environ['PATH']}"
+    environment = dict(os.environ) | {"PATH": path, "DOCKER_CONFIG": str(config)}
+    settings = {"features": {"containerd-snapshotter": True}, "init-path": shutil.which("tini")}
+    return Tools(environment, CACHE / "docker-containerd", settings)
+
+
+def _packages(*names: str) -> Path:
+    """Return the folder with these packages of Debian 13, unpacked."""
+    folder = CACHE / f"debian13-{'-'.join(names)}"
+    if not folder.exists():
+        subprocess.run([HERE / "fetch-packages", folder, *names], check=True)
+    return folder
 
 
 def _runs(environment: dict[str, str]) -> bool:
@@ -106,19 +167,26 @@ def _bridge() -> Iterator[None]:
 
 
 @contextmanager
-def _dockerd(run: Path, environment: dict[str, str]) -> Iterator[None]:
-    data = CACHE / "docker"
-    data.mkdir(parents=True, exist_ok=True)
+def _dockerd(run: Path, tools: Tools, inside: Callable[[list[str]], list[str]]) -> Iterator[None]:
+    tools.data.mkdir(parents=True, exist_ok=True)
+    (run / "daemon.json").write_text(json.dumps(tools.settings))
     command = [
-        *("dockerd", "--host", environment["DOCKER_HOST"], "--pidfile", f"{run}/docker.pid"),
-        *("--data-root", str(data), "--exec-root", f"{run}/exec"),
-        *("--bridge", BRIDGE, "--default-address-pool", NETWORKS, "--log-level", "warn"),
+        *("dockerd", "--config-file", f"{run}/daemon.json", "--pidfile", f"{run}/docker.pid"),
+        *("--host", tools.environment["DOCKER_HOST"], "--log-level", "warn"),
+        *("--data-root", str(tools.data), "--exec-root", f"{run}/exec"),
+        *("--bridge", BRIDGE, "--default-address-pool", NETWORKS),
     ]
-    log = data.parent / "dockerd.log"
+    log = CACHE / "dockerd.log"
     with log.open("w") as output:
-        daemon = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+        daemon = subprocess.Popen(
+            inside(command),
+            stdout=output,
+            stderr=output,
+            env=tools.environment,
+            start_new_session=True,
+        )
     try:
-        eventually(lambda: _runs(environment) or daemon.poll() is not None, START_SECONDS)
+        eventually(lambda: _runs(tools.environment) or daemon.poll() is not None, START_SECONDS)
         assert daemon.poll() is None, f"dockerd does not start:\n{log.read_text()[-2000:]}"
         yield
     finally:
@@ -134,5 +202,12 @@ def _with_compose(environment: dict[str, str]) -> dict[str, str]:
     config = CACHE / "docker-config"
     plugin = config / "cli-plugins" / "docker-compose"
     if not plugin.exists():
-        subprocess.run([str(Path(__file__).with_name("fetch-compose")), str(plugin)], check=True)
+        plugin.parent.mkdir(parents=True, exist_ok=True)
+        packaged = _packages("docker-compose") / "usr/libexec/docker/cli-plugins" / plugin.name
+        plugin.symlink_to(packaged)
     return environment | {"DOCKER_CONFIG": str(config)}
+
+
+def digest(path: Path) -> str:
+    """Return what changes with a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]

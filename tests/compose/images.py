@@ -4,8 +4,8 @@ MongoDB is then the real 7.0.11 for arm64, emulated: right in every answer, slow
 memory, which is why emulated.yml raises the limits of those containers.
 """
 
-import hashlib
 import os
+import re
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -13,14 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from mongo.binaries import find_binaries
 from scripts.processes import ROOT
-from tests.compose.engine import CACHE, Docker
+from tests.compose.engine import CACHE, HERE, Docker, digest
 
 BASE = "debian:trixie-slim"
 MONGO = "mongo:7.0"
-HERE = Path(__file__).parent
 CERTIFICATES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 MONGO_USER = 999  # as in MongoDB's own image
+GLIBC = ("libc.so", "libm.so", "libresolv.so")  # the base has its own, which is newer
 
 
 class Images(NamedTuple):
@@ -44,7 +45,7 @@ def _pulled(docker: Docker, image: str) -> bool:
 
 
 def _made_base(docker: Docker) -> str:
-    image = f"waymark-tests/base:{_digest(HERE / 'make-base')}"
+    image = f"waymark-tests/base:{digest(HERE / 'make-base')}"
     if not docker.has_image(image):
         with _scratch_file("base.tar") as tar:
             with tar.open("wb") as file:
@@ -58,7 +59,7 @@ def _trusting(docker: Docker, base: str) -> str:
     bundle = next((Path(os.environ[name]) for name in CERTIFICATES if os.environ.get(name)), None)
     if bundle is None:
         return base
-    image = f"waymark-tests/trusting-{base.replace(':', '-').rpartition('/')[2]}:{_digest(bundle)}"
+    image = f"waymark-tests/trusting-{base.replace(':', '-').rpartition('/')[2]}:{digest(bundle)}"
     with _scratch_file("certificates.tar") as path:
         with tarfile.open(path, "w") as tar:
             tar.add(bundle.resolve(), "etc/waymark-tests.crt")
@@ -67,7 +68,7 @@ def _trusting(docker: Docker, base: str) -> str:
 
 def _emulated_mongo(docker: Docker, base: str) -> str:
     fetch = ROOT / "mongo" / "fetch-emulated"
-    image = f"waymark-tests/mongo-emulated:{_digest(fetch)}"
+    image = f"waymark-tests/mongo-emulated:{digest(fetch)}"
     if docker.has_image(image):
         return image
     said = subprocess.run([fetch], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -77,6 +78,28 @@ def _emulated_mongo(docker: Docker, base: str) -> str:
             tar.add(folder, "opt/mongodb")
             for program in ("mongod", "mongos"):
                 tar.addfile(_link(f"usr/local/bin/{program}", f"/opt/mongodb/{program}"))
+            for name in ("data", "data/db", "data/configdb"):
+                tar.addfile(_folder(name, MONGO_USER))
+        return _with_files(docker, base, path, image, 'CMD ["mongod"]')
+
+
+def native_mongo(docker: Docker, base: str) -> str:
+    """Return an image whose mongod is the one that the native stack runs, with its libraries."""
+    image = f"waymark-tests/mongo-native:{digest(ROOT / 'mongo' / 'requirements.txt')}"
+    if docker.has_image(image):
+        return image
+    mongod = find_binaries() / "mongod"
+    said = subprocess.run(["ldd", mongod], check=True, stdout=subprocess.PIPE, text=True).stdout
+    libraries = re.findall(r"=> (/\S+)", said)
+    with _scratch_file("native.tar") as path, _scratch_file("native") as script:
+        script.write_text('#!/bin/sh\nLD_LIBRARY_PATH=/opt/lib exec /opt/mongod "$@"\n')
+        script.chmod(0o755)
+        with tarfile.open(path, "w", dereference=True) as tar:
+            tar.add(mongod, "opt/mongod")
+            tar.add(script, "usr/local/bin/mongod")
+            for library in libraries:
+                if not Path(library).name.startswith(GLIBC):
+                    tar.add(library, f"opt/lib/{Path(library).name}")
             for name in ("data", "data/db", "data/configdb"):
                 tar.addfile(_folder(name, MONGO_USER))
         return _with_files(docker, base, path, image, 'CMD ["mongod"]')
@@ -117,7 +140,3 @@ def _scratch_file(name: str) -> Iterator[Path]:
         yield path
     finally:
         path.unlink(missing_ok=True)
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]

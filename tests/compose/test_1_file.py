@@ -12,7 +12,9 @@ from tests.compose.conftest import MONGO, ONE_SHOT, OURS
 from tests.compose.engine import Docker
 
 MIB = 1024 * 1024
-BUDGET_MIB = 850
+BUDGET_MIB = 700  # of what keeps running; docs/memory.md has the sum with engine and system
+NOT_STARTED = {"replicas": 0, "resources": {}, "placement": {}}
+SECRETS_FIRST = {"secrets": ("service_completed_successfully", True)}
 IMAGES = ["gateway", "acme", "ingest", "monitoring", "mongo-init"]
 
 
@@ -25,14 +27,18 @@ def read(docker: Docker, *files: str, **variables: str) -> dict[str, Any]:
     return found
 
 
+def running(services: dict[str, Any]) -> dict[str, Any]:
+    """Return the services that `up` starts."""
+    return {name: one for name, one in services.items() if one.get("deploy") != NOT_STARTED}
+
+
 def limits(services: dict[str, Any]) -> dict[str, float]:
     return {name: int(one["mem_limit"]) / MIB for name, one in services.items()}
 
 
 @pytest.fixture(scope="module")
 def services(docker: Docker) -> dict[str, Any]:
-    found: dict[str, Any] = read(docker, "docker-compose.yml")["services"]
-    return found
+    return running(read(docker, "docker-compose.yml")["services"])
 
 
 def test_the_services_are_the_known_ones(services: dict[str, Any]) -> None:
@@ -40,7 +46,8 @@ def test_the_services_are_the_known_ones(services: dict[str, Any]) -> None:
 
 
 def test_all_memory_limits_together_fit_the_box(services: dict[str, Any]) -> None:
-    assert sum(limits(services).values()) <= BUDGET_MIB
+    running = {name: one for name, one in services.items() if name not in ONE_SHOT}
+    assert sum(limits(running).values()) <= BUDGET_MIB
 
 
 def test_the_memory_table_of_the_architecture_is_true(services: dict[str, Any]) -> None:
@@ -68,9 +75,40 @@ def test_every_service_is_confined(services: dict[str, Any], name: str) -> None:
     policies = {"secrets": "on-failure:5", "mongo-init": "on-failure"}
     assert one["restart"] == policies.get(name, "unless-stopped")
     assert ("healthcheck" in one) == (name not in ONE_SHOT)
+    assert one["init"] is True  # else a check could not end what hangs
     assert one.get("cpus") == (0.3 if name.startswith("ingest") else None)
     # A name that anybody could take in a public registry is never asked for there.
     assert name in MONGO or one["pull_policy"] == "never"
+
+
+@pytest.mark.parametrize("files", [(), ("docker-compose.ha.yml",)])
+def test_nothing_waits_for_health_or_for_the_database(
+    docker: Docker, files: tuple[str, ...]
+) -> None:
+    """On a slow machine that takes minutes, and who waits is never started when `up` gives up."""
+    services = read(docker, "docker-compose.yml", *files)["services"]
+    for name, one in running(services).items():
+        waits = {
+            other: (need["condition"], need["required"])
+            for other, need in one.get("depends_on", {}).items()
+            if need["condition"] != "service_started"
+        }
+        assert waits == ({} if name in {"secrets", "gateway"} else SECRETS_FIRST), name
+    # `up --wait` takes what it is told to end for ended, and else for broken.
+    for name in ("token", "account"):
+        [need] = services[name]["depends_on"].values()
+        assert need["condition"] == "service_completed_successfully"
+        assert [*services[name]["depends_on"]] == ["mongo-init"]
+
+
+def test_one_check_of_health_for_all_and_seldom(docker: Docker, services: dict[str, Any]) -> None:
+    checks = [one["healthcheck"] for one in services.values() if "healthcheck" in one]
+    assert [*checks[:1]] * len(checks) == checks
+    assert checks[0]["interval"] == "1m0s"
+    # The engine must not be younger than Debian's, to which this is unknown.
+    assert "start_interval" not in checks[0]
+    chosen = read(docker, "docker-compose.yml", WAYMARK_HEALTH_INTERVAL="7s")["services"]
+    assert chosen["shard1"]["healthcheck"]["interval"] == "7s"
 
 
 def test_each_image_of_ours_is_built_once(services: dict[str, Any]) -> None:
@@ -83,7 +121,7 @@ def test_each_image_of_ours_is_built_once(services: dict[str, Any]) -> None:
 def test_each_image_of_ours_is_a_target_of_the_one_dockerfile(
     docker: Docker, services: dict[str, Any]
 ) -> None:
-    everything = services | read(docker, "docker-compose.yml", COMPOSE_PROFILES="acme")["services"]
+    everything = read(docker, "docker-compose.yml", COMPOSE_PROFILES="acme")["services"]
     built = (one for one in everything.values() if "build" in one)
     targets = {one["image"]: one["build"]["target"] for one in built}
     assert targets == {f"waymark/{name}": name for name in IMAGES}
@@ -120,7 +158,9 @@ def test_certificates_come_with_a_profile_and_change_nothing_else(
     docker: Docker, services: dict[str, Any]
 ) -> None:
     names = {"GATEWAY_TLS_NAMES": "a.example b.example", "ACME_EMAIL": "me@a.example"}
-    found = read(docker, "docker-compose.yml", COMPOSE_PROFILES="acme", **names)["services"]
+    found = running(
+        read(docker, "docker-compose.yml", COMPOSE_PROFILES="acme", **names)["services"]
+    )
     acme = found.pop("acme")
     told = [one["environment"]["GATEWAY_TLS_NAMES"] for one in (acme, found["gateway"])]
     assert told == ["a.example b.example"] * 2
@@ -155,20 +195,18 @@ def test_mongodb_is_the_official_image_unless_chosen(docker: Docker) -> None:
     assert {services[name]["image"] for name in MONGO} == {"mongo:7.0"}
 
 
-def test_the_override_of_the_tests_gives_mongodb_memory_and_time_and_changes_nothing_else(
+def test_the_override_of_the_tests_gives_mongodb_memory_and_changes_nothing_else(
     docker: Docker,
 ) -> None:
     written = read(docker, "docker-compose.yml")["services"]
     raised = read(docker, "docker-compose.yml", "tests/compose/emulated.yml")["services"]
     for name in MONGO:
         assert int(raised[name].pop("mem_limit")) > int(written[name].pop("mem_limit"))
-        assert raised[name]["healthcheck"].pop("start_period") == "5m0s"
-        assert written[name]["healthcheck"].pop("start_period") == "1m0s"
     assert raised == written
 
 
 def test_three_members_a_set_are_those_of_the_topology(docker: Docker) -> None:
-    services = read(docker, "docker-compose.yml", "docker-compose.ha.yml")["services"]
+    services = running(read(docker, "docker-compose.yml", "docker-compose.ha.yml")["services"])
     members = {
         f"{one}{more}" for one in ("configsvr", "shard1", "shard2") for more in ("", "-2", "-3")
     }

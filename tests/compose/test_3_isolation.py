@@ -76,8 +76,8 @@ def test_the_kernel_enforces_the_cpu_limit(pids: dict[str, int], name: str) -> N
 
 
 @pytest.mark.parametrize("name", sorted(OURS | MONGO))
-def test_no_process_is_root_or_may_become_it(stack: Stack, pids: dict[str, int], name: str) -> None:
-    lines = Path(f"/proc/{pids[name]}/status").read_text().splitlines()
+def test_no_process_is_root_or_may_become_it(stack: Stack, name: str) -> None:
+    lines = Path(f"/proc/{stack.program(name)}/status").read_text().splitlines()
     status = dict(line.split(":\t", 1) for line in lines)
     assert set(status["Uid"].split()) == {"999" if name in MONGO else "10001"}
     assert "0" not in status["Gid"].split()

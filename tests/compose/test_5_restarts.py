@@ -1,8 +1,10 @@
 """Restarts heal, and neither they nor `down` and `up` lose a detection."""
 
 import functools
+import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 import requests
@@ -17,6 +19,8 @@ STAFF = range(5)
 # Detections of these tests carry their number as the time; those of other tests are of today.
 LAST = 1_000_000
 QUEUED = 10
+HANG_SECONDS = 360.0  # three checks of 30 s without an answer, and what lies between them
+HANGING = ("shard1", "ingest-1")
 
 
 def numbers(stack: Stack, staff_id: int) -> list[int] | None:
@@ -61,7 +65,8 @@ def test_a_restarted_container_heals(stack: Stack, count: int, name: str) -> Non
 
 def test_a_killed_container_comes_back_by_itself(stack: Stack, count: int) -> None:
     killed = stack.pids()["shard1"]
-    os.kill(killed, signal.SIGKILL)  # as the out-of-memory killer would; `docker kill` is a wish
+    program = stack.program("shard1")
+    os.kill(program, signal.SIGKILL)  # as the out-of-memory killer would; `docker kill` is a wish
     eventually(lambda: stack.pids().get("shard1", killed) != killed, HEAL_SECONDS)
     eventually(lambda: works(stack, count), HEAL_SECONDS)
 
@@ -70,20 +75,18 @@ def test_after_all_that_everything_is_healthy(stack: Stack) -> None:
     eventually(lambda: not stack.unhealthy(), HEALTHY_SECONDS)
 
 
-def test_a_mongod_that_hangs_is_not_healthy(stack: Stack, count: int) -> None:
+def test_what_hangs_is_restarted(stack: Stack, count: int) -> None:
     """Short of memory, a mongod still listens and its container is still "Up"."""
-    hung = stack.pids()["shard1"]
-    os.kill(hung, signal.SIGSTOP)
-    try:
-        eventually(lambda: _failed_checks(stack, "shard1") > 0, HEALTHY_SECONDS)
-    finally:
-        os.kill(hung, signal.SIGCONT)
+    before = {name: pid for name, pid in stack.pids().items() if name in HANGING}
+    for name in HANGING:
+        os.kill(stack.program(name), signal.SIGSTOP)
+
+    def restarted() -> bool:
+        now = stack.pids()
+        return all(now.get(name, pid) != pid for name, pid in before.items())
+
+    eventually(restarted, HANG_SECONDS)
     eventually(lambda: works(stack, count), HEAL_SECONDS)
-
-
-def _failed_checks(stack: Stack, name: str) -> int:
-    failed: int = stack.containers()[name]["State"]["Health"]["FailingStreak"]
-    return failed
 
 
 def queued(stack: Stack, number: int) -> bool:
@@ -92,8 +95,47 @@ def queued(stack: Stack, number: int) -> bool:
     return {answer.status_code for answer in answers} == {202}
 
 
-def test_down_and_up_keep_data_secrets_and_what_waits_for_the_database(
+def queues(stack: Stack) -> dict[str, int]:
+    """Return how many detections wait at each service that the gateway asks."""
+    answers = [stack.get("/api/v1/system") for _ in range(16)]
+    return {one["service"]: one["queued"] for one in (answer.json() for answer in answers)}
+
+
+def test_what_was_taken_by_services_that_go_is_stored_by_those_that_stay(
     stack: Stack, count: int
+) -> None:
+    scale = ("up", "--detach", "--no-deps", "--no-recreate", "--no-build", "--scale")
+    stack.compose(*scale, "ingest-2=3", "ingest-2")
+    eventually(lambda: len(queues(stack)) == 4, HEAL_SECONDS)
+    stack.compose("stop", "mongos-1", "mongos-2")
+    for number in range(count, count + QUEUED):
+        eventually(functools.partial(queued, stack, number), HEAL_SECONDS)
+    assert min(queues(stack).values()) > 0
+    stack.compose(*scale, "ingest-2=1", "ingest-2")
+    waiting = QUEUED * len(STAFF)  # what was repeated may wait twice
+
+    def adopted() -> bool:
+        now = queues(stack)
+        return len(now) == 2 and sum(now.values()) >= waiting
+
+    eventually(adopted, HEAL_SECONDS)
+    stack.compose("start", "mongos-1", "mongos-2")
+    eventually(lambda: works(stack, count + QUEUED), HEAL_SECONDS)
+    eventually(lambda: set(queues(stack).values()) == {0}, HEAL_SECONDS)
+
+
+def late(stack: Stack, name: str, folder: Path) -> Path:
+    """Return a compose file with which a server starts when its container has a file /tmp/start."""
+    written = json.loads(stack.compose("config", "--format", "json"))["services"][name]
+    script = 'until [ -e /tmp/start ]; do sleep 1; done; exec "$$0" "$$@"'
+    services = {name: {"entrypoint": ["sh", "-c", script, *written["entrypoint"]]}}
+    file = folder / "late.yml"
+    file.write_text(json.dumps({"services": services}))
+    return file
+
+
+def test_down_and_up_keep_data_secrets_and_what_waits_for_the_database(
+    stack: Stack, count: int, tmp_path: Path
 ) -> None:
     def keyfile() -> str:
         return stack.compose("exec", "--no-TTY", "shard1", "sha256sum", "/secrets/keyfile")
@@ -105,7 +147,17 @@ def test_down_and_up_keep_data_secrets_and_what_waits_for_the_database(
         eventually(functools.partial(queued, stack, number), HEAL_SECONDS)
     stack.compose("down")
     assert stack.compose("ps", "--all", "--quiet") == ""
-    stack.compose("up", "--detach", "--wait")
+    with stack.also(late(stack, "shard1", tmp_path)):  # the slowest machine
+        stack.interrupt_up()
+        assert (OURS | MONGO) - set(stack.pids())
+        stack.compose("up", "--detach")
+        assert set(stack.pids()) >= OURS | MONGO
+        eventually(lambda: stored(stack, STAFF[0], count), HEAL_SECONDS)
+        stack.compose("kill", "ingest-2", "shard2")  # by hand: Docker lets them be
+        stack.compose("up", "--detach")
+        assert set(stack.pids()) >= OURS | MONGO
+        stack.compose("exec", "--no-TTY", "shard1", "touch", "/tmp/start")
+        stack.compose("up", "--detach", "--wait")
     assert stack.unhealthy() == {}
     eventually(lambda: works(stack, count + QUEUED), HEAL_SECONDS)
     assert keyfile() == key

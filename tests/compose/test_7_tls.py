@@ -16,7 +16,8 @@ from cryptography import x509
 
 from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
-from tests.compose.conftest import HERE, Stack
+from tests.compose.conftest import Stack
+from tests.compose.engine import HERE
 
 NAME = "waymark.test"
 HEAL_SECONDS = 240.0

@@ -8,6 +8,7 @@ from pathlib import Path
 from scripts.processes import ROOT
 from scripts.processes.ports import free_port, is_free
 from scripts.processes.process import Process
+from tests.needs import need
 
 
 class Authority:
@@ -19,6 +20,8 @@ class Authority:
     def __init__(
         self, folder: Path, http_port: int, life_seconds: int, refused_percent: int = 0
     ) -> None:
+        need("pebble")
+        need("dehydrated")
         folder.mkdir()
         self._port, management, names = free_port(), free_port(), free_port()
         self.directory = f"https://127.0.0.1:{self._port}/dir"

@@ -23,6 +23,7 @@ from scripts.processes.process import Process
 from scripts.processes.waiting import eventually
 from tests.gateway.authority import Authority
 from tests.gateway.conftest import Gateway
+from tests.needs import need
 
 NAMES = "waymark.example www.waymark.example"
 PROOF = "/.well-known/acme-challenge/"
@@ -43,6 +44,7 @@ def gateway(make_gateway: Callable[..., Gateway], tmp_path: Path) -> Gateway:
 @pytest.fixture
 def run_client(gateway: Gateway, tmp_path: Path) -> Iterator[Callable[..., Process]]:
     """Return a function that starts what asks the authority."""
+    need("dehydrated")
     with contextlib.ExitStack() as started:
 
         def run(directory: str, ca_file: object) -> Process:

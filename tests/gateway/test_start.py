@@ -77,6 +77,29 @@ def test_names_are_followed(make_gateway: Callable[..., Gateway], names: Names) 
         third.close()
 
 
+def test_a_new_address_counts_when_it_listens(
+    make_gateway: Callable[..., Gateway], names: Names
+) -> None:
+    gateway = make_gateway()
+    port = gateway.ingest[0].port
+    gateway.settings["ingest"] = f"ingest.invalid:{port}"
+    names.say("127.0.0.1 ingest.invalid")
+    gateway.start(*names.prefix)
+    configuration = gateway.run / "nginx.conf"
+    second = Upstream(port, "127.0.0.2")
+    try:
+        names.say(*(f"127.0.0.{n} ingest.invalid" for n in (1, 2, 3)))
+        until(gateway, second)
+        assert f"127.0.0.3:{port}" not in configuration.read_text()  # a container that starts
+        third = Upstream(port, "127.0.0.3")
+        try:
+            until(gateway, third)
+        finally:
+            third.close()
+    finally:
+        second.close()
+
+
 def test_a_reload_loses_no_request(make_gateway: Callable[..., Gateway], names: Names) -> None:
     gateway = make_gateway()
     gateway.settings["ingest"] += f" ingest.invalid:{gateway.ingest[0].port}"

@@ -13,6 +13,7 @@ import pytest
 
 from tests.hostile.case import TARGETS
 from tests.hostile.site import Guarded
+from tests.needs import need
 
 CONNECTIONS, PER_SECOND, SECONDS = 400, 200, 8
 # Whoever is slow comes from one address, everybody else from another of this machine.
@@ -43,6 +44,7 @@ MEDIAN_SECONDS = 2.0  # far from the 10 s that a slow head may take, for a machi
 
 
 def attack(mode: str, guarded: Guarded, target: str) -> "subprocess.Popen[str]":
+    need("slowhttptest")
     options, paths = MODES[mode]
     cookie = next(
         one.headers["Cookie"] for one in guarded.visitors if one.name == "keeper's cookie"

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from scripts.processes import ROOT
+from scripts.processes.health import http_problem
+from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
 from tests.service import Service, running
 
@@ -124,15 +126,33 @@ def test_a_stop_answers_what_is_under_way(mongod: str, tmp_path: Path) -> None:
         assert time.monotonic() - began < 20
 
 
+def test_a_stop_waits_for_no_tick(mongod: str, tmp_path: Path) -> None:
+    """Between two ticks the signal itself wakes the service."""
+    program = "import ingest.__main__ as main\nmain.TICK_SECONDS = 600\nmain.main()\n"
+    port = free_port()
+    settings = {"INGEST_BIND": f"127.0.0.1:{port}", "SPOOL_FILE": str(tmp_path / "spool.db")}
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=os.environ | settings | {"MONGODB_URI": mongod},
+        cwd=ROOT / "services" / "ingest",
+    ) as service:
+        try:
+            eventually(lambda: http_problem(f"http://127.0.0.1:{port}/healthz") is None)
+            service.terminate()
+            service.wait(60)
+        finally:
+            service.kill()
+
+
 def test_an_event_loop_that_hangs_ends_the_process(mongod: str, tmp_path: Path) -> None:
     """Nobody is there to notice but whoever starts it again."""
     program = (
         "import time, ingest.__main__ as main\n"
         "main.HANG_SECONDS = 2\n"
-        "tick = main.Server.on_tick\n"
+        "tick, seconds = main.Server.on_tick, [0, 0, 600]\n"
         "async def hang(self, counter):\n"
         "    await tick(self, counter)\n"
-        "    time.sleep(600 * (counter == 15))\n"
+        "    time.sleep(seconds.pop(0))\n"
         "main.Server.on_tick = hang\n"
         "main.main()\n"
     )

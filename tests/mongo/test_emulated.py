@@ -16,6 +16,7 @@ from pymongo.errors import PyMongoError
 from scripts.processes.ports import free_port
 from scripts.processes.process import Process
 from scripts.processes.waiting import eventually
+from tests.needs import need_routers
 
 SMALL = ["--wiredTigerCacheSizeGB", "0.25", "--oplogSize", "16"]
 # A mongos that gets SIGTERM waits 15 s for its clients to leave.
@@ -30,6 +31,7 @@ def fetch(root: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="session")
 def folder(root: Path) -> Path:
+    need_routers()
     done = fetch(root)
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.splitlines()[-1])

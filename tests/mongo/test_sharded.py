@@ -40,6 +40,7 @@ from scripts.processes.waiting import eventually
 from tests.ingest.api import contract
 from tests.loops import run
 from tests.mongo.settings import settings
+from tests.needs import need_routers
 from tests.phones import Phones, inside
 from tests.reads import EXTRACT, read_while_frozen
 
@@ -47,6 +48,11 @@ NAMED = topology.load(topology.SHARDED)
 MAC = "C2A628384B08"
 MOVING_SECONDS = 2400
 RECOVERY_SECONDS = 240  # an emulated server on a busy machine takes that long to elect itself
+
+
+@pytest.fixture(scope="module", autouse=True)
+def routers() -> None:
+    need_routers()
 
 
 @pytest.fixture(scope="module")

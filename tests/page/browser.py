@@ -4,6 +4,8 @@ import shutil
 
 from playwright.sync_api import Browser, Playwright
 
+from tests.needs import need
+
 STRANGER = "stranger.example"  # a name that leads to this machine
 OPTIONS = [
     "--no-sandbox",
@@ -20,7 +22,6 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 def launch(playwright: Playwright) -> Browser:
     """Start the browser that ./scripts/test installs."""
-    program = next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        raise FileNotFoundError("no Chromium here: ./scripts/test installs it")
+    need(*NAMES)
+    program = next(filter(None, map(shutil.which, NAMES)))
     return playwright.chromium.launch(executable_path=program, args=OPTIONS)

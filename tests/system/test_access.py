@@ -13,6 +13,7 @@ from scripts.native.layout import Layout
 from scripts.native.parts import listen
 from scripts.processes.waiting import eventually
 from tests.log_in import logged_in
+from tests.needs import need_routers
 from tests.system.conftest import Stack, kill_tree
 
 # A page, its data and program; what phones, HACS and the API's readers call; what tells secrets.
@@ -52,6 +53,8 @@ def guarded(
 ) -> tuple[Stack, str]:
     """Return a stack and its administrator's token."""
     admin = configured(root, tmp_path / "env", fresh)
+    if request.param == topology.SHARDED:
+        need_routers()
     fresh.up(*(["--sharded"] if request.param == topology.SHARDED else []))
     return fresh, admin
 

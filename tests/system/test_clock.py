@@ -19,6 +19,7 @@ from pymongo import MongoClient
 
 from scripts.processes.cluster import Cluster
 from scripts.processes.waiting import eventually
+from tests.needs import need
 from tests.phones import Phones, Post, through
 from tests.service import Service, running
 from tests.system import acknowledged
@@ -36,6 +37,7 @@ class Stepped(Service):
     """An ingest service with a clock of its own."""
 
     def __init__(self, mongodb_uri: str, folder: Path, number: int) -> None:
+        need("faketime")
         self._clock = folder / f"clock-{number}"
         self.step(0)
         (folder / "sitecustomize.py").write_text(SLEEP)

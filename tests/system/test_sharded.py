@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from scripts.processes.waiting import eventually
+from tests.needs import need_routers
 from tests.system.conftest import Stack, kill_tree, running_stack
 
 PARTS = {"configsvr", "shard1", "shard2", "mongos-1", "mongos-2"}
@@ -15,6 +16,7 @@ PARTS = {"configsvr", "shard1", "shard2", "mongos-1", "mongos-2"}
 @pytest.fixture(scope="module")
 def stack(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Return a stack of its own: these tests break it."""
+    need_routers()
     with running_stack(root, tmp_path_factory.mktemp("sharded"), "--sharded") as stack:
         yield stack
 

@@ -4,9 +4,14 @@ One process, and no master beside it: gunicorn's costs 12 MiB of the 64 (docs/me
 Whoever starts the service (Docker, supervisord) starts it again when it ends.
 """
 
+import asyncio
 import faulthandler
 import gc
 import logging
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from types import FrameType
 
 import uvicorn
 
@@ -23,16 +28,31 @@ GRACEFUL_SECONDS = 4
 # An event loop that stands still for so long never goes on: it is ended, with a trace of all
 # threads in the log.
 HANG_SECONDS = 30
+TICK_SECONDS = 1.0
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which ends when its event loop hangs."""
+    """uvicorn's server, which ends when its event loop hangs.
 
-    async def on_tick(self, counter: int) -> bool:
-        """Move the end of patience on, ten times a second."""
-        if counter % 10 == 0:
+    It wakes once a second instead of ten times, which was a third of what an idle service takes.
+    """
+
+    _wake: Callable[[], object] | None = None
+
+    async def main_loop(self) -> None:
+        """Move the end of patience on until the service is to end, which is seen at once."""
+        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+        self._wake = partial(loop.call_soon_threadsafe, ended.set)
+        while not await self.on_tick(0):
             faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
-        return await super().on_tick(counter)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), TICK_SECONDS)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note that a signal wants the end."""
+        super().handle_exit(sig, frame)
+        if self._wake:
+            self._wake()
 
 
 def main() -> None:

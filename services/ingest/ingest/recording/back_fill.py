@@ -67,11 +67,14 @@ class BackFill:
         return missing
 
     def _run(self) -> None:
+        told = False
         while not self._closed.is_set():
             try:
                 count = self.fill()
             except StoreUnavailable as error:
-                log.warning("older detections are not recorded yet: %s", error)
+                if not told:  # once, not for as long as the database is away
+                    log.warning("older detections are not recorded yet: %s", error)
+                told = True
             except Exception:  # whatever an older database holds, the service goes on
                 log.exception("older detections are not recorded yet")
             else:

@@ -13,7 +13,7 @@ from ingest.config import Config
 from ingest.storage.driver import domain_errors
 
 NAME = "ICT3102"
-HEARTBEAT_MS = 500
+HEARTBEAT_MS = 5000
 
 
 class Client:
@@ -25,9 +25,10 @@ class Client:
             appname="ingest",
             **_credentials(config),
             timeoutMS=config.mongodb_timeout_ms,
-            # Dead servers are seen at once, and seen to be back in half a second. A frozen one is
-            # seen by the first write that times out; heartbeats are given longer than that, since
-            # under 0.3 CPU they are late themselves.
+            # Servers stream what changes, and a connection that breaks is seen at once; whoever
+            # waits for a server has it asked twice a second. So heartbeats may be rare: ten times
+            # as many cost a third of the idle stack's CPU. A frozen server is seen by the first
+            # write that times out.
             heartbeatFrequencyMS=HEARTBEAT_MS,
             connectTimeoutMS=config.mongodb_timeout_ms,
             retryWrites=True,

@@ -1,0 +1,69 @@
+"""What comes before everything else of the Docker stack: may it run, can it, and its secrets.
+
+python -m mongo.prepare FOLDER [FOLDER=NAME,NAME...]    folders as those of mongo.secrets
+"""
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from mongo import secrets
+from mongo.topology import FOLDER
+
+SETTINGS = ("mongod.conf", "mongos.conf")
+LOOPBACK = re.compile(r"127\..*|localhost|\[::1\]")
+# What the programs' texts take beyond what is needed: without it, a busy stack reads them again and
+# again from its disk.
+EASE_MIB = 200
+SWAP_MIB = 512
+
+
+def exposed(environment: Mapping[str, str]) -> str:
+    """Return why others would reach a stack that asks for no tokens, "" when they would not."""
+    published = environment["WAYMARK_PUBLISH"]
+    others = [] if LOOPBACK.fullmatch(published) else [published]
+    others += environment["WAYMARK_TRUSTED_PROXIES"].split()
+    required = environment["WAYMARK_ACCESS"] == "required"
+    if not others or (required and environment["WAYMARK_ADMIN_TOKEN_SHA256"]):
+        return ""
+    who = " ".join(others)
+    return f"other machines would reach it ({who}) without tokens: run ./scripts/configure"
+
+
+def memory_mib(meminfo: str) -> int:
+    """Return how much memory and swap a machine has, from what its kernel tells."""
+    sizes = dict(re.findall(r"^(\w+): +(\d+) kB$", meminfo, re.MULTILINE))
+    return (int(sizes["MemTotal"]) + int(sizes["SwapTotal"])) // 1024
+
+
+def advice(has_mib: int, wanted_mib: int) -> str:
+    """Return the commands that add as much swap as is missing."""
+    swap_mib = -(-(wanted_mib - has_mib) // SWAP_MIB) * SWAP_MIB
+    return f"""\
+this machine has {has_mib} MiB of memory and swap; the stack wants {wanted_mib}. Add swap:
+  sudo fallocate -l {swap_mib}M /waymark.swap && sudo chmod 600 /waymark.swap
+  sudo mkswap /waymark.swap && sudo swapon /waymark.swap
+  echo '/waymark.swap none swap sw 0 0' | sudo tee -a /etc/fstab"""
+
+
+def main() -> None:
+    """Refuse what must not start; lay secrets and MongoDB's settings where they are read."""
+    if refused := exposed(os.environ):
+        sys.exit(refused)
+    needed_mib = int(os.environ["WAYMARK_MEMORY_NEEDED"])
+    has_mib = memory_mib(Path("/proc/meminfo").read_text())  # the machine's, also in a container
+    if has_mib < needed_mib + EASE_MIB:
+        print(advice(has_mib, needed_mib + EASE_MIB), file=sys.stderr)
+    if has_mib < needed_mib:
+        sys.exit(f"it starts from {needed_mib} on; WAYMARK_MEMORY_NEEDED=0 tries all the same")
+    secrets.main()
+    folder = Path(sys.argv[1])
+    with secrets.locked(folder):
+        for name in SETTINGS:
+            secrets.write(folder / name, (FOLDER / name).read_text(), 0o444)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What the Docker stack takes of its machine: the command ./scripts/budget, without packages."""

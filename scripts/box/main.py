@@ -1,0 +1,57 @@
+"""Measure what the Docker stack of this machine takes, and hold it to the budgets of the 1 GB box.
+
+The table has MiB: the limit, what each part has now and had at its peak (both with page cache),
+anonymous memory (which cannot be given back) now and at most meanwhile, its share of the pages of
+programs that are mapped; and CPU seconds a minute. The engine is dockerd, containerd, their shims
+and proxies with all that they started: the health checks too, but for what these took inside.
+
+Budgets of CPU seconds a minute, containers and engine together: idle 2.5; people 5 (fourteen
+phones, 3.5 detections/s, HACS and two pages); peak 13 (35/s). Of memory: 983 MiB for everything.
+"""
+
+import argparse
+import sys
+from contextlib import nullcontext
+
+from scripts.box import budget, docker
+from scripts.box.load import Load
+from scripts.box.measuring import measure
+
+WARM_UP_SECONDS = 10.0
+
+
+def main() -> int:
+    """Measure and print; return 0 within the budgets, 1 over one, 2 when there is no stack."""
+    parser = argparse.ArgumentParser(
+        prog="./scripts/budget",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Exit status: 0 within the budgets, 1 over one, 2 when there is nothing to measure.",
+    )
+    loads = tuple(budget.BUDGETS)
+    parser.add_argument("--seconds", type=float, default=60, help="how long (60)")
+    parser.add_argument("--load", choices=loads, help="the load that runs, which has a budget")
+    parser.add_argument("--drive", metavar="URL", help="make that load, at this gateway")
+    parser.add_argument("--project", default="waymark", help="the compose project (waymark)")
+    options = parser.parse_args()
+    if options.drive and not options.load:
+        parser.error("--drive needs --load")
+    load = Load(options.drive, options.load) if options.drive else None
+    try:
+        found, daemon = docker.containers(options.project), docker.daemon()
+        with load.running() if load else nullcontext():
+            if load:
+                measure(found, daemon, WARM_UP_SECONDS)
+            measured = measure(found, daemon, options.seconds)
+    except (docker.NoStackError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(budget.report(measured, options.load))
+    if load:
+        told = (f"{name} {status}: {n}" for (name, status), n in sorted(load.statuses.items()))
+        print(f"Answers: {', '.join(told)}")
+    return 1 if budget.problems(measured, options.load) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

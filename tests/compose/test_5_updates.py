@@ -1,0 +1,189 @@
+"""An update makes anew what changed and nothing else, a service at a time, and clients go on."""
+
+import shutil
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import requests
+
+from scripts.processes import ROOT
+from scripts.processes.waiting import eventually
+from tests.client import Client
+from tests.compose.conftest import ONE_SHOT, PROJECT, Stack
+
+pytestmark = pytest.mark.named  # minutes: three builds and updates
+PAGE = "services/monitoring/monitoring/static/style.css"
+INGEST = "services/ingest/ingest/__init__.py"
+GATEWAY = "gateway/start.py"
+NOT_COPIED = (".git", ".venv", ".cache", "data", ".env", "__pycache__", ".*_cache", "node_modules")
+STAFF = range(900, 904)  # of no other test
+REPEAT_SECONDS = 1.0  # a phone waits before it sends again
+PAUSE_SECONDS = 0.3
+UPDATE_SECONDS = 1200.0
+HEAL_SECONDS = 180.0
+REFUSED_SECONDS = 60.0  # docs tell what a quiet machine needs
+
+
+class Checkout:
+    """A copy of the checkout that may change, and what makes the stack anew from it."""
+
+    def __init__(self, folder: Path, stack: Stack) -> None:
+        self._folder = folder
+        self._stack = stack
+        self._files = ["-f", "docker-compose.yml"]
+        self._files += ["-f", "tests/compose/emulated.yml"] * stack.images.emulated
+
+    def change(self, file: str) -> None:
+        path = self._folder / file
+        comment = "/* changed */" if path.suffix == ".css" else "# changed"
+        path.write_text(f"{path.read_text()}\n{comment}\n")
+
+    def compose(self, *arguments: str) -> None:
+        self._run("docker", "compose", *self._files, *arguments)
+
+    def update(self) -> None:
+        self._run("./scripts/update", *self._files)
+
+    def _run(self, *command: str) -> None:
+        done = subprocess.run(
+            command,
+            cwd=self._folder,
+            env=self._stack.docker.environment | {"COMPOSE_PROJECT_NAME": PROJECT},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=UPDATE_SECONDS,
+        )
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+
+
+@pytest.fixture(scope="module")
+def checkout(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    folder = tmp_path_factory.mktemp("update") / "checkout"
+    shutil.copytree(ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    yield Checkout(folder, stack)
+    Checkout(ROOT, stack).update()  # other tests go on with what stands there
+
+
+def identities(stack: Stack) -> dict[str, tuple[str, str]]:
+    """Return which container each service has, and since when it runs."""
+    return {
+        name: (one["Id"], one["State"]["StartedAt"]) for name, one in stack.containers().items()
+    }
+
+
+def made_anew(stack: Stack, before: dict[str, tuple[str, str]]) -> set[str]:
+    now = identities(stack)
+    return {name for name in now if now[name] != before[name]}
+
+
+class Phone(threading.Thread):
+    """Detects and reads all the time; what was not taken is sent again, with the same event_id."""
+
+    def __init__(self, url: str, staff_id: int) -> None:
+        super().__init__()
+        self.client = Client(url)
+        self.staff_id = staff_id
+        self.taken = 0
+        self.told: Counter[int] = Counter()
+        self.away: list[float] = []
+        self._end = threading.Event()
+
+    def run(self) -> None:
+        while not self._end.wait(PAUSE_SECONDS):
+            number = self.taken + 1
+            detection = {"event_id": f"u{number}", "timestamp": number}
+            while self._status("detect", self.staff_id, **detection) not in (200, 202):
+                time.sleep(REPEAT_SECONDS)
+            self.taken = number
+            # And once more, as a phone that did not hear the answer.
+            self._status("detect", self.staff_id, **detection)
+            span = {"start_time": number, "end_time": number}
+            self._status("get", "/extractbeacon", staff_id=self.staff_id, **span)
+
+    def _status(self, call: str, *arguments: object, **more: object) -> int:
+        try:
+            status: int = getattr(self.client, call)(*arguments, **more).status_code
+        except requests.ConnectionError:
+            status = 0
+            self.away.append(time.monotonic())
+        self.told[status] += 1
+        return status
+
+    def stop(self) -> None:
+        self._end.set()
+        self.join()
+
+    def stored(self) -> list[int] | None:
+        """Return the numbers of what is there, None while that cannot be told."""
+        span = {"start_time": 1, "end_time": 1_000_000}
+        answer = self.client.get("/extractbeacon", staff_id=self.staff_id, **span)
+        return [one["timestamp"] for one in answer.json()["location"]] if answer.ok else None
+
+    def is_exact(self) -> bool:
+        """Tell whether all that was taken is there, each once."""
+        return self.stored() == list(range(self.taken, 0, -1))
+
+
+@contextmanager
+def phones(stack: Stack) -> Iterator[list[Phone]]:
+    """Have phones at work; afterwards, all that was taken is there, each once."""
+    people = [Phone(stack.url, staff_id) for staff_id in STAFF]
+    for one in people:
+        one.taken = len(one.stored() or [])
+        one.start()
+    try:
+        yield people
+    finally:
+        for one in people:
+            one.stop()
+    eventually(lambda: all(one.is_exact() for one in people), HEAL_SECONDS)
+
+
+def test_a_file_of_the_page_makes_only_the_page_anew(stack: Stack, checkout: Checkout) -> None:
+    before = identities(stack)
+    checkout.change(PAGE)
+    checkout.compose("up", "--detach", "--build")
+    # Compose starts again what has ended; `update` does not.
+    assert made_anew(stack, before) - ONE_SHOT == {"monitoring"}
+    same = {name: one[0] for name, one in identities(stack).items() if name in ONE_SHOT}
+    assert same == {name: before[name][0] for name in ONE_SHOT}
+    eventually(lambda: not stack.unhealthy(), HEAL_SECONDS)
+    before = identities(stack)
+    checkout.change(PAGE)
+    checkout.update()
+    assert made_anew(stack, before) == {"monitoring"}
+
+
+def test_while_the_ingest_services_change_every_request_is_answered(
+    stack: Stack, checkout: Checkout
+) -> None:
+    before = identities(stack)
+    checkout.change(INGEST)
+    with phones(stack) as people:
+        checkout.update()
+    assert made_anew(stack, before) == {"ingest-1", "ingest-2"}
+    told: Counter[int] = sum((one.told for one in people), Counter())
+    assert set(told) <= {200, 202}, told
+    assert min(one.taken for one in people) > 1
+
+
+def test_while_the_gateway_changes_phones_send_again(
+    stack: Stack, checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = identities(stack)
+    checkout.change(GATEWAY)
+    with phones(stack) as people:
+        checkout.update()
+    assert made_anew(stack, before) == {"gateway"}
+    away = sorted(moment for one in people for moment in one.away)
+    assert away
+    with capsys.disabled():
+        print(f"\nthe gateway refused for {away[-1] - away[0]:.1f} s")
+    assert away[-1] - away[0] < REFUSED_SECONDS

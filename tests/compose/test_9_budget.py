@@ -1,0 +1,59 @@
+"""What the idle stack and its engine take of the machine, by ./scripts/budget.
+
+Where MongoDB is emulated its figures are the emulator's, so only ours and the engine's are held to
+something; test_box.py holds the whole box with native servers.
+"""
+
+import re
+import subprocess
+
+from scripts.box.budget import BUDGETS
+from scripts.processes import ROOT
+from tests.compose.conftest import MONGO, OURS, PROJECT, Stack
+
+SECONDS = 60
+MONGO_CPU = 0.9  # s a minute: what idle mongods and routers take natively, at the least
+CHECK_SECONDS = 0.07  # of a health check, in the engine and inside
+
+
+def test_the_idle_stack_and_its_engine_are_within_the_budget(stack: Stack) -> None:
+    command = [
+        "./scripts/budget",
+        "--project",
+        PROJECT,
+        "--load",
+        "idle",
+        "--seconds",
+        str(SECONDS),
+    ]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=stack.docker.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    lines = [line.strip("| ").split("|") for line in done.stdout.splitlines() if line[:1] == "|"]
+    table = {row[0].strip(): [cell.strip() for cell in row[1:]] for row in lines[2:]}
+    assert set(table) == OURS | MONGO | {"engine"}
+    cpu = {name: float(cells[-1]) for name, cells in table.items()}
+    assert all(cpu.values()), cpu
+    emulated = MONGO if stack.images.emulated else set()
+    allowed = BUDGETS["idle"] - (MONGO_CPU if emulated else 0) + CHECK_SECONDS * _more_checks(stack)
+    assert sum(cpu[name] for name in table.keys() - emulated) <= allowed, done.stdout
+    for name in OURS:
+        limit, now, _, anonymous = map(float, table[name][:4])
+        assert 0 < anonymous <= now <= limit, name
+    assert float(table["engine"][3]) > 0
+
+
+def _more_checks(stack: Stack) -> float:
+    """Return how many health checks a minute the tests ask for beyond what ships."""
+    text = (ROOT / "docker-compose.yml").read_text()
+    (shipped,) = {int(seconds) for seconds in re.findall(r"interval: \D*(\d+)s", text)}
+    found = stack.containers()
+    each: list[float]
+    each = [found[name]["Config"]["Healthcheck"]["Interval"] / 1e9 for name in OURS | MONGO]
+    return sum(60 / seconds - 60 / shipped for seconds in each)

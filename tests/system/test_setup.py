@@ -1,0 +1,277 @@
+"""What a fresh machine lacks: the real apt installs it, in a copy of this machine."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scripts.processes.waiting import eventually
+from tests.system.conftest import kill_tree
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root alone can install packages")
+POLICY = "usr/sbin/policy-rc.d"
+# As Debian's services, but that it tells what it was told, and waits first where a test wants it.
+POSTINST = f"""\
+#!/bin/sh
+touch /reached
+while [ -e /hold ]; do sleep 0.1; done
+told=0
+[ ! -e /{POLICY} ] || /{POLICY} nginx start || told=$?
+echo "$DPKG_MAINTSCRIPT_PACKAGE $told" >>/told
+"""
+LOCKS = ["lib/apt/lists/lock", "lib/dpkg/lock-frontend", "cache/apt/archives/lock"]
+# Apt's locks are those of fcntl, which nobody's command sets.
+HOLD = """
+import fcntl, sys
+with open(sys.argv[1], "w") as lock:
+    fcntl.lockf(lock, fcntl.LOCK_EX)
+    print("held")
+    input()
+"""
+SUDO = """\
+#!/bin/bash
+# As sudo: nothing of the environment passes but what is named.
+[ "$1" = -n ] && shift || exit 1
+names=""
+case "$1" in --preserve-env=*) names="${1#*=}" && shift ;; esac
+kept=()
+for name in ${names//,/ }; do kept+=("$name=${!name}"); done
+exec env -i PATH="$PATH" "${kept[@]}" "$@"
+"""
+
+
+class Machine:
+    """This machine's files, with two packages to install; what is written stays in memory."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.files = folder / "files"
+        self.files.mkdir()
+        over = f"{folder}/memory"
+        script = f"""
+        mkdir {over} && mount -t tmpfs memory {over} && mkdir {over}/upper {over}/work &&
+        mount -t overlay -o lowerdir=/,upperdir={over}/upper,workdir={over}/work all {self.files} &&
+        for one in proc dev; do mount --rbind /$one {self.files}/$one || exit; done
+        echo mounted; exec cat"""
+        command = ["unshare", "--mount", "sh", "-c", script]
+        self._holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._holder.stdout
+        assert self._holder.stdout.readline() == b"mounted\n"
+        self._enter: list[str] = [
+            "nsenter",
+            f"--target={self._holder.pid}",
+            "--mount",
+            "chroot",
+            str(self.files),
+        ]
+        # Every process sees the files of the namespace below here.
+        self.files = Path(f"/proc/{self._holder.pid}/root{self.files}")
+        for checkout in ("waymark", "other"):
+            (self.files / checkout / "scripts").mkdir(parents=True)
+            library = (root / "scripts/lib.sh").read_text()
+            (self.files / checkout / "scripts/lib.sh").write_text(library)
+        for old in ("run/systemd", POLICY, "var/lib/dpkg/lock-frontend"):
+            subprocess.run(["rm", "-rf", self.files / old], check=True)
+        self._make_repository()
+
+    def _make_repository(self) -> None:
+        sources = self.files / "etc/apt"
+        subprocess.run(
+            ["rm", "-rf", sources / "sources.list.d", sources / "preferences.d"], check=True
+        )
+        (sources / "sources.list").write_text("deb [trusted=yes] file:/repository ./\n")
+        packages = self.files / "repository"
+        packages.mkdir()
+        index = ""
+        for name in ("thing-one", "thing-two"):
+            control = f"Package: {name}\nVersion: 1\nArchitecture: all\nMaintainer: nobody\n"
+            control += "Description: nothing\n"
+            package = packages / name / "DEBIAN"
+            package.mkdir(parents=True)
+            (package / "control").write_text(control)
+            (package / "postinst").write_text(POSTINST)
+            (package / "postinst").chmod(0o755)
+            build = ["dpkg-deb", "--root-owner-group", "--build", name]
+            subprocess.run(build, cwd=packages, check=True, capture_output=True)
+            deb = (packages / f"{name}.deb").read_bytes()
+            index += f"{control}Filename: ./{name}.deb\nSize: {len(deb)}\n"
+            index += f"SHA256: {hashlib.sha256(deb).hexdigest()}\n\n"
+        (packages / "Packages").write_text(index)
+
+    def start(self, *command: str, **settings: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [*self._enter, *command],
+            env=os.environ | settings,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def install(
+        self, package: str, checkout: str = "waymark", **settings: str
+    ) -> "subprocess.Popen[str]":
+        script = f". /{checkout}/scripts/lib.sh; apt_install {package}"
+        return self.start("bash", "-c", script, **settings)
+
+    def told(self) -> list[str]:
+        return (self.files / "told").read_text().splitlines()
+
+    def exists(self, path: str) -> bool:
+        return (self.files / path).exists()
+
+    def policy(self) -> int | None:
+        """Ask whether a service may start, as Debian does: 101 is no; None: nobody forbids it."""
+        if not self.exists(POLICY):
+            return None
+        ask = [*self._enter, f"/{POLICY}", "nginx", "start"]
+        return subprocess.run(ask, check=False, timeout=20).returncode
+
+    def close(self) -> None:
+        self._holder.communicate()
+
+
+@pytest.fixture
+def machine(root: Path, tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(root, tmp_path)
+    yield machine
+    machine.close()
+
+
+def said(process: "subprocess.Popen[str]") -> str:
+    return process.communicate(timeout=120)[0]
+
+
+def wait_until_said(process: "subprocess.Popen[str]", expected: str) -> None:
+    assert process.stdout
+    text = ""
+    while expected not in text:  # not by lines: the line goes on later
+        more = process.stdout.read(1)
+        assert more, text
+        text += more
+
+
+def test_services_stay_off_while_it_installs_and_nothing_stays(machine: Machine) -> None:
+    install = machine.install("thing-one")
+    text = said(install)
+    assert install.returncode == 0, text
+    assert "installing thing-one ... done" in text
+    assert machine.told() == ["thing-one 101"]
+    assert not machine.exists(POLICY)
+    assert [file.name for file in (machine.files / "waymark/data").iterdir()] == ["setup.log"]
+
+
+def test_what_cannot_be_had_is_named(machine: Machine) -> None:
+    install = machine.install("thing-three")
+    assert said(install).endswith("please install first: thing-three\n")
+    assert install.returncode == 1
+    assert not machine.exists(POLICY)
+
+
+def test_a_policy_of_somebody_else_holds_and_stays(machine: Machine) -> None:
+    (machine.files / POLICY).write_text("#!/bin/sh\nexit 104\n")
+    (machine.files / POLICY).chmod(0o755)
+    said(machine.install("thing-one"))
+    assert machine.told() == ["thing-one 104"]
+    assert machine.policy() == 104
+
+
+def test_what_an_older_checkout_left_behind_goes_but_not_from_an_image(machine: Machine) -> None:
+    (machine.files / POLICY).write_text("#!/bin/sh\nexit 101\n")
+    (machine.files / POLICY).chmod(0o755)
+    said(machine.install("thing-one"))
+    assert machine.policy() == 101
+    (machine.files / "run/systemd/system").mkdir(parents=True)
+    said(machine.install("thing-two"))
+    assert machine.told() == ["thing-one 101", "thing-two 101"]
+    assert machine.policy() is None
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_of_apt_is_waited_for(machine: Machine, lock: str) -> None:
+    holder = machine.start(sys.executable, "-c", HOLD, f"/var/{lock}", PYTHONUNBUFFERED="1")
+    assert holder.stdout
+    assert holder.stdout.readline() == "held\n"
+    refused = machine.install("thing-one", WAYMARK_APT_SECONDS="0")
+    assert "please install first: thing-one\n" in said(refused)
+    assert refused.returncode == 1
+
+    install = machine.install("thing-one")
+    wait_until_said(install, f"waiting for the lock /var/{lock}")
+    assert install.poll() is None
+    said_by_holder = holder.communicate("\n", timeout=20)[0]
+    assert holder.returncode == 0, said_by_holder
+    text = said(install)
+    assert install.returncode == 0, text
+    assert machine.told() == ["thing-one 101"]
+
+
+def test_two_at_once_follow_each_other(machine: Machine) -> None:
+    (machine.files / "hold").touch()
+    first = machine.install("thing-one")
+    eventually(lambda: machine.exists("reached"), 60)
+    second = machine.install("thing-two", "other")
+    wait_until_said(second, "waiting for the lock /var/lib/dpkg. Another set-up installs")
+    (machine.files / "hold").unlink()
+    text = said(first)
+    assert first.returncode == 0, text
+    text = said(second)
+    assert second.returncode == 0, text
+    assert machine.told() == ["thing-one 101", "thing-two 101"]
+    assert not machine.exists(POLICY)
+
+
+def test_a_killed_script_leaves_no_policy_that_forbids(machine: Machine) -> None:
+    (machine.files / "hold").touch()
+    install = machine.install("thing-one")
+    eventually(lambda: machine.exists("reached"), 60)
+    install.kill()  # the script alone: apt goes on, and nothing that it installs may start
+    eventually(lambda: install.poll() is not None, 20)
+    assert machine.policy() == 0  # to whatever else is installed
+    assert machine.exists(POLICY)
+    (machine.files / "hold").unlink()
+    eventually(lambda: not machine.exists(POLICY), 60)
+    said(install)
+    assert machine.told() == ["thing-one 101"]
+
+    (machine.files / "hold").touch()
+    (machine.files / "reached").unlink()
+    install = machine.install("thing-two")
+    eventually(lambda: machine.exists("reached"), 60)
+    kill_tree(install.pid)
+    said(install)
+    assert machine.exists(POLICY)
+    assert machine.policy() == 0
+    assert not machine.exists(POLICY)
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "no_proxy"])
+def test_sudo_keeps_the_way_out_of_the_network(root: Path, tmp_path: Path, name: str) -> None:
+    sudo = tmp_path / "sudo"
+    sudo.write_text(SUDO)
+    sudo.chmod(0o755)
+    tmp_path.chmod(0o755)
+    library = tmp_path / "scripts" / "lib.sh"  # where everybody may read it
+    library.parent.mkdir()
+    library.write_text((root / "scripts/lib.sh").read_text())
+    for way in [*tmp_path.parents][:3]:
+        way.chmod(way.stat().st_mode | 0o111)
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    script = f". {library}; as_root env; as_root env -u nothing true"
+    done = subprocess.run(
+        [*nobody, "bash", "-c", script],
+        env={
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            name: "http://10.0.0.1:3128",
+            "SECRET": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"{name}=http://10.0.0.1:3128" in done.stdout.splitlines()
+    assert "SECRET" not in done.stdout

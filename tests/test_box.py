@@ -1,0 +1,146 @@
+"""The command ./scripts/budget: what it reads, what it adds up, and what it says of it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from scripts.box import budget, measuring, processes
+from scripts.box.measuring import Machine, Measured, Part, engine_cpu
+from scripts.box.processes import Process, parse_stat
+from scripts.processes import ROOT
+from scripts.processes.control_groups import Usage
+
+BOX = Machine(cpu=3.0, total=983.0, available=500.0, swap=512.0, swapped=12.0)
+OTHER = BOX._replace(total=16000.0, available=9000.0)
+
+
+def part(cpu: float = 1.0, anonymous: float = 100.0, **more: float | None) -> Part:
+    return Part(cpu, anonymous, anonymous + 10, **{"text": 20.0, "limit": 160.0} | more)  # type: ignore[arg-type]
+
+
+def measured(machine: Machine = BOX, **containers: Part) -> Measured:
+    return Measured(60.0, containers, part(0.5, 90.0, limit=None), machine)
+
+
+def process(name: str, parent: int = 1) -> Process:
+    return Process(name, parent, 0.0, 0.0)
+
+
+def test_a_processs_name_may_hold_blanks_and_brackets() -> None:
+    fields = "S 7 1 1 0 -1 4194560 1 2 0 0 250 50 30 20 20 0 9 0 100 1000 10"
+    found = parse_stat(f"42 (a) b (c) {fields}\n")
+    ticks = os.sysconf("SC_CLK_TCK")
+    assert found == Process("a) b (c", 7, 300 / ticks, 50 / ticks)
+
+
+def test_what_children_took_counts_once_they_have_ended() -> None:
+    spin = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass"
+    before = processes.processes()[os.getpid()]
+    subprocess.run([sys.executable, "-c", spin], check=True)
+    after = processes.processes()[os.getpid()]
+    assert after.ended_seconds - before.ended_seconds >= 0.2
+
+
+def test_a_processs_memory_is_read() -> None:
+    block = bytearray(os.urandom(1) * (50 << 20))
+    found = processes.memory(os.getpid())
+    assert found.anonymous > 50
+    assert found.text is not None
+    assert found.text > 0
+    assert len(block) == 50 << 20
+    assert processes.memory(2**22 + 1) == (0.0, None)  # no such process
+
+
+@pytest.mark.parametrize(
+    ("daemon", "first", "expected"),
+    [
+        (10, [101], {10, 11, 12, 100}),  # it started its own containerd and proxy
+        (1, [301], {10, 11, 12, 20, 21, 300}),  # systemd listens for it: all that are called so
+        (20, [201], {20, 21, 200}),
+        (None, [101], {10, 11, 12, 20, 21, 100}),
+    ],
+)
+def test_the_engine_is_who_runs_the_containers(
+    daemon: int | None, first: Sequence[int], expected: set[int]
+) -> None:
+    every = {1: process("systemd", 0)}
+    for at in (10, 20):
+        every |= {at: process("dockerd"), at + 1: process("containerd", at)}
+        every |= {at * 10: process("containerd-shim"), at * 10 + 1: process("python3", at * 10)}
+    every |= {12: process("docker-proxy", 10), 300: process("containerd-shim")}
+    every |= {301: process("nginx", 300), 400: process("containerd", 1)}
+    assert processes.engine(every, first, daemon) == expected
+
+
+def test_a_containerd_of_systemd_belongs_to_the_engine() -> None:
+    every = {10: process("dockerd"), 11: process("containerd"), 12: process("containerd", 99)}
+    every |= {20: process("containerd-shim"), 21: process("mongod", 20)}
+    assert processes.engine(every, [21], 1) == {10, 11, 20}
+
+
+def moment(used: float, alive: float, engine: float) -> measuring._Moment:
+    return measuring._Moment({"one": Usage(used, 0, 0, 0, 0, 0)}, {"one": alive}, engine, 0.0)
+
+
+def test_a_health_check_counts_once_what_it_took_inside_its_container() -> None:
+    # 5 s in the container, 4 of them by processes that are still there: 1 s was the checks', and
+    # the shim, who waited for them, has it too.
+    assert engine_cpu(moment(10, 8, 3), moment(15, 12, 6)) == pytest.approx(2.0)
+    assert engine_cpu(moment(10, 10, 3), moment(15, 15.2, 6)) == pytest.approx(3.0)  # rounding
+
+
+def test_the_sums_are_those_of_all_parts() -> None:
+    found = measured(shard1=part(), shard2=part())
+    sums = budget.memory(found)
+    assert found.cpu == 2.5
+    assert sums == (320.0, 220.0, 40.0, 110.0, 983 - 500 - 200 - 90)
+    assert sums.held == 220 + 40 + 110 + 193
+    assert budget.memory(found._replace(machine=OTHER)).system == budget.SYSTEM_MIB
+
+
+def test_within_the_budgets_and_over_each() -> None:
+    found = measured(shard1=part(), shard2=part())
+    assert budget.problems(found, "idle") == []
+    assert budget.problems(measured(shard1=part(2.1)), "idle") == [
+        "CPU: 2.60 s a minute of 2.5 (idle)"
+    ]
+    assert budget.problems(measured(shard1=part(2.1)), "people") == []
+    (memory,) = budget.problems(measured(OTHER, shard1=part(anonymous=700.0)), None)
+    assert memory == "memory: 1012 of 983 MiB"
+    (killed,) = budget.problems(measured(shard1=part(killed=2)), None)
+    assert killed == "shard1: 2 processes killed for want of memory"
+
+
+def test_the_report_shows_every_part_and_what_could_not_be_read() -> None:
+    found = measured(OTHER, gateway=part(text=None, peak=None), shard1=part(peak=155.0))
+    text = budget.report(found, "idle")
+    rows = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")]
+    assert rows[0] == "part"
+    assert rows[2:] == ["gateway", "shard1", "engine"]
+    assert "no 1 GB box" in text
+    assert "run it as root" in text
+    assert "peaks" in text
+    assert text.endswith("Within the budgets")
+    text = budget.report(measured(shard1=part(peak=1.0)), "idle")
+    assert "Not read" not in text
+    assert "no 1 GB box" not in text
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--drive", "http://127.0.0.1:1"]])
+def test_the_command_needs_no_package(arguments: list[str]) -> None:
+    command = [sys.executable, "-S", "-m", "scripts.box.main", *arguments]  # -S: no site-packages
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if arguments == ["--help"] else 2)
+    assert ("idle 2.5" in done.stdout) == (arguments == ["--help"])
+    assert ("--drive needs --load" in done.stderr) == (arguments != ["--help"])
+
+
+def test_without_docker_it_says_so() -> None:
+    command = [sys.executable, "-m", "scripts.box.main"]
+    done = subprocess.run(
+        command, cwd=ROOT, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.strip()) == (2, "there is no docker here")
