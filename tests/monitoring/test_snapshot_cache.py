@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from monitoring.gateway import GatewayResponse, GatewayUnavailable
-from monitoring.snapshot_cache import MAX_CACHED_RESPONSES, SnapshotCache
+from monitoring.snapshot_cache import MAX_CACHED_RESPONSES, MAX_WAIT_SECONDS, SnapshotCache
 
 
 def cache_of(
@@ -83,7 +83,7 @@ def test_an_answer_is_shared_for_its_lifetime_and_no_longer_also_when_the_clock_
     for when, wanted in ((100.0, first), (101.9, first), (102.0, second), (205.0, third)):
         now[0] = when
         assert cache.read("/staff", 2).response == wanted
-    now[0] = -3500.0  # an hour back: by its age it would be kept for an hour
+    now[0] = 204.9  # however little: by its age it would be kept until the clock has caught up
     assert cache.read("/staff", 2).response == last
     assert len(reads) == 4
 
@@ -99,6 +99,10 @@ def test_what_was_used_last_is_kept_longest() -> None:
     assert len(reads) == MAX_CACHED_RESPONSES + 1
 
 
+def test_its_bounds_are_what_fits_the_memory_and_the_threads() -> None:
+    assert (MAX_WAIT_SECONDS, MAX_CACHED_RESPONSES) == (1, 100)
+
+
 def test_three_megabytes_are_kept_and_not_a_byte_more() -> None:
     mebibyte = GatewayResponse(200, b"x" * 1024 * 1024, "", 0.0)
     cache, reads, _ = cache_of(*[mebibyte] * 3, mebibyte._replace(body=b"x"), mebibyte)
@@ -112,6 +116,6 @@ def test_three_megabytes_are_kept_and_not_a_byte_more() -> None:
     assert len(reads) == 5  # /1, which was not used for the longest time
     (alone,) = [GatewayResponse(200, b"x" * 4 * 1024 * 1024, "", 0.0)]
     cache, reads, _ = cache_of(alone)
-    for _ in range(2):
+    for _ in range(3):
         assert cache.read("/large", 60).response == alone
     assert len(reads) == 1
