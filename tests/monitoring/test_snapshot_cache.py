@@ -114,8 +114,15 @@ def test_three_megabytes_are_kept_and_not_a_byte_more() -> None:
     cache.read("/a byte", 60)
     cache.read("/1", 60)
     assert len(reads) == 5  # /1, which was not used for the longest time
-    (alone,) = [GatewayResponse(200, b"x" * 4 * 1024 * 1024, "", 0.0)]
-    cache, reads, _ = cache_of(alone)
+
+
+def test_what_is_too_large_alone_is_kept_alone() -> None:
+    large = GatewayResponse(200, b"x" * 4 * 1024 * 1024, "", 0.0)
+    small = GatewayResponse(200, b"x", "", 0.0)
+    cache, reads, _ = cache_of(large, small, small)
     for _ in range(3):
-        assert cache.read("/large", 60).response == alone
+        assert cache.read("/large", 60).response == large
     assert len(reads) == 1
+    for path in ("/small", "/large", "/small"):
+        cache.read(path, 60)
+    assert len(reads) == 3
