@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import needs
 
 LINE = "SKIPPED 2 tests: this machine lacks chromium: Ubuntu has no package chromium"
@@ -24,6 +26,7 @@ def test_three() -> None: need("sh")
 """
 
 
+@pytest.mark.long
 def test_what_is_lacked_is_told_loudly_and_where_all_can_be_had_it_is_an_error(
     root: Path, tmp_path: Path
 ) -> None:

@@ -25,6 +25,8 @@ from tests.gateway.authority import Authority
 from tests.gateway.conftest import Gateway
 from tests.needs import need
 
+pytestmark = pytest.mark.long
+
 NAMES = "waymark.example www.waymark.example"
 PROOF = "/.well-known/acme-challenge/"
 TOKEN = "LoqXcYV8q5ONbJQxbmR7SCTNo3tiAXDfowyjxAjEuX0"
@@ -171,7 +173,6 @@ def test_the_first_certificate_and_the_next_reach_clients_that_notice_nothing(
     assert next_one
 
 
-@pytest.mark.long
 def test_without_its_authority_the_gateway_keeps_what_it_has(
     gateway: Gateway,
     run_client: Callable[..., Process],

@@ -6,6 +6,7 @@ import statistics
 import threading
 import time
 
+import pytest
 import requests
 
 from tests.gateway.conftest import FAST_SECONDS, OPEN, SLOW_SECONDS, Gateway, seconds_of
@@ -44,6 +45,7 @@ def poll(gateway: Gateway, pollers: int, seconds: float) -> list[requests.Respon
     return answers
 
 
+@pytest.mark.long
 def test_fifty_pollers_cost_six_requests_and_outlive_the_services_for_a_while(
     gateway: Gateway,
 ) -> None:

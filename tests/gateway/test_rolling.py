@@ -12,6 +12,8 @@ import pytest
 from tests.gateway.conftest import Answer, Gateway
 from tests.service import Service, running
 
+pytestmark = pytest.mark.long
+
 RATE = 30
 ROUNDS = 6
 DETECTION = {"user_address": 7, "beacon_address": "C2A628384B08", "rssi": -20}

@@ -215,6 +215,7 @@ def said(gateway: Gateway) -> int:
     return gateway.errors.read_text().count("WARNING: no new certificate")
 
 
+@pytest.mark.long
 def test_what_is_broken_never_replaces_what_works(secure: Gateway) -> None:
     chain, key = (Path(secure.settings[name]) for name in ("tls_certificate", "tls_key"))
     good, old, worker = (chain.read_text(), key.read_text()), served(secure), secure.worker().pid

@@ -15,6 +15,8 @@ from tests.hostile.test_api import check
 from tests.hostile.test_page import NAMES, mac, watched
 from tests.hostile.visitors import NOBODY, THOROUGH
 
+pytestmark = pytest.mark.long
+
 
 def wrong(found: list[sweep.Asked]) -> list[str]:
     return [
@@ -130,7 +132,6 @@ def test_no_log_holds_what_somebody_came_with(guarded: Guarded) -> None:
         assert [one for one in secrets if one in text] == [], file
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("role", [Role.READ, Role.ADMIN])
 def test_schemathesis_finds_nothing_as_a_role(guarded: Guarded, tmp_path: Path, role: Role) -> None:
     token = next(one for one in guarded.visitors if one.name == role.value)

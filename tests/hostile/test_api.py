@@ -5,8 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from scripts.processes import ROOT
 from tests.hostile.site import Site
+
+pytestmark = pytest.mark.long
 
 HERE = Path(__file__).parent
 NOT_AT_THE_GATEWAY = "/readyz"  # each service's own; asked of a service itself

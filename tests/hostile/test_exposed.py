@@ -15,6 +15,8 @@ from tests.hostile import routes, scan
 from tests.hostile.outside import OTHERS, STACKS, Machine
 from tests.system.conftest import Stack
 
+pytestmark = pytest.mark.long
+
 AS_ADMIN = """
 import sys, requests
 answer = requests.get(sys.argv[1], headers={"Authorization": sys.argv[2]}, verify=False, timeout=30)

@@ -13,6 +13,8 @@ from scripts.processes.waiting import eventually
 from tests.hostile.site import Site
 from tests.page.conftest import Opener, loaded
 
+pytestmark = pytest.mark.long
+
 # Names of places hold 64 characters. Each would set `got` or stand in the page as markup.
 NAMES = [
     "<img src=x onerror=got=1>",

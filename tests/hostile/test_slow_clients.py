@@ -15,6 +15,8 @@ from tests.hostile.case import TARGETS
 from tests.hostile.site import Guarded
 from tests.needs import need
 
+pytestmark = pytest.mark.long
+
 CONNECTIONS, PER_SECOND, SECONDS = 400, 200, 8
 # Whoever is slow comes from one address, everybody else from another of this machine.
 ELSEWHERE = "127.0.0.2"

@@ -19,6 +19,8 @@ from tests.phones import BEACON
 from tests.service import Service, running
 from tests.system import acknowledged
 
+pytestmark = pytest.mark.long
+
 BATCH = 700  # more than a group
 
 

@@ -183,6 +183,7 @@ def test_a_crowd_of_rows_takes_little_memory(
         assert peak < mib * 2**20
 
 
+@pytest.mark.long
 def test_the_last_minutes_are_exact_whatever_came_meanwhile(
     client: FlaskClient, database: Documents, monkeypatch: pytest.MonkeyPatch
 ) -> None:

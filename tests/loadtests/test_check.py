@@ -36,6 +36,7 @@ def test_less_than_a_clock_tick_is_no_difference_of_times() -> None:
     assert not agrees([turn(2, 1)], "rate")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not available(), reason="no limits here")
 def test_both_tools_measure_the_same_rate() -> None:
     command = [f"{ROOT}/scripts/load", "check", "--ramp", "1", "--turns", "1"]

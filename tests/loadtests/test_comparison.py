@@ -18,7 +18,7 @@ from scripts.processes import ROOT
 from scripts.processes.limited_group import available
 
 BOOK = Playbook({"PERF-TP-1": "2100", "SWEEP-EXTRACT": "860"}, 0.3, 1)
-pytestmark = pytest.mark.skipif(not available(), reason="no limits here")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(not available(), reason="no limits here")]
 
 
 def test_the_architectures_take_turns() -> None:

@@ -11,6 +11,8 @@ from loadtests.figures import HTTP, VERIFICATION, Row, read_csv
 from loadtests.plans import PLANS
 from tests.loadtests.faulty_server import FaultyServer
 
+pytestmark = pytest.mark.long
+
 SECONDS = {"PERF-RT-2-1": 0.1}  # its 15 steps take their time
 SHIFTS = {name: 1000 * number for number, name in enumerate(sorted(PLANS))}
 SOURCES = [name for name in sorted(PLANS) if name.startswith("PERF")]

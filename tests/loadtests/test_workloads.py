@@ -9,6 +9,8 @@ import pytest
 from scripts.processes import ROOT
 from tests.loadtests.faulty_server import FaultyServer
 
+pytestmark = pytest.mark.long
+
 
 def load(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [f"{ROOT}/scripts/load", *arguments]

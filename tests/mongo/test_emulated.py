@@ -18,6 +18,8 @@ from scripts.processes.process import Process
 from scripts.processes.waiting import eventually
 from tests.needs import need_routers
 
+pytestmark = pytest.mark.long
+
 SMALL = ["--wiredTigerCacheSizeGB", "0.25", "--oplogSize", "16"]
 # A mongos that gets SIGTERM waits 15 s for its clients to leave.
 QUICK_END = ["--setParameter", "mongosShutdownTimeoutMillisForSignaledShutdown=0"]

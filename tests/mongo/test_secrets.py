@@ -70,6 +70,7 @@ def test_they_are_made_once_and_never_shown(tmp_path: Path) -> None:
     assert not any(secret.encode() in done.stdout + done.stderr for secret in made)
 
 
+@pytest.mark.long
 def test_killed_before_any_step_the_next_run_completes(root: Path, tmp_path: Path) -> None:
     step = 1
     while True:

@@ -44,6 +44,8 @@ from tests.needs import need_routers
 from tests.phones import Phones, inside
 from tests.reads import EXTRACT, read_while_frozen
 
+pytestmark = pytest.mark.long
+
 NAMED = topology.load(topology.SHARDED)
 MAC = "C2A628384B08"
 MOVING_SECONDS = 2400
@@ -650,7 +652,6 @@ def test_a_third_shard_takes_its_part_while_detections_come_in(
             assert len(shard3["ICT3102"]["staff"].distinct("staff_id", few)) == low_ids_moved
 
 
-@pytest.mark.long
 def test_killed_after_each_step_the_bootstrap_goes_on(tmp_path: Path, root: Path) -> None:
     with Cluster(NAMED, tmp_path) as cluster:
         options = ["--topology", topology.SHARDED, "--secrets", tmp_path / "secrets"]

@@ -5,10 +5,13 @@ import re
 import time
 from typing import Any
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Route, expect
 
 from tests.page.conftest import Office, Opener
+
+pytestmark = pytest.mark.long
 
 STAFF = "**/monitoring/api/staff"
 

@@ -9,6 +9,8 @@ from playwright.sync_api import expect
 from scripts.processes.waiting import eventually
 from tests.page.conftest import Office, Opener, loaded
 
+pytestmark = pytest.mark.long
+
 BEACONS, STAFF = 500, 200
 PAGES, WATCHED_SECONDS = 10, 8
 

@@ -11,6 +11,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, e
 from tests.gateway.wall import ROOMS, Site, walls
 from tests.page.conftest import watch_policy
 
+pytestmark = pytest.mark.long
+
 SIZES = {"phone": (390, 844), "laptop": (1280, 800)}
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/monitoring/login#token=(wm_[\w-]{43})")
 ENDED = "Your log-in has ended"

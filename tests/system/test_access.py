@@ -16,6 +16,8 @@ from tests.log_in import logged_in
 from tests.needs import need_routers
 from tests.system.conftest import Stack, kill_tree
 
+pytestmark = pytest.mark.long
+
 # A page, its data and program; what phones, HACS and the API's readers call; what tells secrets.
 PATHS = [
     "/monitoring",

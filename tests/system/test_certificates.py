@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 import requests
 import urllib3
 
@@ -10,6 +11,8 @@ from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
 from tests.gateway.authority import Authority
 from tests.system.conftest import Stack
+
+pytestmark = pytest.mark.long
 
 
 def test_a_certificate_comes_and_its_end_is_shown(fresh: Stack, tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from tests.phones import Phones, Post, through
 from tests.service import Service, running
 from tests.system import acknowledged
 
+pytestmark = pytest.mark.long
+
 HOUR = 3600
 STEPS = (-HOUR, 0, HOUR, 0)
 READS = 3  # with each clock by each service

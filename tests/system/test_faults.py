@@ -42,6 +42,7 @@ def not_restarted(stack: Stack) -> Iterator[None]:
         os.kill(stack.supervisor_pid(), signal.SIGCONT)
 
 
+@pytest.mark.long
 def test_one_killed_ingest_service_is_not_noticed(stack: Stack) -> None:
     phones = clients(stack, "one")
     pid = stack.pids()["ingest-1"]
@@ -54,6 +55,7 @@ def test_one_killed_ingest_service_is_not_noticed(stack: Stack) -> None:
     eventually(lambda: stack.script("status").returncode == 0, 90)
 
 
+@pytest.mark.long
 def test_both_killed_answer_503_at_once_and_come_back_with_everything(stack: Stack) -> None:
     phones = clients(stack, "both")
     pids = stack.pids()

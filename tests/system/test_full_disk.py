@@ -17,6 +17,8 @@ from tests.service import Service, running
 from tests.system import acknowledged
 from tests.system.disks import Disks
 
+pytestmark = pytest.mark.long
+
 # The first is full before SQLite ever moves its log into the file, the second after.
 DISKS = ["256k", "6m"]
 BATCH = 200

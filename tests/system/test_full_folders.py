@@ -15,7 +15,10 @@ from tests.phones import BEACON, Phones, through
 from tests.system.conftest import Stack, kill_tree
 from tests.system.disks import Disks
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount under a whole stack")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount under a whole stack"),
+]
 
 PHONES = 8
 NEARLY = 5 * 2**20 - 4000  # bytes of a log that is rotated within a dozen requests

@@ -15,6 +15,8 @@ from tests.phones import Phones, through
 from tests.service import Service
 from tests.system import acknowledged
 
+pytestmark = pytest.mark.long
+
 STAFF = [f"walker-{number % 6}" for number in range(24)]  # 24 phones: groups are large
 
 

@@ -69,6 +69,7 @@ def test_a_life(fresh: Stack) -> None:
     assert len(fresh.history(90)) == 1
 
 
+@pytest.mark.long
 def test_open_to_other_machines_it_wants_tokens_and_warns_of_less_at_each_start(
     fresh: Stack, tmp_path: Path
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_folder_of_any_name(fresh: Stack) -> None:
         assert left_of(fresh) == []
 
 
+@pytest.mark.long
 def test_every_part_comes_back_after_kill_9(fresh: Stack) -> None:
     fresh.up()
     for sent, name in enumerate(sorted(PARTS), start=1):
@@ -123,6 +125,7 @@ def test_every_part_comes_back_after_kill_9(fresh: Stack) -> None:
     assert len(fresh.history(1)) == len(PARTS)
 
 
+@pytest.mark.long
 def test_nothing_outlives_a_killed_supervisor(fresh: Stack) -> None:
     fresh.up("--demo")
     assert fresh.detect(99).status_code == 200
@@ -134,6 +137,7 @@ def test_nothing_outlives_a_killed_supervisor(fresh: Stack) -> None:
     assert left_of(fresh) == []
 
 
+@pytest.mark.long
 def test_a_supervisor_that_hangs_is_named_and_ended(fresh: Stack) -> None:
     fresh.up()
     assert fresh.detect(99).status_code == 200
@@ -198,6 +202,7 @@ def test_impossible_ports_are_named(fresh: Stack, variable: str, value: str, mes
     assert left_of(fresh) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", [0, 2])
 def test_a_part_that_cannot_start_is_named_and_nothing_stays(
     fresh: Stack, tmp_path: Path, seconds: int
@@ -214,6 +219,7 @@ def test_a_part_that_cannot_start_is_named_and_nothing_stays(
     assert left_of(fresh) == []
 
 
+@pytest.mark.long
 def test_damaged_files_of_the_database_are_named_at_once(fresh: Stack) -> None:
     fresh.up()
     fresh.down()
@@ -228,6 +234,7 @@ def test_damaged_files_of_the_database_are_named_at_once(fresh: Stack) -> None:
     assert left_of(fresh) == []
 
 
+@pytest.mark.long
 def test_a_service_that_cannot_start_is_named_with_its_reason(fresh: Stack) -> None:
     fresh.environment["SPOOL_MAX_DETECTIONS"] = "many"
     failed = fresh.script("up", "--detach", "--port", fresh.port)
@@ -238,6 +245,7 @@ def test_a_service_that_cannot_start_is_named_with_its_reason(fresh: Stack) -> N
     assert left_of(fresh) == []
 
 
+@pytest.mark.long
 def test_a_stack_whose_layout_was_lost_can_be_stopped(fresh: Stack) -> None:
     fresh.up("--demo")
     assert fresh.detect(98).status_code == 200

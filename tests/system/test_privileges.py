@@ -17,7 +17,10 @@ from scripts.processes import ports
 from tests.system.conftest import Stack
 from tests.system.test_lifecycle import PARTS, left_of
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root alone can give up being root")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(os.geteuid() != 0, reason="root alone can give up being root"),
+]
 BIND = 1 << 10  # the capability to listen on a port below 1024
 
 

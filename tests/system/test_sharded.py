@@ -10,6 +10,8 @@ from scripts.processes.waiting import eventually
 from tests.needs import need_routers
 from tests.system.conftest import Stack, kill_tree, running_stack
 
+pytestmark = pytest.mark.long
+
 PARTS = {"configsvr", "shard1", "shard2", "mongos-1", "mongos-2"}
 
 

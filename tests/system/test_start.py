@@ -15,6 +15,8 @@ from scripts.processes.waiting import eventually
 from tests.system.conftest import Stack
 from tests.system.test_lifecycle import PARTS, left_of
 
+pytestmark = pytest.mark.long
+
 
 def test_a_start_that_takes_longer_than_it_may_goes_on_the_next_time(fresh: Stack) -> None:
     failed = fresh.script("up", "--detach", "--port", fresh.port, "--deadline", "0")

@@ -233,6 +233,7 @@ class Reader(threading.Thread):
             self.step(0)
 
 
+@pytest.mark.long
 def test_nothing_is_missed_or_doubled_whatever_dies(
     cluster: Cluster, services: list[Service]
 ) -> None:

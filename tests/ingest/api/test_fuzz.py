@@ -94,6 +94,7 @@ def send(connection: http.client.HTTPConnection, case: Case) -> tuple[int, str, 
     return answer.status, answer.headers.get_content_type() if body else "", body
 
 
+@pytest.mark.long
 def test_every_answer_is_declared_whatever_comes(service: Service) -> None:
     with ThreadPoolExecutor() as threads:
         counts = list(threads.map(lambda seed: fuzz(service.port, seed), SEEDS))
