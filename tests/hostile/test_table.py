@@ -35,6 +35,10 @@ NOBODYS = ["CONNECT", "HTTP/0.9", "HTTP/2's preface", "TLS", "a mail"]
 def test_only_what_is_declared_comes_back(guarded: Guarded, name: str) -> None:
     [visitor] = [one for one in guarded.visitors if one.name == name]
     found = table.lines(guarded, table.cases(), visitor)
+    # On a busy machine the page may be a 503 that asks for patience: those are asked again.
+    late = {line.name for line in found if line.wrong and line.said.startswith("503")}
+    again = table.lines(guarded, [case for case in table.cases() if case.name in late], visitor)
+    found = [line for line in found if line.name not in late] + again
     assert list(table.printed(line for line in found if line.wrong))[1:] == []
 
 

@@ -142,6 +142,7 @@ def test_broken_http_is_refused(service: Service, sent: bytes, expected: bytes) 
     assert service.get("/readyz").status_code == 200
 
 
+@pytest.mark.long
 def test_nothing_strange_was_stored(service: Service, database: Database[Any]) -> None:
     staff = list(database["staff"].find())
     assert len(staff) > 20
