@@ -1,25 +1,20 @@
 # All images of ours, one target each: gateway, acme, ingest, monitoring, mongo-init. They start with the
 # same layers (Debian and Python; the web framework; the driver), which a box keeps and caches once.
 
-# Debian keeps only the newest version of a package: one that is pinned cannot be installed tomorrow.
-# hadolint global ignore=DL3008
-
 ARG BASE_IMAGE=debian:trixie-slim
 
 FROM ${BASE_IMAGE} AS python
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends python3 \
-    && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin \
+COPY services/install-packages /usr/local/sbin/
+RUN install-packages python3 \
     && groupadd --gid 10001 waymark \
     && useradd --uid 10001 --gid 10001 --no-create-home waymark
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 
 # What installs packages, and is in no image.
 FROM python AS tools
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends python3-venv \
-    && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin \
+RUN install-packages python3-venv \
     && python3 -m venv /opt/tools
+ENV PIP_RETRIES=10
 
 # What both services need, from the lock of the one that needs less.
 FROM tools AS web-packages
@@ -56,9 +51,7 @@ RUN python3 -m compileall -q /app
 
 
 FROM python AS gateway
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends nginx \
-    && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
+RUN install-packages nginx
 COPY gateway /app/gateway
 RUN python3 -m compileall -q /app/gateway
 WORKDIR /app
@@ -75,9 +68,7 @@ CMD ["python3", "-m", "gateway.start"]
 
 FROM gateway AS acme
 USER 0:0
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends dehydrated \
-    && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
+RUN install-packages dehydrated
 USER 10001:10001
 STOPSIGNAL SIGTERM
 CMD ["python3", "-m", "gateway.acme"]
@@ -85,9 +76,7 @@ CMD ["python3", "-m", "gateway.acme"]
 
 FROM driver AS ingest
 # What proves a provider of OpenID Connect: the usual authorities.
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates \
-    && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
+RUN install-packages ca-certificates
 COPY --from=ingest-code /app /app
 WORKDIR /app
 RUN install -d -o waymark -g waymark -m 0700 /spool

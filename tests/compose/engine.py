@@ -192,6 +192,9 @@ def _dockerd(run: Path, tools: Tools, inside: Callable[[list[str]], list[str]]) 
     finally:
         daemon.send_signal(signal.SIGTERM)
         daemon.wait(STOP_SECONDS)
+        # A build in the host's network leaves it mounted, and the folder could not be removed.
+        left = ["umount", str(run / "exec" / "netns" / "default")]
+        subprocess.run(left, check=False, capture_output=True)
 
 
 def _with_compose(environment: dict[str, str]) -> dict[str, str]:
