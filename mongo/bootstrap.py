@@ -74,7 +74,7 @@ def bootstrap(
         if beacons:
             _load_directory(client, beacons, progress)
         if topology.shards and wait:
-            sharding.wait_until_moved(client, say)
+            sharding.wait_until_moved(client, progress)
 
 
 def _ensure_administrator(topology: Topology, secrets: Secrets, progress: Progress) -> None:

@@ -89,8 +89,14 @@ def by_shard(cluster: Cluster) -> dict[str, int]:
     return counts
 
 
+def balancer(cluster: Cluster) -> str:
+    with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
+        return str(client.admin.command("balancerStatus")["mode"])
+
+
 def test_run_again_it_does_nothing(cluster: Cluster) -> None:
     assert cluster.bootstrap(DIRECTORY) == []
+    assert balancer(cluster) == "off"
 
 
 def test_a_zone_that_was_lost_is_made_again(cluster: Cluster) -> None:
@@ -630,6 +636,7 @@ def test_a_third_shard_takes_its_part_while_detections_come_in(
             assert "shard shard3: added" in steps
             assert "collection ICT3102.staff: 50.0% still to move, in the background" in steps
             eventually(lambda: misplaced(client, "ICT3102.staff") < 0.5, MOVING_SECONDS)
+            assert balancer(cluster) == "full"
             cluster.kill("configsvr")  # the balancer is a part of it
             cluster.start("configsvr")
             command = [sys.executable, "-m", "mongo.bootstrap", "--wait", "--deadline", "360"]
@@ -640,6 +647,7 @@ def test_a_third_shard_takes_its_part_while_detections_come_in(
             )
         told = done.stdout.splitlines()
         assert told[-1] == "the cluster is as configured"
+        assert balancer(cluster) == "off"
         assert sum(line.startswith("collection ICT3102.staff: ") for line in told) > 2
         eventually(partial(drained, app), RECOVERY_SECONDS)
         app.extensions["context"].close()
