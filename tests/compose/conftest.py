@@ -66,7 +66,7 @@ class Stack(Client):
                 "WAYMARK_PORT": str(port),
                 "WAYMARK_TLS_PORT": str(free_port()),  # published, though nothing listens there
                 "BUILDX_NO_DEFAULT_ATTESTATIONS": "1",  # as ./scripts/update
-                "WAYMARK_HEALTH_INTERVAL": "10s",  # what hangs is restarted after four of them
+                "WAYMARK_HEALTH_INTERVAL": "10s",  # what hangs is restarted after three of them
             }
         )
         emulated = ["--file", str(HERE / "emulated.yml")] if made.emulated else []

@@ -104,7 +104,7 @@ def test_nothing_waits_for_health_or_for_the_database(
 def test_one_check_of_health_for_all_and_seldom(docker: Docker, services: dict[str, Any]) -> None:
     checks = [one["healthcheck"] for one in services.values() if "healthcheck" in one]
     assert [*checks[:1]] * len(checks) == checks
-    assert checks[0]["interval"] == "1m0s"
+    assert checks[0]["interval"] == "2m0s"
     # The engine must not be younger than Debian's, to which this is unknown.
     assert "start_interval" not in checks[0]
     chosen = read(docker, "docker-compose.yml", WAYMARK_HEALTH_INTERVAL="7s")["services"]

@@ -17,7 +17,7 @@ from ingest.storage.driver import domain_errors
 
 # The oplog no longer reaches the cursor, or the collection was dropped or renamed since.
 EXPIRED = frozenset({260, 280, 286})
-# Not worth a second question; a sharded cluster's idle shards speak once a second.
+# Not worth a second question; a sharded cluster's idle shards speak every 2 s.
 GLANCE_MS = 50
 AWAIT_MS = 250
 # After the first change, those right behind it are taken along, but nobody waits for the next ones.
