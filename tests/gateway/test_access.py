@@ -159,6 +159,7 @@ def test_a_stranger_makes_no_service_read_a_large_body(guarded: Site) -> None:
     assert guarded.status(path, Role.INGEST, "POST", data=body, headers=headers) in (400, 413)
 
 
+@pytest.mark.long
 def test_a_revoked_token_is_refused_everywhere_within_30_s(guarded: Site) -> None:
     secret = tokens.generate()
     digest = tokens.digest(secret)
@@ -178,6 +179,7 @@ def test_a_revoked_token_is_refused_everywhere_within_30_s(guarded: Site) -> Non
     eventually(lambda: statuses() == {401}, 30)
 
 
+@pytest.mark.long
 def test_the_page_is_for_who_may_read_also_while_the_circuit_is_open(
     mongod: str, site: Callable[..., Site], tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def test_a_refusing_service_is_asked_five_times(gateway: Gateway) -> None:
     assert 1 <= touched(gateway, 0) <= 5 + half_open
 
 
+@pytest.mark.long
 def test_a_killed_service_is_not_noticed_and_used_again(
     gateway: Gateway, later: Callable[[Callable[[], None], float], None]
 ) -> None:
@@ -55,6 +56,7 @@ def test_a_killed_service_is_not_noticed_and_used_again(
     assert again - killed < 3 + 3
 
 
+@pytest.mark.long
 def test_hanging_services_open_the_circuit_though_clients_hang_up(gateway: Gateway) -> None:
     for upstream in gateway.ingest:
         upstream.fault = "hang"
@@ -74,6 +76,7 @@ def test_hanging_services_open_the_circuit_though_clients_hang_up(gateway: Gatew
     assert eventually_stored(gateway) < 5
 
 
+@pytest.mark.long
 def test_a_hanging_monitoring_service_costs_few_clients(gateway: Gateway) -> None:
     for upstream in gateway.ingest:
         upstream.close()
@@ -89,6 +92,7 @@ def test_a_hanging_monitoring_service_costs_few_clients(gateway: Gateway) -> Non
     assert gateway.monitoring.requests[0][1] == "/api/v1/x"
 
 
+@pytest.mark.long
 def test_a_service_that_is_alone_has_a_circuit_too(make_gateway: Callable[..., Gateway]) -> None:
     gateway = make_gateway()
     gateway.settings["ingest"] = f"127.0.0.1:{gateway.ingest[0].port}"
@@ -166,6 +170,7 @@ def test_an_answer_that_breaks_off_never_looks_complete(gateway: Gateway) -> Non
     assert gateway.request("GET", "/retrieveformonitoring").content == body
 
 
+@pytest.mark.long
 def test_a_dripping_service_holds_only_its_own_clients(gateway: Gateway) -> None:
     for upstream in gateway.ingest:
         upstream.answer(200, b"x" * 20)

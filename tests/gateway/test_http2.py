@@ -121,6 +121,7 @@ def test_more_streams_than_are_allowed_are_refused_one_by_one(
     assert client.engine.remote_settings.max_concurrent_streams == 64
 
 
+@pytest.mark.long
 def test_requests_and_resets_in_a_row_harm_nobody(
     gateway: Gateway, connect: Callable[..., Http2]
 ) -> None:

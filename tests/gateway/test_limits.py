@@ -71,6 +71,7 @@ def burst(client: Client, more: bytes = b"") -> Counter[int]:
         )
 
 
+@pytest.mark.long
 def test_a_campus_behind_one_address_is_served(gateway: Gateway) -> None:
     answers = gateway.load(100, 8)
     assert Counter(answer.status for answer in answers) == {200: 800}
@@ -172,6 +173,7 @@ def test_slow_readers_leave_places_to_other_clients(
         assert {next(statuses(connection, 1)) for connection in held} == {200}
 
 
+@pytest.mark.long
 def test_a_stalled_client_is_cut_off(gateway: Gateway) -> None:
     stalled = [b"GET / HTTP/1.1\r\nHost:", b"POST /newbeacondetect HTTP/1.1\r\nHost: x\r\n"]
     stalled[1] += b"Content-Length: 9\r\n\r\nabc"

@@ -42,6 +42,7 @@ def gateway(mongod: str, tmp_path: Path) -> Iterator[Gateway]:
                 gateway.close()
 
 
+@pytest.mark.long
 def test_a_session_holds_at_both_services_and_guessers_disturb_nobody(gateway: Gateway) -> None:
     anna = requests.Session()
     anna.trust_env = False

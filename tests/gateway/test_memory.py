@@ -228,6 +228,7 @@ def test_all_places_of_readers_taken_over_http2(http2: Gateway) -> None:
         check(http2, worker, HTTP2_LIMIT_BYTES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("streams", [1, 64])
 def test_512_detections_under_way_over_http2(http2: Gateway, streams: int) -> None:
     for upstream in http2.ingest:

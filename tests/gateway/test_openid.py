@@ -23,6 +23,8 @@ from tests.ingest.people import office
 from tests.monitoring.conftest import Service as Monitoring
 from tests.service import Service, running
 
+pytestmark = pytest.mark.long
+
 PROVIDER = ROOT / "tests" / "openid_provider" / "provider.mjs"
 MODULES = ROOT / ".cache" / "openid_provider" / "node_modules"
 PEOPLE = {

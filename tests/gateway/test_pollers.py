@@ -83,6 +83,7 @@ def test_an_open_circuit_is_never_cached(gateway: Gateway) -> None:
     assert gateway.request("GET", URL).content == BODY
 
 
+@pytest.mark.long
 def test_a_cold_cache_before_hanging_services_is_answered_soon(gateway: Gateway) -> None:
     prepare(gateway)
     for upstream in gateway.ingest:

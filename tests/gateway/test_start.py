@@ -53,6 +53,7 @@ def until(gateway: Gateway, upstream: Upstream) -> None:
     eventually(used, FOLLOWED_SECONDS)
 
 
+@pytest.mark.long
 def test_names_are_followed(make_gateway: Callable[..., Gateway], names: Names) -> None:
     gateway = make_gateway()
     first = gateway.ingest[0]
@@ -77,6 +78,7 @@ def test_names_are_followed(make_gateway: Callable[..., Gateway], names: Names) 
         third.close()
 
 
+@pytest.mark.long
 def test_a_new_address_counts_when_it_listens(
     make_gateway: Callable[..., Gateway], names: Names
 ) -> None:
@@ -100,6 +102,7 @@ def test_a_new_address_counts_when_it_listens(
         second.close()
 
 
+@pytest.mark.long
 def test_a_reload_loses_no_request(make_gateway: Callable[..., Gateway], names: Names) -> None:
     gateway = make_gateway()
     gateway.settings["ingest"] += f" ingest.invalid:{gateway.ingest[0].port}"
@@ -183,6 +186,7 @@ def test_as_process_1_it_takes_everything_along(gateway: Gateway) -> None:
     assert gateway.process.wait(15) == 0
 
 
+@pytest.mark.long
 def test_contradictions_are_reported_before_nginx_starts() -> None:
     for wrong, words in [
         ({"GATEWAY_TLS_KEY": "/key.pem"}, "GATEWAY_TLS_CERTIFICATE"),

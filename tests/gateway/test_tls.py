@@ -203,6 +203,7 @@ def test_the_monitoring_service_has_a_plain_way_in(secure: Gateway) -> None:
     assert requests.get(url, timeout=30).text == "ok"
 
 
+@pytest.mark.long
 def test_a_renewed_certificate_is_loaded(secure: Gateway) -> None:
     old = served(secure)
     folder = Path(secure.settings["tls_key"]).parent

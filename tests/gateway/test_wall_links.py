@@ -32,6 +32,7 @@ def visitors(site: Site, secret: str) -> list[requests.Session]:
     return [shown(site.gateway, secret), program]
 
 
+@pytest.mark.long
 def test_a_link_holds_at_both_services_at_once(site: Site) -> None:
     for _ in range(5):
         wall = shown(site.gateway, site.made(expires_in_hours=1)["secret"])
@@ -95,6 +96,7 @@ def test_the_page_of_one_level_shows_that_and_nothing_else(site: Site) -> None:
     assert 'id="wall"' in site.anna.get(base, timeout=30).text
 
 
+@pytest.mark.long
 def test_revoked_it_opens_nothing_within_30_s(site: Site) -> None:
     token = site.made(expires_in_days=1)
     seen = visitors(site, token["secret"])

@@ -37,6 +37,7 @@ def status(guarded: Guarded, cookie: str) -> int:
     return requests.get(f"{guarded.url}{SESSION}", headers=headers, timeout=30).status_code
 
 
+@pytest.mark.long
 def test_a_session_that_somebody_fixed_is_not_taken(guarded: Guarded) -> None:
     assert guarded.visitors  # who brings the accounts
     before = log_in(guarded).cookies[COOKIE]
@@ -93,6 +94,7 @@ def test_a_difference_would_be_noticed(rounds: int, bound: float) -> None:
     assert larger([one + 5 for one in noise[0]], noise[1]) - 0.5 > bound
 
 
+@pytest.mark.long
 def test_the_time_of_a_refusal_tells_nothing(guarded: Guarded) -> None:
     """A token that is nearly right takes no longer than one that is not."""
     url = f"{guarded.urls[1]}{SESSION}"

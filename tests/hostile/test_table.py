@@ -31,6 +31,7 @@ def test_the_declared_table_is_of_these_cases_and_declares_no_failure() -> None:
 NOBODYS = ["CONNECT", "HTTP/0.9", "HTTP/2's preface", "TLS", "a mail"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["admin", "nobody"])
 def test_only_what_is_declared_comes_back(guarded: Guarded, name: str) -> None:
     [visitor] = [one for one in guarded.visitors if one.name == name]

@@ -229,6 +229,7 @@ def test_mongodb_logs_no_hash_either(tmp_path: Path) -> None:
     assert "$argon2" not in log
 
 
+@pytest.mark.long
 def test_the_command_makes_the_first_admin(
     waymark: Office, mongod: str, database: Database[dict[str, Any]]
 ) -> None:

@@ -24,6 +24,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.mark.long
 def test_detections_come_before_the_replica_set_and_before_the_user(
     cluster: Cluster, tmp_path: Path
 ) -> None:

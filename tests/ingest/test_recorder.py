@@ -111,6 +111,7 @@ def test_a_restarted_service_drains_its_spool_and_finds_the_places(cluster: Clus
     again.extensions["context"].close()
 
 
+@pytest.mark.long
 def test_what_is_read_from_a_database_that_just_froze_is_a_503_soon(cluster: Cluster) -> None:
     spool = str(cluster.folder.parent / "spool.db")
     slow = Config(mongodb_uri=cluster.uri(), mongodb_timeout_ms=10_000, spool_file=spool)
@@ -120,6 +121,7 @@ def test_what_is_read_from_a_database_that_just_froze_is_a_503_soon(cluster: Clu
     app.extensions["context"].close()
 
 
+@pytest.mark.long
 def test_a_full_spool_asks_the_phone_to_keep_it(cluster: Cluster) -> None:
     app = service(cluster, spool_max_detections=3)
     cluster.kill("mongod")
@@ -134,6 +136,7 @@ def test_a_full_spool_asks_the_phone_to_keep_it(cluster: Cluster) -> None:
     app.extensions["context"].close()
 
 
+@pytest.mark.long
 def test_a_spool_that_takes_no_deletions_drains_all_the_same(cluster: Cluster) -> None:
     app = service(cluster)
     context: Context = app.extensions["context"]

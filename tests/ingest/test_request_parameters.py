@@ -120,6 +120,7 @@ NAMES = ["user_address", "beacon_address", "rssi", "timestamp", "event_id"]
 NAMES += ["staff_id", "start_time", "end_time"]
 
 
+@pytest.mark.long
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # shared machines stall
 @given(st.dictionaries(st.sampled_from(NAMES), anything))
 def test_nothing_but_a_parameter_error_ever_comes_out(parameters: dict[str, Any]) -> None:

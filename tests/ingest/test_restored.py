@@ -11,6 +11,8 @@ from pymongo.database import Database
 from scripts.processes.waiting import eventually
 from tests.service import Service, running
 
+pytestmark = pytest.mark.long
+
 WHO = 7
 # Two beacons at places of one length: what is stored after the restore looks like what was lost.
 LOST, KEPT = "C2A628384B08", "C2A628384B09"

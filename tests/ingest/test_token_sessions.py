@@ -397,6 +397,7 @@ def test_levels_do_not_share_an_answers_tag(
         assert len(tags) == 4, path
 
 
+@pytest.mark.long
 def test_the_command_makes_them_too(waymark: Office, mongod: str) -> None:
     def run(*words: str) -> tuple[int, str, str]:
         done = subprocess.run(

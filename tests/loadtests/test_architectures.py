@@ -10,6 +10,8 @@ from loadtests.architectures import ARCHITECTURES, DURABLE, UNOPTIMISED
 from loadtests.engine.generator import generate
 from scripts.processes import ROOT
 
+pytestmark = pytest.mark.long
+
 Seen = dict[str, Any]
 
 

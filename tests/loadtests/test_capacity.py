@@ -89,6 +89,7 @@ def test_attempts_survive_their_file(tmp_path: Path) -> None:
     assert read_csv(tmp_path / "attempts.csv", Attempt) == every
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not available(), reason="no limits here")
 @pytest.mark.parametrize("what", ["BATCH-50", "EXTRACT-600"])
 def test_a_search_of_one_service(

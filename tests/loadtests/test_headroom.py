@@ -213,6 +213,7 @@ def lose_one(site: Site, seconds: float) -> None:
         client[DATABASE]["staff"].delete_one({"staff_id": {"$in": list(site.ledger.staff)}})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("load", "problems"),
     [

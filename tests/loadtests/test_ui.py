@@ -21,6 +21,8 @@ from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
 from tests.loadtests.faulty_server import FaultyServer
 
+pytestmark = pytest.mark.long
+
 FORM = {"user_count": 1, "spawn_rate": 1, "plan": "PERF-TP-1", "ramp": 1, "only": "2100"}
 PAGE_KEEPS_SECONDS = 2.1  # what it told of the run before
 

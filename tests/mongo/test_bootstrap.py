@@ -38,6 +38,7 @@ def test_run_again_it_does_nothing(cluster: Cluster, root: Path) -> None:
     assert cluster.bootstrap(beacons) == []
 
 
+@pytest.mark.long
 def test_killed_after_each_step_it_goes_on(cluster: Cluster, root: Path) -> None:
     topology_file = cluster.folder / "topology.toml"
     topology_file.write_text(topology.EMBEDDED.read_text())
@@ -148,6 +149,7 @@ def test_its_indexes_are_the_services_own(mongod: str) -> None:
     assert sorted(map(str, made)) == sorted(map(str, [[("_id", 1)], *INDEXES]))
 
 
+@pytest.mark.long
 def test_data_follow_to_another_port(cluster: Cluster) -> None:
     cluster.bootstrap()
     cluster.kill("mongod")
@@ -159,6 +161,7 @@ def test_data_follow_to_another_port(cluster: Cluster) -> None:
         client["ICT3102"]["staff"].insert_one({"staff_id": 1})
 
 
+@pytest.mark.long
 def test_one_member_grows_to_three(cluster: Cluster) -> None:
     cluster.bootstrap()
     with MongoClient[dict[str, Any]](cluster.uri()) as client:

@@ -26,6 +26,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.mark.long
 def test_a_killed_primary_costs_seconds_and_no_detection(cluster: Cluster) -> None:
     members = cluster.local.users_set.members
     # With three members a failover will come: the driver may wait for it.

@@ -70,6 +70,7 @@ def test_without_any_service_both_are_open_until_one_is_back(gateway: Gateway) -
     eventually(lambda: states(monitor)[0] in ("closed", "half-open"), 60)
 
 
+@pytest.mark.long
 def test_services_that_hang_are_no_healthy_ones(gateway: Gateway) -> None:
     monitor = monitor_of(gateway.url)
     eventually(lambda: states(monitor) == ("closed", "closed"))

@@ -17,6 +17,8 @@ from scripts.processes.waiting import eventually
 from tests.monitoring.conftest import Service
 from tests.upstream import Upstream
 
+pytestmark = pytest.mark.long
+
 LIMIT_BYTES = 48 * 2**20
 CROWD = 300
 HEAD = b"GET /monitoring HTTP/1.1\r\nHost: localhost\r\n"

@@ -27,6 +27,8 @@ from tests.ingest.people import PASSWORD, office
 from tests.page.conftest import LAPTOP, ZONE, loaded, watch_policy
 from tests.page.one_origin import one_origin
 
+pytestmark = pytest.mark.long
+
 HOSTILE = "<img src=x onerror=got=1>“&amp;';--"
 OTHER = "another horse, a longer one"
 PHONE = (360, 740)

@@ -3,6 +3,7 @@
 import re
 import time
 
+import pytest
 from playwright.sync_api import expect
 
 from scripts.processes.waiting import eventually
@@ -36,6 +37,7 @@ def known(office: Office, mac: str, ago: int) -> bool:
     return any(one["mac"] == mac and one["level"] == LEVEL for one in near)
 
 
+@pytest.mark.long
 def test_gaps_are_striped_named_and_have_somebody_near(opened: Opener, office: Office) -> None:
     build(office)
     page = opened("/coverage?gap=45")

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from scripts.processes.waiting import eventually
@@ -18,6 +19,7 @@ def line(page: Page, mac: str) -> Any:
     return page.locator("#beacons tbody tr").filter(has_text=":".join(re.findall("..", mac)))
 
 
+@pytest.mark.long
 def test_a_beacon_is_added_edited_and_deleted(opened: Opener, office: Office) -> None:
     page = opened("/directory")
     expect(line(page, "C2A628040008")).to_contain_text("Lobby B")
@@ -84,6 +86,7 @@ def test_a_file_is_checked_before_it_is_imported(
     expect(line(page, "AABBCC310002")).to_contain_text("Two")
 
 
+@pytest.mark.long
 def test_an_unknown_beacon_is_assigned_in_one_step_with_its_past(
     opened: Opener, office: Office
 ) -> None:
@@ -104,6 +107,7 @@ def test_an_unknown_beacon_is_assigned_in_one_step_with_its_past(
     assert [(one["level"], one["location"]) for one in history] == [("7", "Archive")] * 2
 
 
+@pytest.mark.long
 def test_a_beacon_that_fell_silent_is_named(opened: Opener, office: Office) -> None:
     rows = [f"AABBCC4100{n:02},41,Bay {n},{n * 10},0" for n in range(1, 5)]
     answer = office.api(

@@ -11,6 +11,7 @@ from tests.page.conftest import Opener, loaded
 SCREENS = ["?level=4&person=7", "", "/replay?person=7", "/coverage?gap=1", "/directory", "/system"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(opened: Opener, scheme: str) -> None:
     page = opened(SCREENS[0], color_scheme=scheme, reduced_motion="reduce")
@@ -53,6 +54,7 @@ def tab_to(page: Page, text: str) -> None:
     raise AssertionError(f"{text} is not reached by Tab; the last was {focused(page)}")
 
 
+@pytest.mark.long
 def test_the_keyboard_alone_is_enough(opened: Opener) -> None:
     page = opened()
     loaded(page)
@@ -86,6 +88,7 @@ def test_the_keyboard_alone_is_enough(opened: Opener) -> None:
     assert focused(page) == "Add a beacon"
 
 
+@pytest.mark.long
 def test_targets_are_large_enough_for_a_thumb(opened: Opener) -> None:
     page = opened("", (360, 740), has_touch=True)
     home = page.url

@@ -61,6 +61,7 @@ def test_a_level_has_an_address_a_plan_and_a_list(opened: Opener) -> None:
     expect(row(page, 1)).to_have_count(0)
 
 
+@pytest.mark.long
 def test_slash_searches_and_the_order_can_be_chosen(opened: Opener, office: Office) -> None:
     page = opened()
     expect(row(page, 14)).to_be_visible()
@@ -156,6 +157,7 @@ def test_unknown_beacons_and_levels_have_their_place(opened: Opener, office: Off
     expect(page.locator("#plan")).to_contain_text("No position in the directory")
 
 
+@pytest.mark.long
 def test_markers_glide_and_nothing_jumps(opened: Opener, office: Office) -> None:
     office.hear("glider", "C2A628050001", ago=1)
     office.shown("glider")
@@ -222,6 +224,7 @@ def test_on_its_own_port_it_shows_and_says_what_it_cannot_do(
     loaded(page)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(360, 740), (1280, 800), (3840, 2160)])
 def test_it_fits_every_screen(opened: Opener, size: tuple[int, int]) -> None:
     page = opened("?person=7", size)

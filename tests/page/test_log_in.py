@@ -60,6 +60,7 @@ def log_in(page: Page, password: str) -> None:
     page.get_by_role("button", name="Log in").click()
 
 
+@pytest.mark.long
 def test_from_log_in_to_log_out(page: Page, url: str) -> None:
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))

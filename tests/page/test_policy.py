@@ -14,6 +14,7 @@ from tests.upstream import Upstream
 SCREENS = ["", "/replay?person=7", "/coverage", "/directory", "/system"]
 
 
+@pytest.mark.long
 def test_no_screen_needs_more_than_its_policy_allows(opened: Opener) -> None:
     for path in SCREENS:  # at the end of a test, each violation fails it
         expect(opened(path).locator("body[data-loaded='true']")).to_be_attached()

@@ -37,6 +37,7 @@ def replay(opened: Opener, noon: int, at: int, **more: object) -> Page:
     return opened(f"/replay?{urlencode({'person': 'patrol'} | times)}", **more)
 
 
+@pytest.mark.long
 def test_a_link_answers_where_somebody_was_at_a_time(opened: Opener, noon: int) -> None:
     page = replay(opened, noon, 95)
     expect(page.locator("#place")).to_have_text("level 2, Lobby A")
@@ -68,6 +69,7 @@ def test_the_scrubber_moves_through_the_trail(opened: Opener, noon: int) -> None
     expect(page).to_have_url(re.compile(f"at={noon - 87 * 60}"))
 
 
+@pytest.mark.long
 def test_it_plays_pauses_and_ends(opened: Opener, noon: int) -> None:
     page = replay(opened, noon, 95)
     expect(page.locator("#place")).to_have_text("level 2, Lobby A")

@@ -30,6 +30,7 @@ def left_of(stack: Stack) -> list[psutil.Process]:
     ]
 
 
+@pytest.mark.long
 def test_a_life(fresh: Stack) -> None:
     assert fresh.down().startswith("nothing was ever started")
     output = fresh.up()
@@ -97,6 +98,7 @@ def test_open_to_other_machines_it_wants_tokens_and_warns_of_less_at_each_start(
     assert warning in (fresh.data / "log" / "gateway.log").read_text()
 
 
+@pytest.mark.long
 def test_a_folder_of_any_name(fresh: Stack) -> None:
     with tempfile.TemporaryDirectory() as folder:  # a short path, for the sake of the sockets
         fresh.data = Path(folder) / "a %20%(x)s 'q' \"r\" #c ;d, $HOME {e} \\"
@@ -152,6 +154,7 @@ def test_a_supervisor_that_hangs_is_named_and_ended(fresh: Stack) -> None:
     assert len(fresh.history(99)) == 1
 
 
+@pytest.mark.long
 def test_ctrl_c_stops_a_stack_in_the_foreground(fresh: Stack) -> None:
     # Whoever runs the tests in the background has Ctrl-C ignored, and so would what they start.
     command = ["env", "--default-signal=INT", f"{fresh.root}/scripts/up"]

@@ -217,6 +217,7 @@ FIELDS = {
 ITEMS = st.fixed_dictionaries({}, optional=FIELDS) | ANYTHING
 
 
+@pytest.mark.long
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

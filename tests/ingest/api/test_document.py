@@ -22,6 +22,7 @@ def document(api: Api) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_the_document_is_valid(document: dict[str, Any]) -> None:
     assert document["openapi"] == "3.1.0"
     OpenAPIV31SpecValidator(document).validate()

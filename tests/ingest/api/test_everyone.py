@@ -129,6 +129,7 @@ def test_a_freshness_that_changes_changes_the_tag(
     assert len({tag for _, tag in tags}) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [0, 1, 1200, 6000])
 def test_an_answer_in_pieces_is_the_same_json(
     api: Api, database: Database[Any], monkeypatch: pytest.MonkeyPatch, count: int
