@@ -24,8 +24,8 @@ HACS_A_SECOND = 1.4  # 14 staff, each every 10 s
 PAGES_A_SECOND = 10 / 30  # ten pages, each every 30 s
 EXTRACTS, EXTRACT_SECONDS = 430, 30.0
 SAMPLE_SECONDS = 0.5
-# Of all answers, 200: all of them here. A slower machine gives 0.3 CPU of itself to a service, and
-# what that cannot take in time is queued (202) or refused (503).
+# Of all answers, those that are no 503: all of them here, as 200. A slower machine gives 0.3 CPU of
+# itself to a service, and what that cannot store in time is queued (202) or refused (503).
 SERVED = 0.9
 # What cannot be given back must leave room: at the limit a process is killed.
 ROOM = 0.9
@@ -140,7 +140,7 @@ def test_the_sources_peak_load_fits_every_limit(
     sampler = Sampler(pids)
     detections = run(stack, detect_and_watch, sampler)
     assert {status for _, status in detections.statuses} <= {200, 202, 503}, detections.statuses
-    served = sum(count for (_, status), count in detections.statuses.items() if status == 200)
+    served = sum(count for (_, status), count in detections.statuses.items() if status != 503)
     assert served >= SERVED * detections.statuses.total(), detections.statuses
     sure = detections.statuses["detection", 200]
     assert before + sure <= len(stack.history(0)) <= before + DETECTIONS

@@ -78,7 +78,8 @@ def test_the_command_makes_lists_and_revokes_tokens(
     run = ("run", "--rm", "--no-TTY", "token")
     phone = stack.compose(*run, "create", "--role", "ingest", "phones").splitlines()[-1]
     eventually(lambda: status(DETECTION, phone) in (200, 202), HEAL_SECONDS)
-    assert status("/api/v1/staff", phone) == 403
+    # The other service may come to know it a moment later.
+    eventually(lambda: status("/api/v1/staff", phone) == 403, HEAL_SECONDS)
     listed = stack.compose(*run, "list")
     [token_id] = re.findall(r"^(\S+)\s+ingest\s+phones", listed, re.MULTILINE)
     stack.compose(*run, "revoke", token_id)
