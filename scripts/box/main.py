@@ -29,7 +29,8 @@ def main() -> int:
         epilog="Exit status: 0 within the budgets, 1 over one, 2 when there is nothing to measure.",
     )
     loads = tuple(budget.BUDGETS)
-    parser.add_argument("--seconds", type=float, default=60, help="how long (60)")
+    long = "how long (120: in shorter times there may be no health check, or too many)"
+    parser.add_argument("--seconds", type=float, default=120, help=long)
     parser.add_argument("--load", choices=loads, help="the load that runs, which has a budget")
     parser.add_argument("--drive", metavar="URL", help="make that load, at this gateway")
     parser.add_argument("--project", default="waymark", help="the compose project (waymark)")
