@@ -52,6 +52,7 @@ def ensure_collections(shards: tuple[ReplicaSet, ...], client: Client, progress:
     # One person's detections have one hash: more than 256 MiB of them would never be moved.
     jumbo = {"$set": {"attemptToBalanceJumboChunks": True}}
     client["config"]["settings"].update_one({"_id": "balancer"}, jumbo, upsert=True)
+    moving = False
     for namespace, key in SHARD_KEYS.items():
         if client["config"]["collections"].find_one({"_id": namespace}) is None:
             _run(client, {"shardCollection": namespace, "key": {key: "hashed"}}, progress)
@@ -68,7 +69,8 @@ def ensure_collections(shards: tuple[ReplicaSet, ...], client: Client, progress:
             _run(client, command, progress)
         if left := _left(client, namespace):
             progress.say(left)
-    _ensure_balancer(client, progress)
+            moving = True
+    _ensure_balancer(client, progress, moving=moving)
 
 
 def wait_until_moved(client: Client, progress: Progress) -> None:
@@ -80,12 +82,11 @@ def wait_until_moved(client: Client, progress: Progress) -> None:
                 progress.say(left)
             told = left
             time.sleep(POLL_SECONDS)
-    _ensure_balancer(client, progress)
+    _ensure_balancer(client, progress, moving=False)
 
 
-def _ensure_balancer(client: Client, progress: Progress) -> None:
+def _ensure_balancer(client: Client, progress: Progress, *, moving: bool) -> None:
     """Have the balancer run while there is something to move."""
-    moving = any(misplaced(client, namespace) for namespace in SHARD_KEYS)
     if (client.admin.command("balancerStatus")["mode"] != "off") != moving:
         _run(client, {"balancerStart" if moving else "balancerStop": 1}, progress)
 

@@ -57,7 +57,7 @@ def mirror() -> Iterator[Mirror]:
 
 def test_the_build_waits_for_its_mirror(docker: Docker, mirror: Mirror) -> None:
     # A base of this test's own: the builder's cache knows nothing of it, and the stack's stays.
-    container = docker("create", "--label", "late=mirror", images(docker).base)
+    container = docker("create", images(docker).base)
     try:
         docker("commit", "--change", f"LABEL made={time.time()}", container, IMAGE)
         proxy = f"http_proxy=http://127.0.0.1:{mirror.server_address[1]}"
