@@ -74,12 +74,36 @@ apt_alone() {
     return $status
 }
 
+# MIRROR_SECONDS: how long a mirror of packages that does not answer is asked again.
+MIRROR_SECONDS=180 MIRROR_PAUSE=5
+
+# patiently COMMAND...: once more and once more, for what only a mirror can make fail.
+patiently() {
+    local until=$((SECONDS + MIRROR_SECONDS))
+    until "$@"; do
+        ((SECONDS < until)) || return 1
+        sleep $MIRROR_PAUSE
+    done
+}
+
+# unanswered: in the last log, something of a mirror's is missing. Apt goes on with the lists that it has.
+unanswered() { grep -q '^[EW]: Failed to fetch' "$LOG/setup.log"; }
+
 # apt_install PACKAGE...: installs, or says exactly what to install.
 apt_install() {
+    local until=$((SECONDS + MIRROR_SECONDS)) missed
     command -v apt-get >/dev/null || die "please install first: $*"
     as_root true 2>/dev/null || die "please install first: sudo apt-get install $*"
-    (run_logged "reading the package lists" apt_alone apt-get update &&
-        run_logged "installing $*" apt_alone bash -c "$INSTALL" bash "$@") || die "please install first: $*"
+    while :; do
+        missed=""
+        (run_logged "reading the package lists" apt_alone apt-get update) &&
+            { ! unanswered || missed=1; } &&
+            (run_logged "installing $*" apt_alone bash -c "$INSTALL" bash "$@") && return
+        ! unanswered || missed=1
+        if [ -z "$missed" ] || ((SECONDS >= until)); then die "please install first: $*"; fi
+        printf '  a mirror of packages does not answer; again in %d s\n' $MIRROR_PAUSE
+        sleep $MIRROR_PAUSE
+    done
 }
 
 ensure_program() {

@@ -4,7 +4,10 @@ import hashlib
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -75,6 +78,7 @@ class Machine:
             (self.files / checkout / "scripts/lib.sh").write_text(library)
         for old in ("run/systemd", POLICY, "var/lib/dpkg/lock-frontend"):
             subprocess.run(["rm", "-rf", self.files / old], check=True)
+        self.repository = self.files / "repository"
         self._make_repository()
 
     def _make_repository(self) -> None:
@@ -83,7 +87,7 @@ class Machine:
             ["rm", "-rf", sources / "sources.list.d", sources / "preferences.d"], check=True
         )
         (sources / "sources.list").write_text("deb [trusted=yes] file:/repository ./\n")
-        packages = self.files / "repository"
+        packages = self.repository
         packages.mkdir()
         index = ""
         for name in ("thing-one", "thing-two"):
@@ -163,6 +167,35 @@ def test_services_stay_off_while_it_installs_and_nothing_stays(machine: Machine)
     assert machine.told() == ["thing-one 101"]
     assert not machine.exists(POLICY)
     assert [file.name for file in (machine.files / "waymark/data").iterdir()] == ["setup.log"]
+
+
+class Away(SimpleHTTPRequestHandler):
+    """A mirror that hangs up on the first requests."""
+
+    refusals = 3
+
+    def do_GET(self) -> None:
+        if type(self).refusals > 0:
+            type(self).refusals -= 1
+            self.close_connection = True
+        else:
+            super().do_GET()
+
+
+def test_a_mirror_that_does_not_answer_is_asked_again(machine: Machine) -> None:
+    handler = partial(type("Once", (Away,), {}), directory=str(machine.repository))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as mirror:
+        threading.Thread(target=mirror.serve_forever).start()
+        port = mirror.server_address[1]
+        source = f"deb [trusted=yes] http://127.0.0.1:{port}/ ./\n"
+        (machine.files / "etc/apt/sources.list").write_text(source)
+        (machine.files / "etc/apt/apt.conf.d/retries").write_text('Acquire::Retries "0";')
+        install = machine.install("thing-one", no_proxy="127.0.0.1")
+        text = said(install)
+        mirror.shutdown()
+    assert install.returncode == 0, text
+    assert "a mirror of packages does not answer; again in" in text
+    assert machine.told() == ["thing-one 101"]
 
 
 def test_what_cannot_be_had_is_named(machine: Machine) -> None:
