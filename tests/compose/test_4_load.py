@@ -4,12 +4,14 @@ PERF-TP-1 at its peak (2100 threads over 60 s, one detection each, HACS and ten 
 then PERF-TP-2 at its peak (860 extracts of staff 0's history over 60 s, here for half as long).
 """
 
+import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import requests
@@ -24,9 +26,11 @@ HACS_A_SECOND = 1.4  # 14 staff, each every 10 s
 PAGES_A_SECOND = 10 / 30  # ten pages, each every 30 s
 EXTRACTS, EXTRACT_SECONDS = 430, 30.0
 SAMPLE_SECONDS = 0.5
-# Of all answers, those that are no 503: all of them here, as 200. A slower machine gives 0.3 CPU of
-# itself to a service, and what that cannot store in time is queued (202) or refused (503).
+# Of all answers, the 200s: all of them here. A slower machine gives 0.3 CPU of itself to a service,
+# and what that cannot store in time is queued (202) or refused (503).
 SERVED = 0.9
+# Where others take more than this of the machine's CPU, the queued ones count as well.
+OTHERS = 0.25
 # What cannot be given back must leave room: at the limit a process is killed.
 ROOM = 0.9
 
@@ -90,6 +94,29 @@ class Sampler:
             thread.join()
 
 
+class Others:
+    """What neither the containers nor this process take of the machine's CPU."""
+
+    def __init__(self, pids: dict[str, int]) -> None:
+        self._groups = [ControlGroup.of(pid) for pid in pids.values()]
+        self._began = time.monotonic()
+        self._busy, self._ours = self._used()
+
+    def _used(self) -> tuple[float, float]:
+        user, nice, system, _, _, irq, softirq, *_ = (
+            int(word) / os.sysconf("SC_CLK_TCK")
+            for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+        )
+        ours = sum(group.usage().cpu_seconds for group in self._groups) + time.process_time()
+        return user + nice + system + irq + softirq, ours
+
+    def share(self) -> float:
+        """Return the part of all cores that they took since it was made."""
+        busy, ours = self._used()
+        seconds = (time.monotonic() - self._began) * (os.cpu_count() or 1)
+        return (busy - self._busy - (ours - self._ours)) / seconds
+
+
 def detect_and_watch(stack: Stack, load: Load) -> None:
     """PERF-TP-1 with HACS and the pages."""
     begin = int(time.time())
@@ -137,11 +164,14 @@ def test_the_sources_peak_load_fits_every_limit(
 ) -> None:
     pids, restarts = stack.pids(), _restarts(stack)
     before = len(stack.history(0))
-    sampler = Sampler(pids)
+    sampler, others = Sampler(pids), Others(pids)
     detections = run(stack, detect_and_watch, sampler)
     assert {status for _, status in detections.statuses} <= {200, 202, 503}, detections.statuses
-    served = sum(count for (_, status), count in detections.statuses.items() if status != 503)
-    assert served >= SERVED * detections.statuses.total(), detections.statuses
+    share, enough = others.share(), {200}
+    if share > OTHERS:
+        enough.add(202)
+    served = sum(count for (_, status), count in detections.statuses.items() if status in enough)
+    assert served >= SERVED * detections.statuses.total(), (detections.statuses, share)
     sure = detections.statuses["detection", 200]
     assert before + sure <= len(stack.history(0)) <= before + DETECTIONS
     extracts = run(stack, extract_everything, sampler)
