@@ -3,7 +3,6 @@
 import gzip
 import json
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from pymongo.database import Database
 
 from ingest.context import Context
-from ingest.histories import blocks
+from ingest.histories import blocks, long_reads
 from ingest.histories import read_through_cache as cache
 from ingest.histories import time_window as window
 from ingest.histories.read_through_cache import Histories
@@ -36,17 +35,18 @@ def context(app: Flask) -> Context:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (blocks, window):
+    for module in (blocks, long_reads, window):
         monkeypatch.setattr(module, "BLOCK_ROWS", 4)  # a few rows make many blocks
+    monkeypatch.setattr(long_reads, "PIECE", 3)  # a second may have more
 
 
 def add(context: Context, timestamps: list[int], *, seen: bool = True, staff_id: int = 1) -> None:
     """Context detections, as a commit does; not yet seen is what died before its note."""
     documents = [
         {"_id": ObjectId(), "staff_id": staff_id, "timestamp": timestamp, "received_at": None}
-        | dict(zip(("level", "location"), PLACES[timestamp % len(PLACES)], strict=True))
+        | dict(zip(("level", "location"), PLACES[(timestamp + n) % len(PLACES)], strict=True))
         | {"mac": "A" * 12, "rssi": -1}
-        for timestamp in timestamps
+        for n, timestamp in enumerate(timestamps)
     ]
     context.detections.store(documents)
     if seen:
@@ -115,18 +115,17 @@ def test_every_answer_is_what_the_database_holds(
         service.close()
 
 
-def test_only_what_changed_is_read_again(
-    context: Context, monkeypatch: pytest.MonkeyPatch, small: None
-) -> None:
+def test_only_what_changed_is_read_again(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     add(context, list(range(100)))
     reads: list[tuple[int, int]] = []
-    list_between = context.detections.list_between
+    for name in ("list_between", "times_by_place"):
+        read_rows = getattr(context.detections, name)
 
-    def counted(wanted: TimeRange, as_of: Any) -> Iterator[tuple[int, str, str]]:
-        reads.append((wanted.start, wanted.end))
-        return list_between(wanted, as_of)
+        def counted(wanted: TimeRange, *more: Any, read_rows: Any = read_rows) -> Any:
+            reads.append((wanted.start, wanted.end))
+            return read_rows(wanted, *more)
 
-    monkeypatch.setattr(context.detections, "list_between", counted)
+        monkeypatch.setattr(context.detections, name, counted)
     wanted = TimeRange(1, 50, LATER)
     first = read(context.histories, wanted)
     again = read(context.histories, wanted)
@@ -137,6 +136,24 @@ def test_only_what_changed_is_read_again(
     assert read(context.histories, wanted).etag != first.etag
     assert len(rows(read(context.histories, TimeRange(1, 40, LATER)))) == 61
     assert reads[2:] == [(40, 49)]
+
+
+def test_a_long_history_is_read_in_pieces_of_whole_seconds(
+    context: Context, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_reads, "PIECE", 100)
+    add(context, [*range(250), *[250] * 130, *range(251, 300)])
+    database["staff"].update_one(
+        {"timestamp": 7}, {"$unset": {"level": 1}, "$set": {"location": 5}}
+    )
+    database["staff"].update_one(
+        {"timestamp": 8}, {"$set": {"timestamp": 8.5}}
+    )  # an older database
+    wanted = TimeRange(1, 0, LATER)
+    found = rows(read(context.histories, wanted))
+    assert found == naive(context, wanted)
+    assert len(found) == 429
+    assert {"level": "unknown", "location": "5", "timestamp": 7} in found
 
 
 def test_a_history_without_a_version_is_right_as_well(

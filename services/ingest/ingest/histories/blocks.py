@@ -20,14 +20,13 @@ class Block:
 
     __slots__ = ("_ages", "_crc", "_ends", "_newest", "_packed", "_shift", "text")
 
-    def __init__(self, rows: list[Row]) -> None:
-        self._newest = rows[0][0]
-        self._ages = array("Q", [self._newest - timestamp for timestamp, _ in rows])
-        if self._ages[-1] < 2**32:
-            self._ages = array("I", self._ages)
-        ends = itertools.accumulate(len(text) + 1 for _, text in rows)
+    def __init__(self, timestamps: list[int], texts: list[bytes]) -> None:
+        self._newest, oldest = timestamps[0], timestamps[-1]
+        size = "I" if self._newest - oldest < 2**32 else "Q"
+        self._ages = array(size, [self._newest - timestamp for timestamp in timestamps])
+        ends = itertools.accumulate(len(text) + 1 for text in texts)
         self._ends = array("I", [end - 1 for end in ends])
-        self.text: bytes | None = b",".join(text for _, text in rows)
+        self.text: bytes | None = b",".join(texts)
         self._packed: bytes | None = None
         self._crc = self._shift = 0
 
@@ -114,15 +113,21 @@ class Part(NamedTuple):
 
 
 def blocks_of(rows: Iterable[Row]) -> tuple[Block, ...]:
-    """Return rows as blocks, compressed; less than one whole block stays as it is, and may grow."""
-    blocks: list[Block] = []
+    """Return rows as blocks, as `packed` does."""
     source = iter(rows)
-    while batch := list(itertools.islice(source, BLOCK_ROWS)):
-        blocks.append(Block(batch))
-        if len(blocks) > 1 or len(batch) == BLOCK_ROWS:
-            blocks[-1].pack(THOROUGH)
-            blocks[-1].text = None
-    return tuple(blocks)
+    batches = iter(lambda: list(itertools.islice(source, BLOCK_ROWS)), [])
+    return packed(Block([one for one, _ in rows], [one for _, one in rows]) for rows in batches)
+
+
+def packed(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """Compress blocks; less than one whole block stays as it is, and may grow."""
+    all_of_them: list[Block] = []
+    for block in blocks:
+        all_of_them.append(block)
+        if len(all_of_them) > 1 or block.rows == BLOCK_ROWS:
+            block.pack(THOROUGH)
+            block.text = None
+    return tuple(all_of_them)
 
 
 def grown(rows: Iterator[Row]) -> tuple[Block, ...]:

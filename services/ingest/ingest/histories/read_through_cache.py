@@ -6,7 +6,6 @@ changed since is read again.
 
 import asyncio
 import itertools
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -15,7 +14,8 @@ from typing import NamedTuple
 
 from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
-from ingest.histories.blocks import Row, blocks_of, grown
+from ingest.histories.blocks import Block, Row, grown
+from ingest.histories.long_reads import beginning, read_blocks
 from ingest.histories.time_window import WHOLE_BYTES, History, Window
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId, TimeRange
 from ingest.storage.client import time_limit
@@ -165,8 +165,7 @@ class Histories:
         return history
 
     def _uncached(self, wanted: TimeRange) -> Window:
-        rows = self._rows(*wanted)
-        return History(0, wanted.start, blocks_of(rows)).window(wanted, None)
+        return History(0, wanted.start, self._blocks(*wanted)).window(wanted, None)
 
     def _window(self, history: History, wanted: TimeRange) -> Window:
         """Return a window, cached for the next who wants the same while nothing changes."""
@@ -186,10 +185,10 @@ class Histories:
             since = version.changed_since(history.version)
             history = None if since is None else self._renewed(history, staff_id, since, version)
         if history is None:
-            blocks = blocks_of(self._rows(staff_id, start, MAX_UNIX_SECONDS, version))
+            blocks = self._blocks(staff_id, start, MAX_UNIX_SECONDS, version)
             return History(version.number, start, blocks)
         if start < history.floor:
-            older = blocks_of(self._rows(staff_id, start, history.floor - 1, version))
+            older = self._blocks(staff_id, start, history.floor - 1, version)
             history = History(version.number, start, history.blocks + older)
         return history
 
@@ -197,23 +196,24 @@ class Histories:
         """Return the history with what is newer than `since` read again."""
         since = max(since, old.floor)
         rows, rest = old.before(since)
-        fresh = self._rows(staff_id, since, MAX_UNIX_SECONDS, version)
+        fresh = self._rows(staff_id, since, version)
         return History(version.number, old.floor, grown(itertools.chain(fresh, rows)) + rest)
 
-    def _rows(
+    def _blocks(
         self, staff_id: StaffId, start: int, end: int, version: Version | None = None
-    ) -> Iterator[Row]:
-        """Yield rows with all that the version counts: it was read before."""
-        beginnings: dict[tuple[str, str], str] = {}
-        wanted = TimeRange(staff_id, start, end)
-        as_of = version and version.read_at
-        for timestamp, level, location in self._detections.list_between(wanted, as_of):
-            place = level, location
-            beginning = beginnings.get(place)
-            if beginning is None:
-                text = json.dumps({"level": level, "location": location}, separators=(",", ":"))
-                beginning = beginnings[place] = text[:-1] + ',"timestamp":'
-            yield timestamp, f"{beginning}{timestamp}}}".encode()
+    ) -> tuple[Block, ...]:
+        """Return what may be a whole history, with all that the version counts."""
+        return read_blocks(self._detections, TimeRange(staff_id, start, end), version)
+
+    def _rows(self, staff_id: StaffId, start: int, version: Version) -> Iterator[Row]:
+        """Yield the few rows of the end of a history, with all that the version counts."""
+        beginnings: dict[tuple[str, str], bytes] = {}
+        wanted = TimeRange(staff_id, start, MAX_UNIX_SECONDS)
+        for timestamp, level, location in self._detections.list_between(wanted, version.read_at):
+            at = level, location
+            if at not in beginnings:
+                beginnings[at] = beginning(*at)
+            yield timestamp, b"%b%d}" % (beginnings[at], timestamp)
 
     def _cache(self, staff_id: StaffId, history: History) -> None:
         with self._lock:

@@ -25,6 +25,7 @@ from ingest.storage.documents import (
     whole_number,
 )
 from ingest.storage.driver import DUPLICATE_KEY, domain_errors, write
+from ingest.storage.times_by_place import TimesAt, by_place, times_at
 
 # Documents that the driver decodes at once: some 600 bytes each.
 BATCH = 2000
@@ -149,6 +150,17 @@ class Detections:
                 level, location = one.get("level"), one.get("location")
                 timestamp = int(one["timestamp"])
                 yield timestamp, text(level, UNKNOWN), text(location, UNKNOWN)
+
+    def times_by_place(
+        self, wanted: TimeRange, limit: int, as_of: Timestamp | None = None
+    ) -> list[TimesAt]:
+        """Return the newest detections of a range, at most `limit`, as `list_between` has them."""
+        with domain_errors(), self._staff.database.client.start_session() as session:
+            if as_of:
+                session.advance_operation_time(as_of)
+            pipeline = by_place(_between(wanted), limit)
+            found = self._durable.aggregate(pipeline, session=session, batchSize=limit)
+            return [times_at(one) for one in found]
 
     def list_recent(self, start: int, end: int) -> Iterator[RecentRow]:
         """Yield everybody's detections between two unix seconds, both included, newest first."""

@@ -1,0 +1,65 @@
+"""Whole histories from the database straight to blocks: no object is made for each detection."""
+
+import json
+from collections.abc import Iterator
+
+from ingest.histories.blocks import BLOCK_ROWS, Block, packed
+from ingest.rules.request_parameters import TimeRange
+from ingest.storage.detections import Detections
+from ingest.storage.latest import Version
+from ingest.storage.times_by_place import TimesAt
+
+# How many detections are read with one command; while they are, each takes some 100 bytes.
+PIECE = 8192
+
+
+def read_blocks(
+    detections: Detections, wanted: TimeRange, version: Version | None
+) -> tuple[Block, ...]:
+    """Return all detections of a range, newest first, with all that the version counts."""
+    return packed(_blocks(detections, wanted, version))
+
+
+def beginning(level: str, location: str) -> bytes:
+    """Return the text of a detection up to its timestamp."""
+    text = json.dumps({"level": level, "location": location}, separators=(",", ":"))
+    return f'{text[:-1]},"timestamp":'.encode()
+
+
+def _blocks(detections: Detections, wanted: TimeRange, version: Version | None) -> Iterator[Block]:
+    limit, as_of = PIECE, version and version.read_at
+    while wanted.end >= wanted.start:
+        places = detections.times_by_place(wanted, limit, as_of)
+        whole = sum(len(place.timestamps) for place in places) < limit
+        keys, beginnings = _in_order(places)
+        if not keys:
+            return
+        count = len(beginnings)
+        end = keys[-1] // count
+        if not whole:  # this second may have more than these
+            while keys and keys[-1] // count == end:
+                keys.pop()
+        limit = PIECE if keys else 2 * limit
+        for first in range(0, len(keys), BLOCK_ROWS):
+            some = [divmod(key, count) for key in keys[first : first + BLOCK_ROWS]]
+            texts = [b"%b%d}" % (beginnings[place], timestamp) for timestamp, place in some]
+            yield Block([timestamp for timestamp, _ in some], texts)
+        if whole:
+            return
+        wanted = wanted._replace(end=end)
+
+
+def _in_order(places: list[TimesAt]) -> tuple[list[int], list[bytes]]:
+    """Return a number for each detection, newest first, and the beginnings of the texts.
+
+    The number is the timestamp times the count of places, plus which of them it is. Within a second
+    the places are in the order of the index.
+    """
+    places.sort(key=lambda place: (place.level, place.location), reverse=True)
+    keys = [
+        timestamp * len(places) + number
+        for number, place in enumerate(places)
+        for timestamp in place.timestamps
+    ]
+    keys.sort(reverse=True)
+    return keys, [beginning(place.level, place.location) for place in places]
