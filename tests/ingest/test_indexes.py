@@ -91,7 +91,9 @@ def test_rows_are_read_as_of_their_version_or_later(
     histories = Histories(detections, latest, lambda: None)
     assert run(histories.window(TimeRange(7, 0, 4_102_444_800), time.time())).rows == 1
     histories.close()
-    of_version, of_rows = (one["readConcern"] for one in heard.of("find"))
+    (of_version,), (of_rows,) = (
+        [one["readConcern"] for one in heard.of(command)] for command in ("find", "aggregate")
+    )
     assert of_version == {"level": "majority"}
     assert of_rows["level"] == "majority"
     assert of_rows["afterClusterTime"]
