@@ -77,8 +77,10 @@ class Stack(Client):
     def also(self, file: Path) -> Iterator[None]:
         """Have another compose file count."""
         self._compose += ["--file", str(file)]
-        yield
-        del self._compose[-2:]
+        try:
+            yield
+        finally:
+            del self._compose[-2:]
 
     def compose(self, *arguments: str) -> str:
         return self.docker(*self._compose, *arguments)
