@@ -99,7 +99,9 @@ class Stack(Client):
         with subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=quiet, stderr=quiet, start_new_session=True
         ) as up:
-            eventually(lambda: self.compose("ps", "--all", "--quiet"), 120)
+            # Not by `compose ps`, which fails where a container has a passing name.
+            label = f"label=com.docker.compose.project={PROJECT}"
+            eventually(lambda: self.docker("ps", "--all", "--quiet", "--filter", label), 120)
             os.killpg(up.pid, signal.SIGKILL)
 
     def containers(self) -> dict[str, dict[str, Any]]:

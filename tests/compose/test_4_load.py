@@ -29,8 +29,9 @@ SAMPLE_SECONDS = 0.5
 # Of all answers, the 200s: all of them here. A slower machine gives 0.3 CPU of itself to a service,
 # and what that cannot store in time is queued (202) or refused (503).
 SERVED = 0.9
-# Where others take more than this of the machine's CPU, the queued ones count as well.
-OTHERS = 0.25
+# Where others take more than this of the machine's CPU, the queued ones count as well, and half of
+# all is enough: what is left of it may be less than the stack's share.
+OTHERS, SERVED_BESIDE = 0.25, 0.5
 # What cannot be given back must leave room: at the limit a process is killed.
 ROOM = 0.9
 
@@ -167,11 +168,10 @@ def test_the_sources_peak_load_fits_every_limit(
     sampler, others = Sampler(pids), Others(pids)
     detections = run(stack, detect_and_watch, sampler)
     assert {status for _, status in detections.statuses} <= {200, 202, 503}, detections.statuses
-    share, enough = others.share(), {200}
-    if share > OTHERS:
-        enough.add(202)
+    share = others.share()
+    enough, part = ({200}, SERVED) if share < OTHERS else ({200, 202}, SERVED_BESIDE)
     served = sum(count for (_, status), count in detections.statuses.items() if status in enough)
-    assert served >= SERVED * detections.statuses.total(), (detections.statuses, share)
+    assert served >= part * detections.statuses.total(), (detections.statuses, share)
     sure = detections.statuses["detection", 200]
     assert before + sure <= len(stack.history(0)) <= before + DETECTIONS
     extracts = run(stack, extract_everything, sampler)
