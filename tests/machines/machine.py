@@ -13,6 +13,12 @@ from scripts.processes import ROOT
 CACHE = ROOT / ".cache" / "machines"
 HERE = Path(__file__).parent
 NETWORK = "10.214.{}"  # of each machine a /24; its address is .2, that of this machine .1
+# What lets it out; a Docker engine forbids all that it does not know.
+RULES = (
+    ("nat", "POSTROUTING", "-s", "MASQUERADE"),
+    ("filter", "FORWARD", "-s", "ACCEPT"),
+    ("filter", "FORWARD", "-d", "ACCEPT"),
+)
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 USER = "walker"
 # Where the way out has certificates of its own, pip, npm and their like have to know them.
@@ -59,9 +65,8 @@ class Machine:
         """End everything of it."""
         if self._holder:
             self._holder.communicate()
-        rule = ["-s", f"{self._network}.0/24", "-j", "MASQUERADE"]
         for undo in (
-            ["iptables", "-t", "nat", "-D", "POSTROUTING", *rule],
+            *(self._rule("-D", *rule) for rule in RULES),
             ["ip", "link", "delete", self._name],
             ["ip", "netns", "delete", self._name],
         ):
@@ -79,8 +84,12 @@ class Machine:
         _run(*within, "link", "set", "eth0", "up")
         _run(*within, "link", "set", "lo", "up")
         _run(*within, "route", "add", "default", "via", f"{network}.1")
-        rule = ["-s", f"{network}.0/24", "-j", "MASQUERADE"]
-        _run("iptables", "-t", "nat", "-A", "POSTROUTING", *rule)
+        for rule in RULES:
+            _run(*self._rule("-I", *rule))
+
+    def _rule(self, do: str, table: str, chain: str, side: str, target: str) -> list[str]:
+        where = [do, chain, side, f"{self._network}.0/24"]
+        return ["iptables", "-t", table, *where, "-j", target]
 
     def _boot(self) -> None:
         """Start its first process, which waits and buries the dead: bash does."""
