@@ -3,8 +3,10 @@ import { test } from "node:test";
 
 import {
   layOutCrossSection,
+  scaleForCrowd,
   stackPeople,
 } from "../../services/monitoring/monitoring/static/drawings/cross_section_layout.js";
+import { sizes } from "../../services/monitoring/monitoring/static/drawings/marker_layout.js";
 import { SCALE, figure, overlap } from "./helpers.mjs";
 
 const FRAME = { width: 800, height: 600 };
@@ -46,13 +48,12 @@ test("strips do not become too low: the drawing is higher than its frame then", 
 });
 
 test("spots of all levels share one scale", () => {
-  const { spotX } = strip("1");
-  assert.ok(spotX.get("a") < spotX.get("b") && spotX.get("b") < spotX.get("c"));
-  assert.equal(strip("2").spotX.get("d"), spotX.get("b"));
-  assert.deepEqual(strip("1").ticks, [...spotX.values()]);
+  const [a, b, c] = strip("1").ticks;
+  assert.ok(a < b && b < c);
+  assert.deepEqual(strip("2").ticks, [b]);
 });
 
-test("spots without a position are spread where no other is, else stand behind the last", () => {
+test("spots without a position are spread where no other is, else have a room behind the last", () => {
   assert.deepEqual(strip("unknown").ticks, []);
   assert.deepEqual(
     strip("unknown").names.map((name) => name.text),
@@ -60,8 +61,11 @@ test("spots without a position are spread where no other is, else stand behind t
   );
   const mixed = [{ level: "1", spots: [spot("a", 0), spot("b", 9), spot("lost", null)] }];
   const [one] = layOutCrossSection(mixed, FRAME, SCALE).strips;
-  assert.equal(one.spotX.get("lost"), one.spotX.get("b"));
-  assert.equal(one.names.length, 2);
+  assert.ok(one.roomOf.get("lost").left >= one.roomOf.get("b").right, "they are not in Lobby B");
+  assert.deepEqual(
+    one.names.map((name) => name.text),
+    ["a", "b", "off plan"],
+  );
 });
 
 test("names that would overlap are left out", () => {
@@ -75,35 +79,54 @@ test("names that would overlap are left out", () => {
   });
 });
 
+test("each spot has its own room; where that is too narrow, neighbours share one", () => {
+  const [a, b, c] = strip("1").rooms;
+  assert.deepEqual([a.left, c.right], [layout.left, layout.right]);
+  assert.equal(a.right, b.left);
+  assert.equal(b.right, c.left);
+  const dense = Array.from({ length: 500 }, (_, n) => spot(`s${n}`, n % 25));
+  const [one] = layOutCrossSection([{ level: "1", spots: dense }], FRAME, SCALE).strips;
+  assert.ok(one.rooms.length > 10 && one.rooms.length <= 25, String(one.rooms.length));
+  for (const room of one.rooms) assert.ok(room.right - room.left >= 2 * SCALE.unit);
+  assert.equal(one.roomOf.get("s3"), one.roomOf.get("s28"), "one above the other");
+});
+
 test("people stand above their spot, and where two would overlap, one on the other", () => {
   const crowd = [0, 1, 2].map((order) => figure(`${order}`, "b", { order }));
   const markers = stackPeople(crowd, strip("1"), layout, SCALE);
-  assert.deepEqual(
-    markers.map((marker) => marker.px),
-    Array(3).fill(strip("1").spotX.get("b")),
-  );
+  for (const { px } of markers) assert.ok(Math.abs(px - strip("1").ticks[1]) < 1e-9);
   assert.ok(markers[0].py > markers[1].py && markers[1].py > markers[2].py);
   assert.ok(markers.every((marker) => marker.py > strip("1").top));
 });
 
-test("whoever has no room is counted, and nobody is dropped or overlaps", () => {
+test("whoever has no room is counted where they are, and nobody leaves their room", () => {
   for (const count of [5, 30, 200]) {
-    const crowd = Array.from({ length: count }, (_, order) => figure(`p${order}`, "b", { order }));
+    const crowd = ["a", "b", "c"].flatMap((key) =>
+      Array.from({ length: count }, (_, order) => figure(`${key}${order}`, key, { order })),
+    );
     const markers = stackPeople(crowd, strip("1"), layout, SCALE);
-    const counted = markers.reduce((sum, marker) => sum + (marker.more?.length ?? 1), 0);
-    assert.equal(counted, count);
-    const people = markers.filter((marker) => !marker.more);
-    for (const { px } of people)
-      assert.ok(Math.abs(px - strip("1").spotX.get("b")) <= 4 * SCALE.unit, "near their spot");
-    for (const one of people)
-      for (const other of people) assert.ok(one === other || !overlap(one, other));
+    for (const key of ["a", "b", "c"]) {
+      const { left, right } = strip("1").roomOf.get(key);
+      const own = markers.filter((one) => (one.person ?? one.more[0]).spotKey === key);
+      assert.equal(
+        own.reduce((sum, marker) => sum + (marker.more?.length ?? 1), 0),
+        count,
+      );
+      for (const { px, width } of own) assert.ok(px - width / 2 >= left && px + width / 2 <= right);
+      for (const one of own) for (const other of own) assert.ok(one === other || !overlap(one, other));
+    }
   }
 });
 
-test("markers stay within the building", () => {
-  const crowd = ["a", "c", "nowhere"].map((key) => figure("a-long-name", key));
-  for (const marker of stackPeople(crowd, strip("1"), layout, SCALE)) {
-    assert.ok(marker.px - marker.width / 2 >= layout.left);
-    assert.ok(marker.px + marker.width / 2 <= layout.right + 1e-9);
-  }
+test("type is as large as the crowd allows, whoever stands where", () => {
+  const scaleFor = (room) => ({ ...sizes(16, room), textWidth: SCALE.textWidth });
+  const levels = ["1", "2", "3", "4"].map((level) => ({
+    level,
+    spots: Array.from({ length: 8 }, (_, n) => spot(`${level}-${n}`, n * 8)),
+  }));
+  const frame = { width: 1300, height: 560 };
+  const unit = (people) => scaleForCrowd(levels, people, frame, scaleFor).unit;
+  assert.ok(unit(8) > 20);
+  assert.equal(unit(500), 16);
+  assert.ok(unit(8) >= unit(100) && unit(100) >= unit(500));
 });

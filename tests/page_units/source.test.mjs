@@ -22,7 +22,7 @@ console.warn = () => {};
 const { Source } = await import("../../services/monitoring/monitoring/static/page/source.js");
 
 const respond = (status, body, headers = {}) => {
-  answer = { status, headers: new Headers(headers), json: async () => body };
+  answer = { status, headers: new Headers(headers), text: async () => JSON.stringify(body) };
 };
 const tick = () => [...timers.values()].forEach(({ work }) => work());
 const show = (hidden) => {
@@ -32,9 +32,9 @@ const show = (hidden) => {
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Begins a source; returns it with what it told of its reads. */
-const begin = async () => {
+const begin = async (isAnswer = Array.isArray) => {
   const told = [];
-  const source = new Source("/data", 2, (one) => told.push([one.data, one.failure]));
+  const source = new Source("/data", 2, (one) => told.push([one.data, one.failure]), isAnswer);
   source.start();
   await settled();
   return { source, told };
@@ -143,4 +143,25 @@ test("a failure keeps the data, with the reason and since when", async () => {
   await settled();
   assert.deepEqual([source.data, source.failure, source.refused], [[2], "", ""]);
   source.stop();
+});
+
+test("a 200 that says something else is a failed read, and what was known stays", async () => {
+  const good = { data: [{ staff_id: 1 }] };
+  for (const wrong of [{}, "x", null, 5, [], { data: 1 }, { data: [null] }, { data: ["x"] }, undefined]) {
+    respond(200, good, { ETag: "good" });
+    const plain = new Source("/data", 2, () => {});
+    plain.start();
+    await settled();
+    assert.equal(plain.failure, "");
+    respond(200, wrong, { "X-Taken-At": "99", ETag: "wrong" });
+    tick();
+    await settled();
+    assert.equal(plain.failure, "unknown", JSON.stringify(wrong));
+    assert.deepEqual(plain.data, good);
+    assert.notEqual(plain.takenAt, 99);
+    tick();
+    await settled();
+    assert.equal(asked.at(-1).headers["If-None-Match"], "good");
+    plain.stop();
+  }
 });

@@ -3,11 +3,9 @@
 /** @import { CrossSectionLayout, Level, Strip } from "./cross_section_layout.js" */
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
 import { setAttribute, setAttributes, setText, svg } from "../page/dom.js";
-import { layOutCrossSection, stackPeople } from "./cross_section_layout.js";
+import { layOutCrossSection, scaleForCrowd, stackPeople } from "./cross_section_layout.js";
 import { drawMarkers } from "./markers.js";
-import { rootFontSize, scaleFor } from "./text_size.js";
-
-const STRIP_IN_REM = 6; // the height of a strip at which markers have their normal size
+import { scaleFor } from "./text_size.js";
 
 export class CrossSection {
   /** @type {[Level[], Figure[], string] | null} */
@@ -41,7 +39,7 @@ export class CrossSection {
     setAttribute(this.root, "aria-label", label);
     const frame = { width: this.host.clientWidth, height: this.host.clientHeight };
     if (!frame.width) return;
-    const { scale, layout, counts } = this.#draw(levels, frame);
+    const { scale, layout, counts } = this.#draw(levels, people.length, frame);
     const markers = layout.strips.flatMap((strip, index) => {
       const here = people.filter((person) => person.level === strip.level);
       setText(counts[index], here.length ? String(here.length) : "–");
@@ -53,15 +51,16 @@ export class CrossSection {
   /**
    * Draws the building, unless it is on the screen already.
    * @param {Level[]} levels
+   * @param {number} people
    * @param {{ width: number, height: number }} frame
    */
-  #draw(levels, frame) {
+  #draw(levels, people, frame) {
     const before = this.#drawn;
-    const version = JSON.stringify([frame, levels]);
+    const scale = scaleForCrowd(levels, people, frame, scaleFor);
+    const version = JSON.stringify([frame, levels, scale.unit]);
     const isNew = before?.version !== version;
     this.root.classList.toggle("resized", isNew && before !== null); // no gliding then
     if (before && !isNew) return before;
-    const scale = scaleFor(frame.height / levels.length / (rootFontSize() * STRIP_IN_REM));
     const layout = layOutCrossSection(levels, frame, scale);
     const counts = layout.strips.map((strip) => drawCount(strip, scale));
     this.#drawn = { version, scale, layout, counts };
@@ -98,9 +97,9 @@ function drawStrip({ level, title, top, ground, ticks, names }, count, layout, {
     svg("rect", {
       class: "air",
       x: left,
-      y: top + 3,
+      y: top + 1,
       width: Math.max(0, width - left),
-      height: stripHeight - 6,
+      height: stripHeight - 4,
       rx: unit * 0.4,
     }),
     svg(

@@ -3,10 +3,18 @@
 /** @import { Spot } from "./plan_layout.js" */
 import { isUnknown, levelTitle } from "../rules/words.js";
 import { bounds, hasPosition } from "../rules/geometry.js";
-import { overflowMarker, personMarker, shorten } from "./marker_layout.js";
+import { packCrowd, rowMiddle } from "./crowd_layout.js";
+import { shorten } from "./marker_layout.js";
 
 /**
  * @typedef {{ level: string, spots: Spot[] }} Level
+ *
+ * The part of a strip that belongs to a spot; to several where they are too near to each other.
+ * @typedef {object} Room
+ * @property {string} key
+ * @property {number} left
+ * @property {number} right
+ * @property {number} x where its people stand, if there is room
  *
  * One level: a strip of the building, with its spots side by side on the ground.
  * @typedef {object} Strip
@@ -16,7 +24,8 @@ import { overflowMarker, personMarker, shorten } from "./marker_layout.js";
  * @property {number} ground
  * @property {number[]} ticks the x of each spot that has a position
  * @property {{ text: string, x: number }[]} names those that have room
- * @property {Map<string, number>} spotX the x of each spot, by its key
+ * @property {Room[]} rooms from left to right
+ * @property {Map<string, Room>} roomOf each spot, by its key
  *
  * @typedef {object} CrossSectionLayout
  * @property {number} width
@@ -30,6 +39,12 @@ import { overflowMarker, personMarker, shorten } from "./marker_layout.js";
 const WIDE_PX = 560; // from here on the levels' titles are written out
 const NAME_LENGTH = 14;
 const UNPLACED_NAME_LENGTH = 22;
+const GROUND = 1.3; // units, above the end of a strip: the names have room below it
+const ABOVE_GROUND = 0.2; // units, where the lowest markers begin
+const NARROWEST_ROOM = 2; // units: it has room for a count
+const ASIDE = 3.6; // units, for the room of what has no position
+const ROOMS = [1.6, 1.45, 1.3, 1.15, 1]; // the scales to choose from
+const OFF_THE_PLAN = "off plan";
 
 /**
  * @param {Level[]} levels the lowest first
@@ -44,21 +59,35 @@ export function layOutCrossSection(levels, { width, height }, scale) {
   const placed = levels.flatMap((one) => one.spots.filter(hasPosition));
   const box = placed.length ? bounds(placed) : { left: 0, right: 1 };
   const metres = Math.max(1, box.right - box.left);
-  const inner = { left: left + unit * 3, right: width - unit * 3 };
+  const right = width - unit * 0.4;
+  const hasLost = levels.some(({ spots }) => spots.some(hasPosition) && !spots.every(hasPosition));
+  const aside = right - (hasLost ? unit * ASIDE : 0);
+  const inner = marginsWithin(left, aside, unit);
   /** @param {number} x metres */
   const toPx = (x) => inner.left + ((x - box.left) / metres) * (inner.right - inner.left);
+  const edges = { left, aside, right };
   const strips = fromTheTop(levels).map(({ level, spots }, index) => {
     const top = index * stripHeight;
     return {
       level,
       title: stripTitle(level, width),
       top,
-      ground: top + stripHeight - unit * 1.3,
-      ...layOutSpots(spots, toPx, inner, width, scale),
+      ground: top + stripHeight - unit * GROUND,
+      ...layOutSpots(level, spots, toPx, edges, scale),
     };
   });
-  const right = width - unit * 0.4;
   return { width, height: stripHeight * levels.length, left, right, stripHeight, strips };
+}
+
+/**
+ * Where the first and the last spot stand: half a room from the ends, as far as one can tell.
+ * @param {number} left
+ * @param {number} right
+ * @param {number} unit
+ */
+function marginsWithin(left, right, unit) {
+  const margin = Math.min(unit * 3, (right - left) / 12);
+  return { left: left + margin, right: right - margin };
 }
 
 /**
@@ -80,95 +109,142 @@ function stripTitle(level, width) {
 }
 
 /**
- * Spots stand at their x, and those without a position behind the last one; on a level where no
- * spot has a position, they are spread over its width. A name that would overlap is left out.
+ * Spots stand at their x, and those without a position in a room of their own behind the last one;
+ * on a level where no spot has a position, they are spread over its width. A name that would overlap
+ * is left out.
+ * @param {string} level
  * @param {Spot[]} spots
  * @param {(x: number) => number} toPx
- * @param {{ left: number, right: number }} inner
- * @param {number} width
+ * @param {{ left: number, aside: number, right: number }} edges
  * @param {Scale} scale
  */
-function layOutSpots(spots, toPx, inner, width, scale) {
+function layOutSpots(level, spots, toPx, { left, aside, right }, scale) {
   const placed = spots.filter(hasPosition).sort((one, other) => one.x - other.x);
-  const unplaced = spots.filter((spot) => !hasPosition(spot));
-  /** @type {Map<string, number>} */
-  const spotX = new Map();
-  /** @type {{ text: string, x: number }[]} */
-  const names = [];
-  let free = -Infinity;
-  /**
-   * @param {string} text
-   * @param {number} x
-   * @param {number} end
-   */
-  const addName = (text, x, end) => {
-    const half = scale.textWidth(text, scale.small) / 2 + 4;
-    if (x - half < free || x + half > end) return;
-    free = x + half;
-    names.push({ text, x });
-  };
-  for (const spot of placed) {
-    const x = toPx(spot.x);
-    spotX.set(spot.key, x);
-    addName(shorten(spot.location, NAME_LENGTH), x, width);
+  const lost = spots.filter((spot) => !hasPosition(spot));
+  const narrowest = scale.unit * NARROWEST_ROOM;
+  if (!placed.length) {
+    const step = (right - left) / Math.max(1, lost.length);
+    const standing = lost.map((spot, index) => ({ spot, x: left + (index + 0.5) * step }));
+    const names = freeNames(standing, UNPLACED_NAME_LENGTH, right, scale);
+    return { ticks: [], names, ...roomsOf(level, standing, { left, right }, narrowest) };
   }
-  unplaced.forEach((spot, index) => {
-    const step = (inner.right - inner.left) / unplaced.length;
-    const x = placed.length ? inner.right : inner.left + (index + 0.5) * step;
-    spotX.set(spot.key, x);
-    if (!placed.length) addName(shorten(spot.location, UNPLACED_NAME_LENGTH), x, Infinity);
-  });
-  return { ticks: placed.map((spot) => toPx(spot.x)), names, spotX };
+  const standing = placed.map((spot) => ({ spot, x: toPx(spot.x) }));
+  const names = freeNames(standing, NAME_LENGTH, lost.length ? aside : right, scale);
+  const found = roomsOf(level, standing, { left, right: aside }, narrowest);
+  if (lost.length) {
+    const x = (aside + right) / 2;
+    const room = { key: `${level} off the plan`, left: aside, right, x };
+    found.rooms.push(room);
+    for (const spot of lost) found.roomOf.set(spot.key, room);
+    names.push({ text: OFF_THE_PLAN, x });
+  }
+  return { ticks: standing.map(({ x }) => x), names, ...found };
 }
 
 /**
- * Places the people of a level above their spots. Where two would overlap, the second stands on the
- * first; where the strip is full, those without room are counted in one marker.
+ * Each spot has the room as far as half-way to the next. Where that is too narrow for a count,
+ * neighbours share one.
+ * @param {string} level
+ * @param {{ spot: Spot, x: number }[]} standing from left to right
+ * @param {{ left: number, right: number }} edges
+ * @param {number} narrowest px
+ */
+function roomsOf(level, standing, { left, right }, narrowest) {
+  /** @type {{ left: number, right: number, members: { spot: Spot, x: number }[] }[]} */
+  const shared = [];
+  standing.forEach((one, index) => {
+    const next = standing[index + 1];
+    const end = next ? (one.x + next.x) / 2 : right;
+    const last = shared.at(-1);
+    const isAbove = last?.members.some(({ x }) => Math.abs(x - one.x) < 1); // or below it
+    const isNarrow = last && (last.right - last.left < narrowest || (!next && end - last.right < narrowest));
+    if (last && (isAbove || isNarrow)) {
+      last.members.push(one);
+      last.right = end;
+    } else shared.push({ left: last?.right ?? left, right: end, members: [one] });
+  });
+  /** @type {Map<string, Room>} */
+  const roomOf = new Map();
+  const rooms = shared.map(({ members, ...ends }) => {
+    const x = members.reduce((sum, one) => sum + one.x, 0) / members.length;
+    const room = { key: `${level} ${members[0].spot.key}`, ...ends, x };
+    for (const { spot } of members) roomOf.set(spot.key, room);
+    return room;
+  });
+  return { rooms, roomOf };
+}
+
+/**
+ * The names that do not overlap.
+ * @param {{ spot: Spot, x: number }[]} standing from left to right
+ * @param {number} length letters
+ * @param {number} end
+ * @param {Scale} scale
+ */
+function freeNames(standing, length, end, { small, textWidth }) {
+  /** @type {{ text: string, x: number }[]} */
+  const names = [];
+  let free = -Infinity;
+  for (const { spot, x } of standing) {
+    const text = shorten(spot.location, length);
+    const half = textWidth(text, small) / 2 + 4;
+    if (x - half < free || x + half > end) continue;
+    free = x + half;
+    names.push({ text, x });
+  }
+  return names;
+}
+
+/** How many rows of markers a strip has room for. @param {CrossSectionLayout} layout @param {Scale} scale */
+export const rowsOf = ({ stripHeight }, { height, unit }) =>
+  Math.max(1, Math.floor((stripHeight - unit * (GROUND + ABOVE_GROUND)) / (height + 2)));
+
+/**
+ * Places the people of a level in their rooms, one upon the other. Each room counts those for whom
+ * it has no place.
  * @param {Figure[]} people
  * @param {Strip} strip
  * @param {CrossSectionLayout} layout
  * @param {Scale} scale
  * @returns {Marker[]}
  */
-export function stackPeople(people, strip, { left, right }, scale) {
+export function stackPeople(people, strip, layout, scale) {
   const { height, unit } = scale;
-  const rowHeight = height + 2;
-  const count = Math.max(1, Math.floor((strip.ground - strip.top - unit * 0.3) / rowHeight));
-  const ends = Array.from({ length: count }, () => -Infinity); // of each row, from the ground up
-  /**
-   * @param {number} x
-   * @param {number} width
-   */
-  const clamp = (x, width) => Math.min(Math.max(x, left + width / 2 + 2), right - width / 2);
-  const standing = people
-    .map((person) => ({ person, x: strip.spotX.get(person.spotKey) ?? right }))
-    .sort((one, other) => one.x - other.x || one.person.order - other.person.order);
-  /** @type {Marker[]} */
-  const markers = [];
-  /** @type {Figure[]} */
-  const hidden = [];
-  for (const { person, x } of standing) {
-    const marker = personMarker(person, scale, { x, y: 0 });
-    marker.px = clamp(x, marker.width);
-    let row = ends.findIndex((end) => end <= marker.px - marker.width / 2);
-    if (row < 0) {
-      // No room above the spot: next to it, unless that would be another spot's place.
-      row = ends.indexOf(Math.min(...ends));
-      const nextTo = ends[row] + marker.width / 2;
-      if (nextTo - marker.px > unit * 4 || nextTo + marker.width / 2 > right) {
-        hidden.push(person);
-        continue;
-      }
-      marker.px = nextTo;
-    }
-    ends[row] = marker.px + marker.width / 2 + 3;
-    marker.py = strip.ground - unit * 0.35 - height / 2 - row * rowHeight;
-    markers.push(marker);
+  /** @type {Map<Room, Figure[]>} */
+  const crowds = new Map();
+  for (const person of people) {
+    const room = strip.roomOf.get(person.spotKey);
+    if (room) crowds.set(room, [...(crowds.get(room) ?? []), person]);
   }
-  const last = hidden.length ? markers.pop() : undefined;
-  if (!last?.person) return markers;
-  // The last marker makes room for the count of those who found none.
-  const at = { x: last.px, y: last.py };
-  const overflow = overflowMarker(strip.level, [last.person, ...hidden], scale, at);
-  return [...markers, { ...overflow, px: clamp(last.px, overflow.width) }];
+  return [...crowds].flatMap(([room, crowd]) => {
+    const inner = { left: room.left + 2, right: room.right - 2 };
+    const size = { width: inner.right - inner.left, rows: rowsOf(layout, scale), stacked: true };
+    return packCrowd(room.key, crowd, size, scale).flatMap((row, index) => {
+      const middle = rowMiddle(row, room.x, inner);
+      const py = strip.ground - unit * ABOVE_GROUND - height / 2 - index * (height + 2);
+      return row.map((marker) => ({ ...marker, px: middle + marker.px, py }));
+    });
+  });
+}
+
+/**
+ * The largest scale at which a room has places for twice as many people as there are for each room.
+ * It follows their number alone: it stays the same while they walk.
+ * @param {Level[]} levels
+ * @param {number} people
+ * @param {{ width: number, height: number }} frame px
+ * @param {(room: number) => Scale} scaleFor
+ */
+export function scaleForCrowd(levels, people, frame, scaleFor) {
+  const scales = ROOMS.map(scaleFor);
+  const fitting = scales.find((scale) => {
+    const layout = layOutCrossSection(levels, frame, scale);
+    const rooms = layout.strips.flatMap((strip) => strip.rooms);
+    if (layout.height > frame.height + 1) return false;
+    const width = (layout.right - layout.left) / Math.max(1, rooms.length / levels.length);
+    const columns = Math.floor(width / (scale.textWidth("0000", scale.text, 600) + scale.height));
+    const places = columns * rowsOf(layout, scale);
+    return places >= Math.max(2, Math.ceil((2 * people) / Math.max(1, rooms.length)));
+  });
+  return fitting ?? scales[scales.length - 1];
 }

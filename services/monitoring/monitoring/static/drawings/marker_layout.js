@@ -1,6 +1,5 @@
 // The size and the text of markers. Pure: nothing here knows the DOM.
 /** @import { Freshness } from "../rules/words.js" */
-/** @import { Point } from "../rules/geometry.js" */
 
 /**
  * A person as the drawings need one.
@@ -11,6 +10,7 @@
  * @property {number} order their place among all, by name
  * @property {string} title
  * @property {boolean} picked
+ * @property {boolean} [dimmed] a search is on, and does not find them
  * @property {string} [level]
  * @property {string} [location]
  * @property {string} [mac]
@@ -19,7 +19,8 @@
  * @typedef {ReturnType<typeof sizes> & {
  *   textWidth: (text: string, px: number, weight?: number) => number }} Scale
  *
- * One person, or with `more` several people, as a label. `px` and `py` are its middle.
+ * One person, or with `more` several people, as a label. `px` and `py` are its middle; a `compact`
+ * one has text alone.
  * @typedef {object} Marker
  * @property {string} key
  * @property {string} text
@@ -27,6 +28,8 @@
  * @property {Freshness} fresh
  * @property {string} title
  * @property {boolean} picked
+ * @property {boolean} dimmed
+ * @property {boolean} compact
  * @property {number} px
  * @property {number} py
  * @property {Figure} [person]
@@ -34,6 +37,7 @@
  */
 
 const ID_LENGTH = 8;
+const SHORTEST_ID = 4; // cut to less, it says nothing
 
 /**
  * Sizes follow the root font and the room there is.
@@ -59,38 +63,44 @@ export function sizes(rem, room) {
 export const shorten = (text, length) =>
   text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 
+/** @type {Freshness[]} */
+export const FRESHEST_FIRST = ["now", "recent", "stale"];
+
 /**
  * @param {string} text
  * @param {Scale} scale
+ * @param {boolean} compact
  */
-const labelWidth = (text, scale) =>
-  scale.textWidth(text, scale.text, 600) + scale.height + scale.unit * 0.2;
-
-/**
- * The width of one person's marker.
- * @param {Figure} person
- * @param {Scale} scale
- */
-export const markerWidth = (person, scale) => labelWidth(shorten(person.id, ID_LENGTH), scale);
+const labelWidth = (text, scale, compact) =>
+  scale.textWidth(text, scale.text, 600) + scale.unit * 0.2 + scale.height * (compact ? 0.22 : 1);
 
 /**
  * The marker of one person.
  * @param {Figure} person
  * @param {Scale} scale
- * @param {Point} at
+ * @param {number} [room] px, for a compact one that is no wider, if that can be
+ * @param {number} [others] how many it counts besides
  * @returns {Marker}
  */
-export function personMarker(person, scale, at) {
+export function personMarker(person, scale, room, others = 0) {
+  const compact = room !== undefined;
+  const more = others ? `+${others}` : "";
+  const least = others ? 1 : SHORTEST_ID;
+  let length = ID_LENGTH;
+  const text = () => shorten(person.id, length) + more;
+  while (compact && length > least && labelWidth(text(), scale, compact) > room) length -= 1;
   return {
     key: person.id,
     person,
-    text: shorten(person.id, ID_LENGTH),
-    width: markerWidth(person, scale),
+    text: text(),
+    width: labelWidth(text(), scale, compact),
     fresh: person.fresh,
-    title: person.title,
+    title: person.title + (others ? `, and ${others} more` : ""),
     picked: person.picked,
-    px: at.x,
-    py: at.y,
+    dimmed: person.dimmed ?? false,
+    compact,
+    px: 0,
+    py: 0,
   };
 }
 
@@ -99,22 +109,21 @@ export function personMarker(person, scale, at) {
  * @param {string} key of the place
  * @param {Figure[]} people
  * @param {Scale} scale
- * @param {Point} at
  * @returns {Marker}
  */
-export function overflowMarker(key, people, scale, at) {
+export function overflowMarker(key, people, scale) {
   const text = `+${people.length}`;
-  /** @type {Freshness[]} */
-  const newestFirst = ["now", "recent", "stale"];
   return {
     key: `more ${key}`,
     more: people,
     text,
-    width: labelWidth(text, scale) - scale.height * 0.5,
-    fresh: newestFirst.find((fresh) => people.some((one) => one.fresh === fresh)) ?? "stale",
+    width: labelWidth(text, scale, true),
+    fresh: FRESHEST_FIRST.find((fresh) => people.some((one) => one.fresh === fresh)) ?? "stale",
     title: `${people.length} more: ${people.map((person) => person.id).join(", ")}`,
-    picked: false,
-    px: at.x,
-    py: at.y,
+    picked: people.some((one) => one.picked),
+    dimmed: people.every((one) => one.dimmed),
+    compact: true,
+    px: 0,
+    py: 0,
   };
 }

@@ -3,6 +3,8 @@
 /** @import { Marker, Scale } from "./marker_layout.js" */
 import { keyed, setAttribute, setAttributes, setText, svg } from "../page/dom.js";
 
+const STATES = /** @type {const} */ (["picked", "dimmed", "compact", "more"]);
+
 /** What each marker on the screen shows now. @type {WeakMap<Element, Marker>} */
 const shown = new WeakMap();
 
@@ -51,8 +53,8 @@ function create(pick) {
 function update(node, marker, scale) {
   const [title, reach, pill, glyph, core, text] = node.children;
   shown.set(node, marker);
-  const states = `${marker.picked ? " picked" : ""}${marker.more ? " more" : ""}`;
-  setAttribute(node, "class", `marker ${marker.fresh}${states}`);
+  const states = STATES.filter((state) => marker[state]).join(" ");
+  setAttribute(node, "class", `marker ${marker.fresh} ${states}`.trim());
   setAttribute(node, "data-staff", marker.more ? null : marker.key);
   node.style.transform = `translate(${marker.px.toFixed(1)}px, ${marker.py.toFixed(1)}px)`;
   setText(title, marker.title);
@@ -70,9 +72,9 @@ function update(node, marker, scale) {
   setAttributes(glyph, { cx: half + left, cy: 0, r: scale.glyph * 1.1 });
   setAttributes(core, { cx: half + left, cy: 0, r: scale.glyph * 0.5 });
   setAttributes(text, {
-    x: marker.more ? 0 : half + scale.glyph + scale.gap + left,
+    x: marker.compact ? 0 : half + scale.glyph + scale.gap + left,
     y: scale.text * 0.36,
     "font-size": scale.text,
-    "text-anchor": marker.more ? "middle" : "start",
+    "text-anchor": marker.compact ? "middle" : "start",
   });
 }

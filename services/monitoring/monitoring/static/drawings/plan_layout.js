@@ -2,7 +2,8 @@
 /** @import { Box, Point } from "../rules/geometry.js" */
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
 import { bounds, corners, floor, hasPosition, zones } from "../rules/geometry.js";
-import { markerWidth, overflowMarker, personMarker, shorten } from "./marker_layout.js";
+import { packCrowd, rowMiddle } from "./crowd_layout.js";
+import { shorten } from "./marker_layout.js";
 
 /**
  * A spot of a level: where a beacon hangs, or a place that the directory does not know.
@@ -180,25 +181,14 @@ export function placePeople(people, zones, scale) {
  */
 function placeCrowd(key, crowd, { box, center }, scale) {
   const { height, unit } = scale;
-  const width = Math.max(...crowd.map((person) => markerWidth(person, scale))) + 2;
-  const columns = Math.max(1, Math.floor((box.right - box.left) / width));
-  const rows = Math.max(1, Math.floor((box.bottom - center.y - unit * 0.3) / (height + 2)));
-  const count = Math.min(crowd.length, columns * rows);
-  const perRow = Math.min(columns, Math.max(1, count));
-  /** @param {number} index */
-  const at = (index) => {
-    const row = Math.floor(index / perRow),
-      inRow = Math.min(perRow, count - row * perRow);
-    return {
-      x: center.x + ((index % perRow) - (inRow - 1) / 2) * width,
-      y: center.y + unit * 0.95 + row * (height + 2),
-    };
-  };
-  const shown = crowd.length > count ? crowd.slice(0, count - 1) : crowd;
-  const markers = shown.map((person, index) => personMarker(person, scale, at(index)));
-  const hidden = crowd.slice(shown.length);
-  if (hidden.length) markers.push(overflowMarker(key, hidden, scale, at(shown.length)));
-  return markers;
+  const room = { left: box.left + 2, right: box.right - 2 };
+  const count = Math.max(1, Math.floor((box.bottom - center.y - unit * 0.3) / (height + 2)));
+  const rows = packCrowd(key, crowd, { width: room.right - room.left, rows: count }, scale);
+  return rows.flatMap((row, index) => {
+    const middle = rowMiddle(row, center.x, room);
+    const py = center.y + unit * 0.95 + index * (height + 2);
+    return row.map((marker) => ({ ...marker, px: middle + marker.px, py }));
+  });
 }
 
 /** @param {Figure[]} people */

@@ -99,6 +99,18 @@ export function setWidth(node, percent) {
   if (node instanceof HTMLElement) node.style.width = `${percent}%`;
 }
 
+/**
+ * Scrolls a box, and nothing around it, until a node within is seen.
+ * @param {Element} box
+ * @param {Element} node
+ */
+export function showWithin(box, node) {
+  const outer = box.getBoundingClientRect(),
+    inner = node.getBoundingClientRect();
+  if (inner.top < outer.top) box.scrollTop += inner.top - outer.top;
+  else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom;
+}
+
 /** The nodes that `keyed` made, by the key of their item. @type {WeakMap<Node, Map<string, any>>} */
 const nodesOf = new WeakMap();
 

@@ -22,7 +22,7 @@ export async function readHistory(id, { from, to }, proceed) {
     if (!proceed(detections.length)) return null;
     /** @type {HistoryAnswer | null} */
     const answer = await request(url + (next ? `&cursor=${encodeURIComponent(next)}` : ""));
-    if (!answer) throw new Error("Waymark cannot read this now.");
+    if (!Array.isArray(answer?.data)) throw new Error("Waymark cannot read this now.");
     detections.push(...answer.data);
     next = answer.next ?? "";
   }

@@ -21,6 +21,27 @@ const WAKING = [
 const failureOf = (circuit) => (circuit === "open" || circuit === "busy" ? circuit : "unknown");
 
 /**
+ * What a text says in JSON; undefined when it says nothing.
+ * @param {string} text
+ */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param {unknown} one */
+const isObject = (one) => typeof one === "object" && one !== null;
+
+/**
+ * Whether an answer is a list of the API.
+ * @param {any} answer
+ */
+const isList = (answer) => Array.isArray(answer?.data) && answer.data.every(isObject);
+
+/**
  * @template T what the address answers
  */
 export class Source {
@@ -44,11 +65,14 @@ export class Source {
    * @param {string} url
    * @param {number} seconds between two reads
    * @param {(source: Source<any>) => void} changed called after each read
+   * @param {(answer: any) => boolean} isAnswer tells whether a 200 has what this address answers: if
+   *   not, it is a failed read, and never an empty building
    */
-  constructor(url, seconds, changed) {
+  constructor(url, seconds, changed, isAnswer = isList) {
     this.url = url;
     this.seconds = seconds;
     this.changed = changed;
+    this.isAnswer = isAnswer;
   }
 
   /** The server's unix seconds, so that a screen with a wrong clock tells ages right too. */
@@ -90,9 +114,15 @@ export class Source {
       if (answer.status >= 500 || answer.status === 429)
         return this.#fail(failureOf(circuit));
       if (answer.status === 401) return this.#fail("ended");
-      if (answer.status >= 400) return this.#refuse(await answer.json());
+      if (answer.status >= 400) return this.#refuse(parsed(await answer.text()) ?? {});
       if (answer.status !== 304) {
-        this.data = (await answer.json()) ?? this.data; // null: nothing was ever read
+        const data = parsed(await answer.text());
+        const isNothing = data === null && circuit !== "closed"; // nothing was ever read
+        if (!isNothing && !this.isAnswer(data)) {
+          console.warn(`${this.url} was answered with something else`);
+          return this.#fail("unknown");
+        }
+        this.data = data ?? this.data;
         this.#etag = this.data ? (answer.headers.get("ETag") ?? "") : "";
       }
       this.takenAt =

@@ -2,7 +2,7 @@
 /** @import { Source } from "../page/source.js" */
 /** @import { Person } from "../rules/people_model.js" */
 import { parameter } from "../page/address.js";
-import { $, el, isKeyed, keyed, setAttribute, setText } from "../page/dom.js";
+import { $, el, isKeyed, keyed, setAttribute, setText, showWithin } from "../page/dom.js";
 import { updateTime } from "../page/time_element.js";
 import {
   compare,
@@ -11,7 +11,6 @@ import {
   levelOrder,
   levelText,
   levelTitle,
-  placeText,
   spotText,
 } from "../rules/words.js";
 
@@ -28,18 +27,29 @@ const ORDERS = {
 /** The order that the address asks for. */
 export const orderName = () => (ORDERS[parameter("sort")] ? parameter("sort") : "name");
 
+let shownPerson = "";
+
 /**
- * Draws everybody on a level ("" for all) whom the search finds.
- * @param {Source<StaffAnswer>} staff
+ * Those of the list, in its order: everybody on a level ("" for all) whom the search finds.
  * @param {Person[]} all
  * @param {string} level
+ */
+export function listed(all, level) {
+  const order = ORDERS[orderName()];
+  return all
+    .filter((one) => (!level || one.level === level) && !one.dimmed)
+    .sort((one, other) => Number(one.gone) - Number(other.gone) || order(one, other));
+}
+
+/**
+ * @param {Source<StaffAnswer>} staff
+ * @param {Person[]} all
+ * @param {string} level "" for all
  * @param {(id: string) => void} choose called with the person to show, or ""
  */
 export function drawPeopleList(staff, all, level, choose) {
   const search = parameter("q").trim();
-  const shown = all.filter((one) => (!level || one.level === level) && matches(one, search));
-  const order = ORDERS[orderName()];
-  shown.sort((one, other) => Number(one.gone) - Number(other.gone) || order(one, other));
+  const shown = listed(all, level);
   const list = $("people");
   if (staff.data || staff.failure)
     list.querySelectorAll(".skeleton").forEach((row) => row.remove());
@@ -54,18 +64,15 @@ export function drawPeopleList(staff, all, level, choose) {
       (row, one) => updateRow(row, one, staff.failure),
       { reorder: !isBusy || !isKeyed(list) },
     );
+    const chosen = list.querySelector("[aria-pressed='true']");
+    const id = chosen?.getAttribute("data-staff") ?? "";
+    if (chosen && id !== shownPerson) showWithin(list, chosen);
+    shownPerson = id;
   }
   const text = emptyText(staff, all, shown, level, search);
   $("nobody").hidden = !text;
   if (text) setText($("nobody"), text);
 }
-
-/**
- * @param {Person} one
- * @param {string} search
- */
-const matches = (one, search) =>
-  `staff ${one.id} ${placeText(one)} ${one.mac}`.toLowerCase().includes(search.toLowerCase());
 
 /**
  * Why the list is empty; "" when it is not.
@@ -101,6 +108,13 @@ function createRow(id, choose) {
   button.addEventListener("click", () =>
     choose(button.getAttribute("aria-pressed") === "true" ? "" : id),
   );
+  button.addEventListener("keydown", (event) => {
+    const to = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
+    const row = to && /** @type {any} */ (button.parentElement)?.[to]?.firstElementChild;
+    if (!row) return;
+    event.preventDefault();
+    row.focus();
+  });
   return el("li", {}, button);
 }
 

@@ -39,6 +39,7 @@ import {
  * @property {Freshness} fresh
  * @property {string} title
  * @property {boolean} picked
+ * @property {boolean} dimmed a search is on, and does not find them
  */
 
 /**
@@ -90,6 +91,7 @@ export function everyone(staff, directory, picked) {
         gone: asOf - heardAt > GONE_SECONDS,
         ahead: found.timestamp - heardAt,
         picked: found.id === picked,
+        dimmed: false,
         order,
       };
     });

@@ -5,18 +5,20 @@
 import { CrossSection } from "../drawings/cross_section.js";
 import { Plan } from "../drawings/plan.js";
 import { adopt, changeAddress, parameter } from "../page/address.js";
-import { $, inputById, selectById, setText } from "../page/dom.js";
+import { $, inputById, selectById, setText, showWithin } from "../page/dom.js";
 import { onlyLevel, showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { offerClosing } from "../panels/form_dialog.js";
 import { drawLevelTabs } from "../panels/level_tabs.js";
-import { drawPeopleList, orderName } from "../panels/people_list.js";
+import { drawPeopleList, listed, orderName } from "../panels/people_list.js";
 import { PersonDetails } from "../panels/person_details.js";
 import { offerWallLink } from "../panels/wall_link.js";
 import { directorySpots, everyone, spotsToDraw } from "../rules/people_model.js";
+import { bestMatch, finder, isNameOf } from "../rules/people_search.js";
 import {
   duration,
   isComplete,
+  isUnknown,
   levelOrder,
   levelText,
   levelTitle,
@@ -38,18 +40,21 @@ const search = inputById("search");
 const sort = selectById("sort");
 /** @type {string[]} */
 let levels = [];
+/** Whom Enter opens. @type {string | undefined} */
+let first;
 
 /**
- * A marker is a person. One that counts several leads to their level, and there to their spot.
+ * A marker is a person. One that counts several leads to their room, or where it stands for more
+ * than one room, to their level.
  * @param {Marker} marker
  */
 function pick({ person, more }) {
   if (person) return open({ person: person.id });
   const first = more?.[0];
   if (!first) return;
-  if (!parameter("level")) return open({ level: first.level });
-  search.value = spotText(first);
-  open({ q: spotText(first) });
+  const isOneRoom = more.every((one) => one.spotKey === first.spotKey);
+  if (isOneRoom) search.value = spotText(first);
+  open({ level: onlyLevel ? "" : first.level, ...(isOneRoom && { q: spotText(first) }) });
 }
 
 /** @param {Changes} changes */
@@ -60,22 +65,32 @@ function open(changes) {
 
 /** @param {Source<any>} [source] the one that was read */
 function draw(source) {
-  showFreshness(staff);
+  showFreshness(staff, ...(beacons.data ? [] : [beacons])); // without any, there is no building
   const directory = directorySpots(beacons.data?.data ?? []);
   const all = everyone(staff, directory, parameter("person"));
   const present = all.filter((one) => !one.gone);
+  // Whoever is chosen is drawn, however long ago they were heard.
+  const drawn = all.filter((one) => !one.gone || one.picked);
+  const query = parameter("q").trim();
+  const spots = spotsToDraw(directory, drawn).map((spot) =>
+    isNameOf(query, spot) ? { ...spot, state: "chosen" } : spot,
+  );
+  const isFound = finder(query, spots);
+  if (query) for (const one of all) one.dimmed = !isFound(one);
   levels = [
     ...new Set([...directory.known.map((spot) => spot.level), ...present.map((one) => one.level)]),
   ].sort(levelOrder);
   const level = onlyLevel || (levels.includes(parameter("level")) ? parameter("level") : "");
   // A beacon that is new in the directory: read that again, once for each time that staff are read.
-  if (source === staff && present.some((one) => one.known && !one.spot)) beacons.refresh();
+  const isOld = !beacons.data || present.some((one) => one.known && !one.spot);
+  if (source === staff && isOld) beacons.refresh();
   const chosen = all.find((one) => one.picked);
   drawTabs(levels, level, present);
-  drawPicture(levels, level, present, spotsToDraw(directory, present), chosen);
+  drawPicture(levels, level, drawn, spots, chosen);
+  details.show(chosen, parameter("person"), staff); // before the list: that gets lower by it
   drawPeopleList(staff, all, level, (id) => open({ person: id }));
+  first = query ? bestMatch(listed(all, level), query)?.id : undefined;
   drawSummary(all, present);
-  details.show(chosen, parameter("person"), staff);
 }
 
 /**
@@ -101,11 +116,11 @@ function drawTabs(levels, level, present) {
 /**
  * @param {string[]} levels
  * @param {string} level
- * @param {Person[]} present
+ * @param {Person[]} drawn
  * @param {Spot[]} spots
  * @param {Person | undefined} chosen
  */
-function drawPicture(levels, level, present, spots, chosen) {
+function drawPicture(levels, level, drawn, spots, chosen) {
   const ready = Boolean(staff.data);
   $("skeleton").hidden = ready || Boolean(staff.failure);
   $("section").hidden = !ready || Boolean(level);
@@ -114,15 +129,31 @@ function drawPicture(levels, level, present, spots, chosen) {
   /** @param {string} name */
   const spotsOf = (name) => spots.filter((spot) => spot.level === name);
   if (level) {
-    const here = present.filter((one) => one.level === level);
+    const here = drawn.filter((one) => one.level === level);
     const label = `Plan of ${levelText(level)}: ${peopleText(here.length)}`;
     const trail = chosen?.level === level ? details.trail(level, spots) : [];
     plan.show(spotsOf(level), here, { label, trail });
   } else {
-    const stacked = levels.map((name) => ({ level: name, spots: spotsOf(name) }));
-    const label = `Cross-section of ${levels.length} levels: ${peopleText(present.length)}`;
-    crossSection.show(stacked, present, label);
+    // What has no known level takes no room while nobody is there.
+    const busy = levels.filter((name) => !isUnknown(name) || drawn.some((one) => one.level === name));
+    const stacked = busy.map((name) => ({ level: name, spots: spotsOf(name) }));
+    const label = `Cross-section of ${busy.length} levels: ${peopleText(drawn.length)}`;
+    crossSection.show(stacked, drawn, label);
   }
+  showChosen($(level ? "plan" : "section"), `${level} ${chosen?.id ?? ""}`);
+}
+
+let shownChosen = "";
+
+/**
+ * Brings the chosen person into view, once: where a picture is higher than its frame.
+ * @param {HTMLElement} picture
+ * @param {string} view which picture, of whom
+ */
+function showChosen(picture, view) {
+  const marker = picture.querySelector(".marker.picked");
+  if (marker && view !== shownChosen) showWithin(picture, marker);
+  if (marker || !parameter("person")) shownChosen = view;
 }
 
 /**
@@ -159,6 +190,9 @@ adopt(search, "q");
 search.addEventListener("input", () => {
   changeAddress({ q: search.value }, { replace: true });
   draw();
+});
+search.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && first !== undefined) open({ person: first });
 });
 sort.value = orderName();
 sort.addEventListener("change", () => {

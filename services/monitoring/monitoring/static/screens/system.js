@@ -20,9 +20,14 @@ const HOUR = 3600;
 const MINUTE = 60;
 
 /** @type {Source<SystemReport>} */
-const system = new Source("/monitoring/api/system", 5, draw);
+const system = new Source("/monitoring/api/system", 5, draw, (answer) =>
+  Boolean(answer?.circuits?.ingest && answer.circuits.reads && answer.monitoring) &&
+  [answer.services, answer.reads].every(Array.isArray),
+);
 /** @type {Source<DatabaseReport>} */
-const database = new Source("/monitoring/api/system/database", 30, draw);
+const database = new Source("/monitoring/api/system/database", 30, draw, (answer) =>
+  [answer?.shards, answer?.minutes].every(Array.isArray),
+);
 
 function draw() {
   showFreshness(system);

@@ -1,0 +1,37 @@
+// Whom a search finds. Pure.
+/** @import { Person, Spot } from "./people_model.js" */
+import { placeText, spotText } from "./words.js";
+
+/** @param {string} text */
+const plain = (text) => text.trim().toLowerCase();
+
+/**
+ * Whether a search is the whole name of a spot.
+ * @param {string} search
+ * @param {Spot} spot
+ */
+export const isNameOf = (search, spot) => plain(search) === plain(spot.location);
+
+/**
+ * Tells of somebody whether a search finds them: by a part of their name, their place or its beacon.
+ * The whole name of a place finds those who are there: "Spot 1" is not "Spot 12".
+ * @param {string} search
+ * @param {Spot[]} spots
+ * @returns {(one: Person) => boolean}
+ */
+export function finder(search, spots) {
+  const wanted = plain(search);
+  if (spots.some((spot) => isNameOf(search, spot)))
+    return (one) => plain(spotText(one)) === wanted;
+  return (one) => plain(`staff ${one.id} ${placeText(one)} ${one.mac}`).includes(wanted);
+}
+
+/**
+ * The one whom a search means most of those whom it finds: who has that very name, else the first.
+ * @param {Person[]} found
+ * @param {string} search
+ */
+export function bestMatch(found, search) {
+  const wanted = plain(search).replace(/^staff +/, "");
+  return found.find((one) => plain(one.id) === wanted) ?? found[0];
+}

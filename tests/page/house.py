@@ -1,0 +1,72 @@
+"""A house full of made-up people: what a stack with 14 ambassadors is never in."""
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page
+
+from mongo.directory import parse
+
+DIRECTORY = Path(__file__).resolve().parents[2] / "mongo" / "directory.csv"
+BEACONS = [
+    {"mac": one["mac"], "level": one["level"], "location": one["location"]}
+    | one.get("position", {"x": None, "y": None})
+    for one in parse(DIRECTORY.read_text("utf-8").splitlines())
+]
+ROOMS = [one for one in BEACONS if one["level"] != "unknown"]
+
+
+def person(staff_id: object, beacon: dict[str, Any], ago: float = 5) -> dict[str, Any]:
+    """Return where somebody is, as the API says it."""
+    return {
+        "staff_id": staff_id,
+        "age_seconds": ago,
+        "level": beacon["level"],
+        "location": beacon["location"],
+        "mac": beacon["mac"],
+        "rssi": -60,
+        "known": True,
+    }
+
+
+def crowd(count: int) -> list[dict[str, Any]]:
+    """Return people in all rooms: most of them heard now, a third of them stale."""
+    ages = (5, 20, 400, 10, 150, 800)
+    return [
+        person(100 + n, ROOMS[(n * 7 + n // 11) % len(ROOMS)], ages[n % 6]) for n in range(count)
+    ]
+
+
+def furnished(people: Iterable[dict[str, Any]]) -> Callable[[Page], None]:
+    """Return what puts people into the building of a page, as `prepare` of a screen.
+
+    Nobody grows older: a slow machine makes nobody stale.
+    """
+    everyone = list(people)
+
+    def prepare(page: Page) -> None:
+        began = time.time()
+
+        def staff() -> dict[str, Any]:
+            now = time.time()
+            heard = [one | {"timestamp": now - one["age_seconds"]} for one in everyone]
+            return {"as_of": now, "complete": True, "data": heard}
+
+        answer(page, "**/monitoring/api/staff", staff)
+        answer(page, "**/monitoring/api/beacons", lambda: {"as_of": began, "data": BEACONS})
+
+    return prepare
+
+
+def answer(page: Page, address: str, make: Callable[[], Any]) -> None:
+    """Let a page's reads of an address give what `make` makes."""
+    headers = {"X-Circuit-State": "closed", "Content-Type": "application/json"}
+    page.route(
+        address,
+        lambda route: route.fulfill(
+            headers=headers | {"X-Taken-At": f"{time.time():.0f}"}, body=json.dumps(make())
+        ),
+    )

@@ -1,0 +1,164 @@
+"""Live with 300 people: nobody in the wrong room, the chosen one seen, the others found."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.conftest import Opener, loaded
+from tests.page.house import crowd, furnished, person
+
+WALL, PHONE = (1920, 1080), (390, 844)
+HOUSE = crowd(300)
+LOBBY_B = {"level": "4", "location": "Lobby B", "mac": "C2A628040008"}
+# Of each marker: who or how many, and of which ticks it is between the neighbours.
+MARKERS = """(host) => {
+  const strips = [...document.querySelectorAll(`${host} .strip`)];
+  return strips.flatMap((strip) => {
+    const box = strip.querySelector(".air").getBoundingClientRect();
+    const ticks = [...strip.querySelectorAll(".tick")]
+      .map((tick) => tick.getBoundingClientRect()).map((one) => one.left + one.width / 2);
+    return [...document.querySelectorAll(`${host} .marker`)].map((marker) => {
+      const { left, right, top, bottom } = marker.querySelector(".pill").getBoundingClientRect();
+      if ((top + bottom) / 2 < box.top || (top + bottom) / 2 > box.bottom) return null;
+      const near = (x) => ticks.map((tick) => Math.abs(tick - x)).reduce(
+        (best, far, index, all) => (far < all[best] ? index : best), 0);
+      return { level: strip.dataset.level, text: marker.textContent.split(/\\s/).at(-1),
+        staff: marker.dataset.staff, title: marker.querySelector("title").textContent,
+        rooms: [near(left + 1), near(right - 1)],
+        isInside: left >= box.left && right <= box.right };
+    }).filter(Boolean);
+  });
+}"""
+
+
+def rooms_of(level: str) -> list[str]:
+    return ["Lobby A", *(f"Room {level}-0{n}" for n in range(1, 7)), "Lobby B"]
+
+
+def still(page: Page) -> None:
+    """Wait until no marker glides."""
+    loaded(page)
+    page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")
+
+
+@pytest.mark.parametrize("size", [(1280, 800), WALL, PHONE])
+def test_everybody_is_counted_in_their_own_room(opened: Opener, size: tuple[int, int]) -> None:
+    page = opened("", size, prepare=furnished(HOUSE), reduced_motion="reduce")
+    still(page)
+    where = {str(one["staff_id"]): (one["level"], one["location"]) for one in HOUSE}
+    seen: list[str] = []
+    for marker in page.evaluate(MARKERS, "#section"):
+        assert marker["isInside"], marker
+        first, last = marker["rooms"]
+        assert first == last, f"{marker} leaves its tick"
+        place = (marker["level"], rooms_of(marker["level"])[first])
+        who = [marker["staff"]] if marker["staff"] else marker["title"].split(": ")[1].split(", ")
+        assert {where[one] for one in who} == {place}, marker
+        seen += who
+    assert sorted(seen) == sorted(where), "everybody, and each once"
+
+
+def test_fresh_people_lose_no_place_to_stale_ones(opened: Opener) -> None:
+    page = opened("", prepare=furnished(HOUSE), reduced_motion="reduce")
+    still(page)
+    ages = {str(one["staff_id"]): one["age_seconds"] for one in HOUSE}
+    places = {str(one["staff_id"]): one["mac"] for one in HOUSE}
+    order = [60, 300, 900]
+    shown: dict[str, int] = {}
+    hidden: dict[str, int] = {}
+    for marker in page.evaluate(MARKERS, "#section"):
+        who = [marker["staff"]] if marker["staff"] else marker["title"].split(": ")[1].split(", ")
+        for one in who:
+            fresh = next(n for n, limit in enumerate(order) if ages[one] <= limit)
+            room = places[one]
+            if marker["staff"]:
+                shown[room] = max(shown.get(room, 0), fresh)
+            else:
+                hidden[room] = min(hidden.get(room, 9), fresh)
+    assert hidden
+    for room, freshest in hidden.items():
+        assert shown.get(room, 0) <= freshest, room
+
+
+def test_a_rooms_count_opens_the_room(opened: Opener) -> None:
+    house = [person(f"c{n}", LOBBY_B) for n in range(40)] + crowd(28)
+    page = opened("", prepare=furnished(house), reduced_motion="reduce")
+    still(page)
+    page.locator("#section .marker.more").click()
+    expect(page).to_have_url(re.compile(r"level=4.*q=Lobby\+B|q=Lobby\+B.*level=4"))
+    expect(page.locator("#people [data-staff]")).to_have_count(
+        40 + sum(1 for one in crowd(28) if one["mac"] == LOBBY_B["mac"])
+    )
+    expect(page.locator("#plan .zone.chosen title")).to_have_text("Lobby B")
+
+
+SEEN = """(selector) => {
+  const node = document.querySelector(selector), inner = node.getBoundingClientRect();
+  const box = node.closest(".canvas, .people").getBoundingClientRect();
+  return inner.top >= box.top - 1 && inner.bottom <= box.bottom + 1
+    && inner.left >= 0 && inner.right <= innerWidth;
+}"""
+
+
+@pytest.mark.parametrize("size", [(1280, 800), PHONE])
+@pytest.mark.parametrize("level", ["", "level=4&"])
+def test_the_chosen_person_is_drawn_and_in_view(
+    opened: Opener, size: tuple[int, int], level: str
+) -> None:
+    house = [person(f"zz-{n}", LOBBY_B, 5 if n < 50 else 700) for n in range(60)] + HOUSE
+    for staff_id, picture in (("zz-59", "#section"), ("zz-0", "#section")):
+        where = "#plan" if level else picture
+        path = f"?{level}person={staff_id}"
+        page = opened(path, size, prepare=furnished(house), reduced_motion="reduce")
+        still(page)
+        marker = f"{where} .marker.picked[data-staff='{staff_id}']"
+        expect(page.locator(marker)).to_have_count(1)
+        assert page.evaluate(SEEN, marker)
+        row = f"#people [data-staff='{staff_id}']"
+        assert page.evaluate(SEEN, row)
+
+
+def test_somebody_who_was_lost_is_drawn_when_chosen(opened: Opener) -> None:
+    house = [*crowd(14), person("lost", LOBBY_B, 3000)]
+    page = opened("", prepare=furnished(house))
+    loaded(page)
+    expect(page.locator("#section .marker[data-staff='lost']")).to_have_count(0)
+    page.locator("#people [data-staff='lost']").click()
+    expect(page.locator("#section .marker.stale.picked")).to_have_attribute("data-staff", "lost")
+    expect(page.locator("#summary")).to_contain_text("14 people heard")
+
+
+def test_a_search_lights_whom_it_finds_and_enter_opens_them(opened: Opener) -> None:
+    page = opened("", prepare=furnished(HOUSE), reduced_motion="reduce")
+    still(page)
+    page.keyboard.press("/")
+    page.keyboard.type("staff 37")
+    expect(page.locator("#people [data-staff]")).to_have_count(10)
+    lit = page.locator("#section .marker:not(.dimmed):not(.more)")
+    expect(lit).to_have_count(10)
+    names: list[Any] = page.evaluate(
+        "[...document.querySelectorAll('#section .marker:not(.dimmed):not(.more)')]"
+        ".map((one) => one.dataset.staff)"
+    )
+    assert sorted(names) == [str(n) for n in range(370, 380)]
+    expect(page.locator("#section .marker.dimmed").first).to_have_css("opacity", "0.25")
+    page.keyboard.press("Backspace")
+    page.keyboard.type("99")  # of "staff 399" alone
+    expect(page.locator("#people [data-staff]")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.locator("#person")).to_contain_text("Staff 399")
+    expect(page.locator("#section .marker.picked")).to_have_attribute("data-staff", "399")
+
+
+def test_the_first_person_is_a_few_keys_away(opened: Opener) -> None:
+    page = opened("", prepare=furnished(HOUSE))
+    loaded(page)
+    for key in ("Tab", "Tab", "Enter", "Tab", "Enter"):
+        page.keyboard.press(key)
+    expect(page.locator("#person")).to_contain_text("Staff 100")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#people [data-staff='101']")).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#people [data-staff='100']")).to_be_focused()
