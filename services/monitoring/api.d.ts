@@ -3,6 +3,8 @@
 
 /** An error of the API. */
 interface Problem {
+  /** stable, such as `not_found` */
+  code?: string;
   title?: string;
   detail?: string;
   error?: string;

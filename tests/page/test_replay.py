@@ -103,10 +103,16 @@ def test_what_is_shown_can_be_downloaded(opened: Opener, noon: int, tmp_path: Pa
     for name in ("CSV", "GeoJSON"):
         with page.expect_download() as started:
             page.get_by_role("link", name=name).click()
+        span = [time.gmtime(t + 8 * 3600) for t in (noon - 7200, noon)]  # Singapore
+        first, last = (time.strftime("%Y-%m-%d_%H%M", one) for one in span)
+        end = last[11:] if first[:10] == last[:10] else last
+        assert started.value.suggested_filename == f"staff-patrol_{first}-{end}.{name.lower()}"
         started.value.save_as(tmp_path / name)
     rows = list(csv.DictReader((tmp_path / "CSV").read_text().splitlines()))
     assert len(rows) == len(WALK)
     assert rows[0]["location"] == "Lobby A"
+    assert {row["staff_id"] for row in rows} == {"patrol"}
+    assert {row["local_time"][-6:] for row in rows} == {"+08:00"}
     shapes = json.loads((tmp_path / "GeoJSON").read_text())["features"]
     assert len(shapes) == len(WALK)
     assert shapes[-1]["geometry"]["coordinates"] == [4, 12]
@@ -124,7 +130,8 @@ def test_a_person_and_a_range_are_chosen(opened: Opener, office: Office, noon: i
     expect(page.locator("#state")).to_contain_text("Staff patrol was not heard between")
     page.locator("#person").fill("nobody-at-all")
     page.get_by_role("button", name="Show").click()
-    expect(page.locator("#state")).to_contain_text("nothing was ever heard of staff member")
+    expect(page.locator("#state")).to_contain_text("Staff nobody-at-all was never heard.")
+    expect(page.get_by_role("button", name="Try again")).to_be_hidden()
     page.go_back()
     expect(page.locator("#person")).to_have_value("patrol")
 
@@ -157,3 +164,19 @@ def test_a_history_that_cannot_be_read_is_asked_for_again(opened: Opener, noon: 
     page.unroute("**/detections*")
     page.get_by_role("button", name="Try again").click()
     expect(page.locator("#place")).to_have_text("level 2, Lobby A")
+
+
+def test_a_viewers_wrong_clock_does_no_harm(opened: Opener, office: Office) -> None:
+    office.hear("clocked", "C2A628020001", ago=60)
+    ahead = """(() => {
+        const real = Date.now, Real = Date, by = 3 * 3600e3;
+        window.Date = class extends Real {
+            constructor(...given) { given.length ? super(...given) : super(real() + by); }
+            static now() { return real() + by; }
+        };
+    })()"""
+    page = opened("/replay?person=clocked", prepare=lambda page: page.add_init_script(ahead))
+    expect(page.locator("#place")).to_contain_text("level 2, Lobby A")
+    page.get_by_role("button", name="Last 15 minutes").click()
+    expect(page.locator("#place")).to_contain_text("level 2, Lobby A")
+    assert abs(page.evaluate("Date.now()") / 1000 - time.time() - 3 * 3600) < 600

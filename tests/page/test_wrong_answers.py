@@ -1,4 +1,4 @@
-"""A wrong answer and a page that fails are said: never an empty building, never a frozen picture."""
+"""A wrong answer and a page that fails are said: no empty building and no frozen picture."""
 
 import json
 from collections.abc import Iterator

@@ -151,6 +151,53 @@ def test_a_download_is_whole(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(list(csv.DictReader(io.StringIO(answer.text)))) == 8
 
 
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("", "staff-7"),
+        ("from=2026-11-21T01:00:00Z", "staff-7"),
+        ("from=2026-11-21T01:00:00Z&to=2026-11-21T02:00:00Z", "staff-7_2026-11-21_0100-0200"),
+        (
+            "from=2026-11-21T01:00:00Z&to=2026-11-21T02:00:30Z&zone=Asia/Singapore",
+            "staff-7_2026-11-21_0900-1000",
+        ),
+        (
+            "from=2026-11-21T15:00:00Z&to=2026-11-21T17:00:00Z&zone=Asia/Singapore",
+            "staff-7_2026-11-21_2300-2026-11-22_0100",
+        ),
+        (
+            "from=2026-11-21T01:00:00Z&to=2026-11-21T02:00:00Z&zone=No/Such",
+            "staff-7_2026-11-21_0100-0200",
+        ),
+    ],
+)
+def test_a_download_says_whose_it_is(api: Api, query: str, name: str) -> None:
+    api.hear(7, timestamp=1_763_688_600)  # long before
+    api.hear(7, timestamp=1_795_224_600)  # 2026-11-21T01:30Z
+    for kind in ("csv", "geojson"):
+        answer = api.client.get(f"/api/v1/staff/7/detections?format={kind}&{query}")
+        assert answer.status_code == 200, answer.text
+        disposition = answer.headers["Content-Disposition"]
+        assert disposition == f'attachment; filename="{name}.{kind}"'
+
+
+def test_each_row_of_a_download_says_who_and_when(api: Api) -> None:
+    api.hear(7, timestamp=1_763_688_600)
+    query = "format=csv&zone=Asia/Singapore"
+    text = api.client.get(f"/api/v1/staff/7/detections?{query}").text
+    [row] = csv.DictReader(io.StringIO(text))
+    assert list(row)[:7] == ["staff_id", "time", "local_time", "level", "location", "mac", "rssi"]
+    assert row["staff_id"] == "7"
+    assert row["time"] == "2025-11-21T01:30:00Z"
+    assert row["local_time"] == "2025-11-21T09:30:00+08:00"
+    found = api.client.get("/api/v1/staff/7/detections?format=geojson&zone=Asia/Singapore").json
+    assert found is not None
+    properties = found["features"][0]["properties"]
+    assert (properties["staff_id"], properties["local_time"]) == (7, row["local_time"])
+    wrong = api.client.get("/api/v1/staff/7/detections?format=csv&zone=no%20zone")
+    assert wrong.status_code == 400
+
+
 @pytest.mark.parametrize("kind", ["csv", "geojson"])
 def test_a_download_that_fails_before_its_first_piece_is_a_503(
     api: Api, monkeypatch: pytest.MonkeyPatch, kind: str

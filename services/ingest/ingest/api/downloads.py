@@ -1,10 +1,13 @@
-"""A history as a file: CSV or GeoJSON, made while it is sent."""
+"""A history as a file that says whose it is: CSV or GeoJSON, made while it is sent."""
 
 import csv
 import io
 import itertools
+import zoneinfo
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any
+from datetime import UTC, datetime, tzinfo
+from functools import partial
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from flask import Response
@@ -19,8 +22,10 @@ from ingest.api.schema_fields import (
     ResponseBody,
     Rssi,
     Seconds,
+    StaffId,
     Time,
 )
+from ingest.rules.request_parameters import TimeRange
 from ingest.web.flask_bridge import PIECE_BYTES
 
 
@@ -43,6 +48,13 @@ class Row(Properties):
     y: Metres | UnsetType = UNSET
 
 
+class Exported(Properties):
+    """One detection of a file."""
+
+    staff_id: StaffId
+    local_time: Annotated[str, Meta(description="The time in the zone that was asked for")]
+
+
 class Point(ResponseBody, tag_field="type"):
     """A position in metres on the plan of the level."""
 
@@ -53,7 +65,7 @@ class Feature(ResponseBody, tag_field="type"):
     """One detection in GeoJSON."""
 
     geometry: Point | None
-    properties: Properties
+    properties: Exported
 
 
 class FeatureCollection(ResponseBody, tag_field="type"):
@@ -63,15 +75,54 @@ class FeatureCollection(ResponseBody, tag_field="type"):
 
 
 Pages = Iterable[list[Row]]
+COLUMNS = (
+    *("staff_id", "time", "local_time", "level", "location", "mac", "rssi"),
+    *("timestamp", "id", "x", "y"),
+)
 # What begins a formula, in full width too, or a space that a spreadsheet may drop before one.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", " ")
 
 
-def download(kind: str, pages: Pages) -> Response:
+class Subject(NamedTuple):
+    """Whose history a file has, of what time, and in which zone its reader lives."""
+
+    range: TimeRange
+    zone: tzinfo
+
+    def file_name(self, kind: str) -> str:
+        """Return a name such as `staff-7_2026-11-21_0900-1000.csv`; of an open range, no times."""
+        who, start, end = self.range
+        try:
+            first, last = (datetime.fromtimestamp(time, self.zone) for time in (start, end))
+        except (OverflowError, ValueError):  # beyond what a calendar has
+            return f"staff-{who}.{kind}"
+        if not start or last.year > _LAST_YEAR:
+            return f"staff-{who}.{kind}"
+        day = "" if first.date() == last.date() else f"{last:%Y-%m-%d}_"
+        return f"staff-{who}_{first:%Y-%m-%d_%H%M}-{day}{last:%H%M}.{kind}"
+
+    def local(self, timestamp: int) -> str:
+        """Return a time in the zone, in ISO 8601 with its distance from UTC."""
+        return datetime.fromtimestamp(timestamp, self.zone).isoformat()
+
+
+_LAST_YEAR = 2100  # a later end is none
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return a time zone; UTC for one that this machine does not know."""
+    try:
+        return zoneinfo.ZoneInfo(name) if name else UTC
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC
+
+
+def download(kind: str, pages: Pages, subject: Subject) -> Response:
     """Answer a file; a long one costs no more memory than a page and a piece. StoreUnavailable."""
     write, mimetype = KINDS[kind]
-    name = f'attachment; filename="detections.{kind}"'
-    return Response(begun(write(pages)), headers={"Content-Disposition": name}, mimetype=mimetype)
+    name = f'attachment; filename="{subject.file_name(kind)}"'
+    chunks = begun(write(pages, subject))
+    return Response(chunks, headers={"Content-Disposition": name}, mimetype=mimetype)
 
 
 def begun(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -89,18 +140,23 @@ def begun(chunks: Iterator[bytes]) -> Iterator[bytes]:
     return itertools.chain(begun, chunks)
 
 
-def _csv(pages: Pages) -> Iterator[bytes]:
-    yield f"{','.join(Row.__struct_fields__)}\r\n".encode()
+def _csv(pages: Pages, subject: Subject) -> Iterator[bytes]:
+    yield f"{','.join(COLUMNS)}\r\n".encode()
     for rows in pages:
         text = io.StringIO(newline="")
-        csv.writer(text).writerows(map(_cells, rows))
+        csv.writer(text).writerows(map(partial(_cells, subject), rows))
         yield text.getvalue().encode()
 
 
-def _cells(row: Row) -> list[Any]:
+def _cells(subject: Subject, row: Row) -> list[Any]:
+    who, local = str(subject.range.staff_id), subject.local(row.timestamp)
+    values = (
+        *(who, row.time, local, row.level, row.location, row.mac, row.rssi),
+        *(row.timestamp, row.id, row.x, row.y),
+    )
     return [
         cell(value) if isinstance(value, str) else "" if value is UNSET else value
-        for value in msgspec.structs.astuple(row)
+        for value in values
     ]
 
 
@@ -110,23 +166,24 @@ def cell(value: str) -> str:
     return f"'{value}" if risky else value
 
 
-def _geojson(pages: Pages) -> Iterator[bytes]:
+def _geojson(pages: Pages, subject: Subject) -> Iterator[bytes]:
     yield b'{"type":"FeatureCollection","features":['
     comma = b""
     for rows in pages:
         for row in rows:
-            yield comma + msgspec.json.encode(_feature(row))
+            yield comma + msgspec.json.encode(_feature(subject, row))
             comma = b",\n"
     yield b"]}\n"
 
 
-def _feature(row: Row) -> Feature:
+def _feature(subject: Subject, row: Row) -> Feature:
     *properties, x, y = msgspec.structs.astuple(row)
     at = None if x is UNSET else Point([x, y])
-    return Feature(at, Properties(*properties))
+    who, local = subject.range.staff_id, subject.local(row.timestamp)
+    return Feature(at, Exported(*(*properties, who, local)))
 
 
-KINDS: dict[str, tuple[Callable[[Pages], Iterator[bytes]], str]] = {
+KINDS: dict[str, tuple[Callable[[Pages, Subject], Iterator[bytes]], str]] = {
     "csv": (_csv, "text/csv"),
     "geojson": (_geojson, "application/geo+json"),
 }

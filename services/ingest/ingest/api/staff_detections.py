@@ -10,7 +10,7 @@ from flask import Response, request
 from msgspec import Meta
 
 from ingest.api import openapi, responses
-from ingest.api.downloads import KINDS, FeatureCollection, Row, download
+from ingest.api.downloads import KINDS, FeatureCollection, Row, Subject, download, zone_of
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import Problem
 from ingest.api.query import IF_NONE_MATCH, Choice, Integer, Text
@@ -35,6 +35,13 @@ MAX_DOWNLOAD = 50_000
 _CURSOR = re.compile(r"([0-9]{1,12})-([0-9a-f]{24})")
 _FORMAT = Choice("format", "How to answer", ("json", *KINDS))
 _LIMIT = Integer("limit", "How many at most", low=1, high=3000, default=100)
+_ZONE = Text(
+    "zone",
+    "Time zone of the file's name and of its column `local_time`, as the IANA names it; UTC for"
+    " one that is not known",
+    "Asia/Singapore",
+    pattern=request_parameters.ZONE_TEXT,
+)
 
 
 class History(ResponseBody):
@@ -53,6 +60,7 @@ class _Wanted(NamedTuple):
     limit: int
     kind: str
     whole: bool
+    zone: str
 
 
 _ANSWERS = openapi.gives(History, cached=True)
@@ -79,7 +87,8 @@ _ANSWERS[200] = Body(
     description="Newest first, each detection once, also while others come in. Follow `next` to"
     " read on. `csv` and `geojson` are downloads: without `limit` of the whole range (at most"
     f" {MAX_DOWNLOAD} detections; `X-Truncated` says if there are more), with it of one page, whose"
-    " next is in the `Link` header. In GeoJSON the coordinates are metres on the plan of the level,"
+    " next is in the `Link` header. A file says in its name and"
+    " in each row whose it is. In GeoJSON the coordinates are metres on the plan of the level,"
     " not degrees.",
     parameters=[
         Text("staff_id", "Staff id", "0", "path", request_parameters.STAFF_TEXT.pattern),
@@ -96,6 +105,7 @@ _ANSWERS[200] = Body(
         _LIMIT,
         Text("cursor", "`next` of the page before", pattern=_CURSOR.pattern),
         _FORMAT,
+        _ZONE,
         IF_NONE_MATCH,
     ],
     answers=_ANSWERS,
@@ -137,7 +147,8 @@ def _wanted(staff_id: str, given: dict[str, str]) -> _Wanted:
     after = _position(given.get("cursor"))
     kind = _FORMAT.read(given)
     whole = kind != "json" and _LIMIT.name not in given
-    return _Wanted(between, after, DOWNLOAD_PAGE if whole else limit, kind, whole)
+    zone = request_parameters.zone(given, _ZONE.name)
+    return _Wanted(between, after, DOWNLOAD_PAGE if whole else limit, kind, whole, zone)
 
 
 def _response(context: Context, wanted: _Wanted, page: Page, directory: Snapshot) -> Response:
@@ -146,7 +157,9 @@ def _response(context: Context, wanted: _Wanted, page: Page, directory: Snapshot
         cursor = _cursor(page.next) if page.next else None
         return responses.as_json(History(rows, cursor, page.next is not None))
     pages = _pages(context, wanted, page)
-    return download(wanted.kind, ([_row(one, directory) for one in found] for found in pages))
+    subject = Subject(wanted.range, zone_of(wanted.zone))
+    rows_of = ([_row(one, directory) for one in found] for found in pages)
+    return download(wanted.kind, rows_of, subject)
 
 
 def _pages(context: Context, wanted: _Wanted, page: Page) -> Iterator[list[Detection]]:

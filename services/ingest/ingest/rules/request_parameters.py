@@ -32,6 +32,7 @@ MAC_DIGITS = re.compile(r"[0-9A-F]{12}")
 MAC_TEXT = "([0-9A-Fa-f][:-]?){11}[0-9A-Fa-f]"
 WHOLE_TEXT = "[0-9]{1,12}"
 RSSI_TEXT = "-?[0-9]|-?1[0-9]|20|-([2-9][0-9]|1[01][0-9]|12[0-7])"
+ZONE_TEXT = "[A-Za-z0-9_+/-]{1,64}"
 TIME_TEXT = (
     r"[0-9]{1,14}(\.[0-9]{1,30})?|[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt ]"
     r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?([Zz]|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])"
@@ -101,6 +102,16 @@ def between(parameters: Parameters) -> TimeRange:
     if bounds["from"] > bounds["to"]:
         raise ParameterError("from", "must not be after to")
     return TimeRange(staff_id(parameters, "staff_id"), bounds["from"], bounds["to"])
+
+
+def zone(parameters: Parameters, name: str) -> str:
+    """Return the name of a time zone, "" where none is given; whether it exists is not known."""
+    if not _given(parameters, name):
+        return ""
+    text = _text(parameters, name)
+    if not re.fullmatch(ZONE_TEXT, text):
+        raise ParameterError(name, "must be a time zone such as Asia/Singapore")
+    return text
 
 
 def staff_id(parameters: Parameters, name: str) -> StaffId:

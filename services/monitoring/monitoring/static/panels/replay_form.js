@@ -57,15 +57,16 @@ export function drawNames(staff) {
 }
 
 /**
+ * The server names the files.
  * @param {string} id "" for no downloads
  * @param {Range} range
  */
 export function drawDownloads(id, { from, to }) {
+  const zone = encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone ?? "");
   for (const format of ["csv", "geojson"]) {
-    const url = `${DOWNLOADS}/staff/${encodeURIComponent(id)}/detections?from=${from}&to=${to}&format=${format}`;
+    const url = `${DOWNLOADS}/staff/${encodeURIComponent(id)}/detections?from=${from}&to=${to}&format=${format}&zone=${zone}`;
     const link = $(`download-${format}`);
     setAttribute(link, "aria-disabled", id ? null : "true");
     setAttribute(link, "href", id ? url : null);
-    setAttribute(link, "download", id ? `staff-${id}-${from}-${to}.${format}` : null);
   }
 }

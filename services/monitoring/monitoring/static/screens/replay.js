@@ -6,6 +6,7 @@ import { Plan } from "../drawings/plan.js";
 import { adopt, changeAddress, parameter } from "../page/address.js";
 import { $, buttonById, el, inputById, selectById, setAttribute, setText } from "../page/dom.js";
 import { readHistory } from "../page/history.js";
+import { RequestFailed } from "../page/request.js";
 import { showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
@@ -46,9 +47,9 @@ let range = { from: 0, to: 0 };
 let at = 0; // unix seconds, of what is shown
 let loads = 0;
 
-/** Shows what the address says; without a range, the last hour. */
+/** Shows what the address says; without a range, the last hour of the server's clock. */
 function showAddress() {
-  const to = Number(parameter("to")) || Math.floor(Date.now() / 1000),
+  const to = Number(parameter("to")) || Math.floor(staff.now()),
     from = Number(parameter("from")) || to - DEFAULT_SECONDS;
   person.value = parameter("person");
   setRange({ from, to });
@@ -79,8 +80,11 @@ async function load() {
     });
     if (history && thisLoad === loads) showHistory(id, history);
   } catch (error) {
+    if (thisLoad !== loads) return;
+    if (error instanceof RequestFailed && error.problem?.code === "not_found")
+      return drawState(`Staff ${id} was never heard. Is the name right?`);
     const reason = error instanceof Error ? error.message : String(error);
-    if (thisLoad === loads) drawState(`${reason} The history could not be read.`, { retry: true });
+    drawState(`${reason} The history could not be read.`, { retry: true });
   }
 }
 
@@ -185,9 +189,12 @@ function advance(seconds) {
   return false;
 }
 
+/** The first answer tells the server's time: the viewer's clock may be hours ahead. */
+const clockKnown = staff.start().refresh();
 for (const [name, seconds] of Object.entries(RANGES)) {
   const button = el("button", { type: "button" }, `Last ${name}`);
-  button.addEventListener("click", () => {
+  button.addEventListener("click", async () => {
+    await clockKnown;
     const now = Math.floor(staff.now());
     setRange({ from: now - seconds, to: now });
     load();
@@ -208,7 +215,7 @@ scrubber.addEventListener("change", () => {
   if (!playback.isPlaying) changeAddress({ at }, { replace: true });
 });
 window.addEventListener("popstate", showAddress);
-staff.start();
 beacons.start();
 adopt(person, "person");
+if (!parameter("to")) await clockKnown;
 showAddress();
