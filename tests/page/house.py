@@ -43,7 +43,7 @@ def crowd(count: int) -> list[dict[str, Any]]:
 def furnished(people: Iterable[dict[str, Any]]) -> Callable[[Page], None]:
     """Return what puts people into the building of a page, as `prepare` of a screen.
 
-    Nobody grows older: a slow machine makes nobody stale.
+    Who has no time of their own grows no older: a slow machine makes nobody stale.
     """
     everyone = list(people)
 
@@ -52,13 +52,36 @@ def furnished(people: Iterable[dict[str, Any]]) -> Callable[[Page], None]:
 
         def staff() -> dict[str, Any]:
             now = time.time()
-            heard = [one | {"timestamp": now - one["age_seconds"]} for one in everyone]
+            heard = [{"timestamp": now - one["age_seconds"]} | one for one in everyone]
             return {"as_of": now, "complete": True, "data": heard}
 
         answer(page, "**/monitoring/api/staff", staff)
+        answer(page, "**/monitoring/api/coverage", coverage)
+        answer(page, "**/detections?*", walk)
         answer(page, "**/monitoring/api/beacons", lambda: {"as_of": began, "data": BEACONS})
 
     return prepare
+
+
+def coverage() -> dict[str, Any]:
+    """Return when each room was visited last: some now, some long ago, some never."""
+    now = time.time()
+    visits = [
+        {"last_visited": None if n % 9 == 8 else now - n * 61, "macs": [one["mac"]]} | one
+        for n, one in enumerate(ROOMS)
+    ]
+    return {"as_of": now, "complete": True, "data": visits}
+
+
+def walk() -> dict[str, Any]:
+    """Return half an hour of somebody's history, newest first: through the rooms of a level."""
+    now = int(time.time())
+    rooms = [one for one in ROOMS if one["level"] == "4"]
+    found = [
+        rooms[ago // 120 % len(rooms)] | {"id": str(ago), "timestamp": now - ago, "rssi": -60}
+        for ago in range(30, 1800, 12)
+    ]
+    return {"data": found, "next": None}
 
 
 def answer(page: Page, address: str, make: Callable[[], Any]) -> None:

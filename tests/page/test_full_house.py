@@ -162,3 +162,51 @@ def test_the_first_person_is_a_few_keys_away(opened: Opener) -> None:
     expect(page.locator("#people [data-staff='101']")).to_be_focused()
     page.keyboard.press("ArrowUp")
     expect(page.locator("#people [data-staff='100']")).to_be_focused()
+
+
+def test_coverage_keeps_its_columns(opened: Opener) -> None:
+    page = opened("/coverage", (1366, 768), prepare=furnished(HOUSE))
+    loaded(page)
+    columns: list[list[float]] = page.evaluate(
+        """[...document.querySelectorAll(".tiles ul")].map((row) =>
+            [...row.children].map((one) => Math.round(one.getBoundingClientRect().left)))"""
+    )
+    assert len(columns) == 7
+    assert all(row == columns[0] == sorted(set(row)) for row in columns)
+
+
+def test_replay_has_its_play_button_above_the_fold(opened: Opener) -> None:
+    page = opened("/replay?person=7", (1366, 768), prepare=furnished(HOUSE))
+    box = page.get_by_role("button", name="Play").bounding_box()
+    assert box
+    assert box["y"] + box["height"] <= 768
+
+
+def test_a_wall_has_large_labels_and_no_empty_row(opened: Opener) -> None:
+    page = opened("", WALL, prepare=furnished(crowd(14)), reduced_motion="reduce")
+    still(page)
+    size = "(one) => parseFloat(getComputedStyle(one).fontSize)"
+    names = page.locator("#section .name")
+    expect(names).to_have_count(56)
+    assert names.first.evaluate(size) >= 15
+    assert page.locator("#section .marker text").first.evaluate(size) >= 17
+    expect(page.locator("#section .strip")).to_have_count(7)
+
+
+def test_a_phone_has_the_search_on_top_and_a_list_that_ends(opened: Opener) -> None:
+    page = opened("", PHONE, prepare=furnished(HOUSE), reduced_motion="reduce")
+    still(page)
+    search, picture = (page.locator(one).bounding_box() for one in ("#search", ".picture"))
+    assert search
+    assert picture
+    assert search["y"] + search["height"] <= picture["y"]
+    assert page.evaluate("document.documentElement.scrollHeight") < 4 * PHONE[1]
+    for where in ("#section", "#plan"):
+        if where == "#plan":
+            page.locator("#levels a[href$='level=4']").click()
+            still(page)
+        cut = f"""[...document.querySelectorAll("{where} .pill")].filter((one) => {{
+            const {{ left, right }} = one.getBoundingClientRect();
+            const box = document.querySelector("{where}").getBoundingClientRect();
+            return left < box.left || right > box.right; }}).length"""
+        assert page.evaluate(cut) == 0, where

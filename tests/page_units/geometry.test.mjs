@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
+  chord,
   bounds,
   floor,
   hasPosition,
@@ -81,4 +82,15 @@ test("a position is two numbers", () => {
   assert.ok(hasPosition({ x: 0, y: -1.5 }));
   for (const spot of [{}, { x: null, y: null }, { x: 1, y: null }, { x: NaN, y: 1 }])
     assert.ok(!hasPosition(spot));
+});
+
+test("a chord is what a polygon has at every height of a band", () => {
+  const triangle = [
+    { x: 0, y: 0 },
+    { x: 10, y: 0 },
+    { x: 5, y: 10 },
+  ];
+  assert.deepEqual(chord(triangle, 0, 0), { left: 0, right: 10 });
+  assert.deepEqual(chord(triangle, 2, 4), { left: 2, right: 8 });
+  assert.equal(chord(triangle, 2, 12), null);
 });

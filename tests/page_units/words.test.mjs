@@ -4,6 +4,7 @@ import { test } from "node:test";
 import {
   ageText,
   banner,
+  bannerAge,
   clock,
   duration,
   freshness,
@@ -100,7 +101,10 @@ test("the banner says what is wrong, since when, and what happens next", () => {
   assert.equal(banner(source), "");
   const text = banner({ ...source, failure: "open" });
   assert.match(text, /The circuit is open since/);
-  assert.match(text, /known at .*, 1 min ago/);
+  assert.match(bannerAge({ ...source, failure: "open" }), /known at .*, 1 min ago/);
+  assert.equal(bannerAge(source) + bannerAge({ ...source, failure: "open", takenAt: 0 }), "");
+  const later = banner({ ...source, failure: "open", now: () => 2000 });
+  assert.equal(later, text, "a screen reader says each change");
   assert.match(text, /tried again every 5 seconds/);
   const busy = banner({ ...source, failure: "busy" });
   assert.match(busy, /Waymark is busy since/);

@@ -10,8 +10,9 @@
     if (isPlanned || hasFailed || document.body?.dataset.started) return;
     isPlanned = true;
     const banner = document.getElementById("banner");
-    if (banner) {
-      banner.textContent = "A part of this page did not arrive. It is loaded again in 5 seconds.";
+    const says = document.getElementById("banner-says") ?? banner;
+    if (banner && says) {
+      says.textContent = "A part of this page did not arrive. It is loaded again in 5 seconds.";
       banner.hidden = false;
     }
     setTimeout(() => location.reload(), RELOAD_MS);

@@ -1,7 +1,7 @@
 // Where everything on the plan of a level stands: positions in metres in, shapes in px out. Pure.
 /** @import { Box, Point } from "../rules/geometry.js" */
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
-import { bounds, corners, floor, hasPosition, zones } from "../rules/geometry.js";
+import { bounds, chord, corners, floor, hasPosition, zones } from "../rules/geometry.js";
 import { packCrowd, rowMiddle } from "./crowd_layout.js";
 import { shorten } from "./marker_layout.js";
 
@@ -37,6 +37,8 @@ import { shorten } from "./marker_layout.js";
 
 // Distances may be stretched up to this ratio to use the room: who is where matters more than metres.
 const MAX_STRETCH = 1.6;
+const MAX_STRETCH_NARROW = 2.6; // on a phone there is room below
+const NARROW_PX = 560;
 
 /**
  * @param {Spot[]} spots
@@ -79,12 +81,15 @@ export function layOutPlan(spots, frame, scale) {
 function layOutFloor(spots, frame, reserved, scale) {
   const box = floor(spots);
   const metres = { across: box.right - box.left, down: box.bottom - box.top };
-  const available = frame.height === Infinity ? frame.width * 0.6 : frame.height - reserved;
+  const isNarrow = frame.width < NARROW_PX;
+  const share = isNarrow ? 1.2 : 0.6;
+  const stretch = isNarrow ? MAX_STRETCH_NARROW : MAX_STRETCH;
+  const available = frame.height === Infinity ? frame.width * share : frame.height - reserved;
   const room = Math.max(available, scale.unit * 12);
   const wide = frame.width / metres.across,
     tall = room / metres.down;
-  const across = Math.min(wide, tall * MAX_STRETCH),
-    down = Math.min(tall, wide * MAX_STRETCH);
+  const across = Math.min(wide, tall * stretch),
+    down = Math.min(tall, wide * stretch);
   const width = metres.across * across,
     height = metres.down * down,
     left = (frame.width - width) / 2;
@@ -174,21 +179,33 @@ export function placePeople(people, zones, scale) {
 }
 
 /**
+ * A zone has corners: with each row that is used, what all of them have room for may get narrower.
+ * So there are as few rows as everybody needs, or as many as show most.
  * @param {string} key
  * @param {Figure[]} crowd
  * @param {Zone} zone
  * @param {Scale} scale
  */
-function placeCrowd(key, crowd, { box, center }, scale) {
+function placeCrowd(key, crowd, { box, center, points }, scale) {
   const { height, unit } = scale;
-  const room = { left: box.left + 2, right: box.right - 2 };
-  const count = Math.max(1, Math.floor((box.bottom - center.y - unit * 0.3) / (height + 2)));
-  const rows = packCrowd(key, crowd, { width: room.right - room.left, rows: count }, scale);
-  return rows.flatMap((row, index) => {
-    const middle = rowMiddle(row, center.x, room);
-    const py = center.y + unit * 0.95 + index * (height + 2);
-    return row.map((marker) => ({ ...marker, px: middle + marker.px, py }));
-  });
+  const top = center.y + unit * 0.95 - height / 2;
+  const most = Math.max(1, Math.floor((box.bottom - center.y - unit * 0.3) / (height + 2)));
+  /** @type {Marker[]} */
+  let best = [];
+  for (let count = 1; count <= most; count += 1) {
+    const room = chord(points, top, top + count * (height + 2)) ?? (count === 1 ? box : null);
+    if (!room) break;
+    const inner = { left: room.left + 2, right: room.right - 2 };
+    const size = { width: inner.right - inner.left, rows: count };
+    const markers = packCrowd(key, crowd, size, scale).flatMap((row, index) => {
+      const middle = rowMiddle(row, center.x, inner);
+      const py = top + height / 2 + index * (height + 2);
+      return row.map((marker) => ({ ...marker, px: middle + marker.px, py }));
+    });
+    if (markers.length > best.length) best = markers;
+    if (!markers.some((marker) => marker.more)) break;
+  }
+  return best;
 }
 
 /** @param {Figure[]} people */

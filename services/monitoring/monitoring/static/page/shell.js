@@ -1,6 +1,6 @@
 // What every screen has: the banner, the time of the last good read, "/" for the search box.
 /** @import { Source } from "./source.js" */
-import { banner, clock, isComplete } from "../rules/words.js";
+import { banner, bannerAge, clock, isComplete } from "../rules/words.js";
 import { $, setAttribute, setText } from "./dom.js";
 import { offerLogOut } from "./log_out.js";
 
@@ -20,10 +20,9 @@ export const onlyLevel = said.level ?? "";
  */
 export function showFreshness(...sources) {
   const failing = sources.find((source) => source.failure);
-  const text = failing ? banner(failing) : "";
-  const box = $("banner");
-  box.hidden = !text;
-  setText(box, text);
+  $("banner").hidden = !failing;
+  setText($("banner-says"), failing ? banner(failing) : "");
+  setText($("banner-age"), failing ? bannerAge(failing) : "");
   $("ended").hidden = failing?.failure !== "ended";
   $("log-in", HTMLAnchorElement).href = `/monitoring/login?next=${encodeURIComponent(location.pathname + location.search)}`;
   $("missing").hidden = isComplete(...sources.map((source) => source.data));

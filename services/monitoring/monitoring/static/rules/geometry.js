@@ -110,3 +110,23 @@ export function floor(spots) {
     bottom: box.bottom + margin,
   };
 }
+
+/**
+ * From where to where a convex polygon reaches at every height of a band; null where that is nowhere.
+ * @param {Point[]} polygon
+ * @param {number} top
+ * @param {number} bottom
+ */
+export function chord(polygon, top, bottom) {
+  const ends = [top, bottom].map((y) => {
+    const xs = polygon.flatMap((from, index) => {
+      const to = polygon[(index + 1) % polygon.length];
+      if ((from.y - y) * (to.y - y) > 0 || from.y === to.y) return from.y === y ? [from.x] : [];
+      return [from.x + ((to.x - from.x) * (y - from.y)) / (to.y - from.y)];
+    });
+    return { left: Math.min(...xs), right: Math.max(...xs) };
+  });
+  const left = Math.max(...ends.map((one) => one.left)),
+    right = Math.min(...ends.map((one) => one.right));
+  return left < right && Number.isFinite(right - left) ? { left, right } : null;
+}

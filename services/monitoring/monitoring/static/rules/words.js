@@ -117,27 +117,39 @@ export function levelOrder(one, other) {
 }
 
 /**
- * What is wrong, since when, and what happens next; "" while all is well.
- * @param {{ failure: "" | "busy" | "ended" | "network" | "open" | "unknown", failingSince: number, takenAt: number,
- *   seconds: number, now: () => number }} source times in unix seconds; it is read every `seconds`
+ * A read that failed; times in unix seconds; it is made every `seconds`.
+ * @typedef {{ failure: "" | "busy" | "ended" | "network" | "open" | "unknown", failingSince: number,
+ *   takenAt: number, seconds: number, now: () => number }} Failing
  */
-export function banner(source) {
-  if (!source.failure) return "";
-  const now = source.now();
-  const since = ` since ${clock(source.failingSince)}`;
-  const shown = source.takenAt
-    ? ` Below is what was known at ${clock(source.takenAt)}, ${duration(now - source.takenAt)} ago.`
-    : " Nothing was read before that could be shown.";
-  if (source.failure === "ended")
+
+/**
+ * What is wrong, since when, and what happens next; "" while all is well. It stays the same while
+ * that does: a screen reader says each change.
+ * @param {Failing} source
+ */
+export function banner({ failure, failingSince, takenAt, seconds }) {
+  if (!failure) return "";
+  const since = ` since ${clock(failingSince)}`;
+  const shown = takenAt ? "" : " Nothing was read before that could be shown.";
+  if (failure === "ended")
     return `Your log-in has ended: it has expired, or was revoked.${shown}`;
-  const next = ` It is tried again every ${source.seconds} seconds.`;
   const what = {
     busy: `Waymark is busy${since}: it works, but more is asked at once than it takes.`,
     network: `This page cannot reach Waymark${since}.`,
     open: `The circuit is open${since}: no ingest service answers, so this cannot be told now.`,
     unknown: `Waymark cannot read this${since}, so it cannot be told now.`,
   };
-  return what[source.failure] + shown + next;
+  return `${what[failure]}${shown} It is tried again every ${seconds} seconds.`;
+}
+
+/**
+ * How old is what is shown; "" when it is of now, or nothing.
+ * @param {Failing} source
+ */
+export function bannerAge(source) {
+  const { failure, takenAt } = source;
+  if (!failure || !takenAt) return "";
+  return `Below is what was known at ${clock(takenAt)}, ${duration(source.now() - takenAt)} ago.`;
 }
 
 /**

@@ -12,6 +12,7 @@ import { nearestText, walkers } from "../rules/nearest_person.js";
 import { duration, isComplete, levelOrder, levelText, levelTitle } from "../rules/words.js";
 
 const REFRESH_SECONDS = 10;
+const MAX_COLUMNS = 12; // with more, a level has several rows
 const MAX_GAP_MINUTES = 10080; // as in the template
 
 /** @type {Source<CoverageAnswer>} */
@@ -106,6 +107,10 @@ function drawLevel(level, here) {
  * @param {Gap[]} all
  */
 function drawBoard(levels, all) {
+  // One under the other on all levels: a column means something then.
+  const columns = Math.max(0, ...levels.map((name) => all.filter((one) => one.level === name).length));
+  $("levels-board").style.setProperty("--columns", String(columns));
+  $("levels-board").classList.toggle("in-columns", columns <= MAX_COLUMNS);
   keyed(
     $("levels-board"),
     [...levels].reverse(),

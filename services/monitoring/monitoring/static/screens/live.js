@@ -10,6 +10,7 @@ import { onlyLevel, showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { offerClosing } from "../panels/form_dialog.js";
 import { drawLevelTabs } from "../panels/level_tabs.js";
+import { LostContact } from "../panels/lost_contact.js";
 import { drawPeopleList, listed, orderName } from "../panels/people_list.js";
 import { PersonDetails } from "../panels/person_details.js";
 import { offerWallLink } from "../panels/wall_link.js";
@@ -36,6 +37,7 @@ const beacons = new Source("/monitoring/api/beacons", DIRECTORY_SECONDS, draw);
 const plan = new Plan($("plan"), { pick });
 const crossSection = new CrossSection($("section"), { pick, choose: (level) => open({ level }) });
 const details = new PersonDetails($("person"), () => open({ person: "" }), draw);
+const lost = new LostContact((id) => open({ person: id }), draw);
 const search = inputById("search");
 const sort = selectById("sort");
 /** @type {string[]} */
@@ -91,6 +93,7 @@ function draw(source) {
   drawPeopleList(staff, all, level, (id) => open({ person: id }));
   first = query ? bestMatch(listed(all, level), query)?.id : undefined;
   drawSummary(all, present);
+  lost.show(all, staff.failure);
 }
 
 /**

@@ -1,0 +1,88 @@
+"""Who dropped out is told; and a screen reader hears what changes, once."""
+
+import json
+import re
+import time
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.page.conftest import Opener, loaded
+from tests.page.house import ROOMS, crowd, furnished, person
+
+NOW = time.time()
+LOST = [
+    person(name, ROOMS[room], ago) | {"timestamp": NOW - ago}
+    for name, room, ago in (("lost-1", 3, 1200), ("lost-2", 20, 3000))
+]
+HOUSE = [*crowd(14), *LOST, person("home", ROOMS[5], 2 * 86400)]
+
+
+def test_who_dropped_out_is_told_until_dismissed(opened: Opener) -> None:
+    page = opened(prepare=furnished(HOUSE))
+    chip = page.get_by_role("button", name="2 people lost contact")
+    chip.click()
+    rows = page.locator("#lost li")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(0)).to_contain_text("Staff lost-1")
+    expect(rows.nth(0)).to_contain_text("last in Room 1-03, level 1")
+    expect(rows.nth(0)).to_contain_text(re.compile(r"2\d min ago"))
+    assert Axe().run(page).response["violations"] == []
+    rows.nth(1).get_by_role("button", name="Staff lost-2", exact=True).click()
+    expect(page.locator("#person")).to_contain_text("Staff lost-2")
+    expect(page.locator("#section .marker.picked")).to_have_attribute("data-staff", "lost-2")
+    page.get_by_role("button", name="Dismiss staff lost-1").click()
+    expect(rows).to_have_count(1)
+    page.reload()
+    page.get_by_role("button", name="1 person lost contact").click()
+    page.get_by_role("button", name="Dismiss all").click()
+    expect(page.locator("#lost")).to_be_hidden()
+    expect(page.locator("#lost-chip")).to_be_hidden()
+
+
+def test_nobody_lost_is_no_chip(opened: Opener) -> None:
+    page = opened(prepare=furnished(crowd(14)))
+    loaded(page)
+    expect(page.locator("#lost-chip")).to_be_hidden()
+
+
+WATCH = """() => {
+  window.spoken = [];
+  for (const node of document.querySelectorAll("[role=alert], [role=status], [aria-live]"))
+    new MutationObserver(() => window.spoken.push(node.textContent.trim())).observe(node, {
+      childList: true, characterData: true, subtree: true });
+}"""
+
+
+def wrong(page: Page) -> None:
+    headers = {"X-Circuit-State": "unknown", "Content-Type": "application/json"}
+    body = json.dumps({"as_of": 0, "data": LOST})
+    address = "**/monitoring/api/staff"
+    page.unroute(address)
+    taken = f"{time.time() - 5:.0f}"
+    told = headers | {"X-Taken-At": taken}
+    page.route(address, lambda route: route.fulfill(headers=told, body=body))
+
+
+def test_an_alert_is_spoken_once_though_its_age_grows(opened: Opener) -> None:
+    page = opened(prepare=furnished(crowd(14)))
+    loaded(page)
+    page.evaluate(WATCH)
+    wrong(page)
+    age = page.locator("#banner-age")
+    expect(age).to_contain_text(re.compile(r"known at .* ago"))
+    for _ in range(2):
+        before = age.inner_text()
+        expect(age).not_to_have_text(before)
+    spoken: list[Any] = page.evaluate("spoken.filter(Boolean)")
+    assert len([text for text in spoken if "cannot read this" in text]) == 1, spoken
+
+
+def test_the_number_of_people_is_not_spoken_at_each_change(opened: Opener) -> None:
+    page = opened(prepare=furnished(crowd(14)))
+    loaded(page)
+    page.evaluate(WATCH)
+    furnished(crowd(15))(page)
+    expect(page.locator("#summary")).to_contain_text("15 people")
+    assert page.evaluate("spoken") == []
