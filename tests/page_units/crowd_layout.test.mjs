@@ -36,6 +36,12 @@ test("the chosen is shown where there is room for one marker alone", () => {
   assert.match(marker.title, /and 4 more$/);
 });
 
+test("one alone is never a count", () => {
+  const [[marker]] = pack([figure("ambassador", "r")], 14, 1);
+  assert.equal(marker.person.id, "ambassador");
+  assert.ok(marker.width <= 14);
+});
+
 test("no row is wider than its room, and every one has its middle at 0", () => {
   for (const width of [20, 33, 47, 90])
     for (const row of pack(people(20), width, 3)) {

@@ -54,7 +54,7 @@ const OFF_THE_PLAN = "off plan";
  */
 export function layOutCrossSection(levels, { width, height }, scale) {
   const { unit } = scale;
-  const left = unit * (width > WIDE_PX ? 6.2 : 3.4);
+  const left = unit * (width > WIDE_PX ? 6.2 : 2.6);
   const stripHeight = Math.max(unit * 3.6, height / Math.max(1, levels.length));
   const placed = levels.flatMap((one) => one.spots.filter(hasPosition));
   const box = placed.length ? bounds(placed) : { left: 0, right: 1 };

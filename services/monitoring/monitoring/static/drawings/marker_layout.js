@@ -25,6 +25,7 @@
  * @property {string} key
  * @property {string} text
  * @property {number} width
+ * @property {number | null} textLength px, where the letters are squeezed
  * @property {Freshness} fresh
  * @property {string} title
  * @property {boolean} picked
@@ -37,6 +38,8 @@
  */
 
 const ID_LENGTH = 8;
+const SQUEEZED = 0.8; // letters may be that much narrower
+const TIGHT = 0.35; // units, around the text of a compact marker where there is no more room
 const SHORTEST_ID = 4; // cut to less, it says nothing
 
 /**
@@ -79,21 +82,27 @@ const labelWidth = (text, scale, compact) =>
  * @param {Figure} person
  * @param {Scale} scale
  * @param {number} [room] px, for a compact one that is no wider, if that can be
- * @param {number} [others] how many it counts besides
+ * @param {number} [others] how many it counts besides; then it is cut as far as it takes
  * @returns {Marker}
  */
-export function personMarker(person, scale, room, others = 0) {
+export function personMarker(person, scale, room, others) {
   const compact = room !== undefined;
   const more = others ? `+${others}` : "";
-  const least = others ? 1 : SHORTEST_ID;
+  const least = others === undefined ? SHORTEST_ID : 1;
   let length = ID_LENGTH;
   const text = () => shorten(person.id, length) + more;
-  while (compact && length > least && labelWidth(text(), scale, compact) > room) length -= 1;
+  const textWidth = () => scale.textWidth(text(), scale.text, 600);
+  const tight = () => textWidth() * SQUEEZED + scale.unit * TIGHT;
+  while (compact && length > least && tight() > room) length -= 1;
+  const label = labelWidth(text(), scale, compact);
+  const width = compact ? Math.min(label, Math.max(tight(), room)) : label;
+  const textRoom = width - scale.unit * TIGHT;
   return {
     key: person.id,
     person,
     text: text(),
-    width: labelWidth(text(), scale, compact),
+    width,
+    textLength: textWidth() > textRoom ? textRoom : null,
     fresh: person.fresh,
     title: person.title + (others ? `, and ${others} more` : ""),
     picked: person.picked,
@@ -118,6 +127,7 @@ export function overflowMarker(key, people, scale) {
     more: people,
     text,
     width: labelWidth(text, scale, true),
+    textLength: null,
     fresh: FRESHEST_FIRST.find((fresh) => people.some((one) => one.fresh === fresh)) ?? "stale",
     title: `${people.length} more: ${people.map((person) => person.id).join(", ")}`,
     picked: people.some((one) => one.picked),

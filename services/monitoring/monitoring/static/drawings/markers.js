@@ -75,6 +75,8 @@ function update(node, marker, scale) {
     x: marker.compact ? 0 : half + scale.glyph + scale.gap + left,
     y: scale.text * 0.36,
     "font-size": scale.text,
+    textLength: marker.textLength,
+    lengthAdjust: marker.textLength && "spacingAndGlyphs",
     "text-anchor": marker.compact ? "middle" : "start",
   });
 }

@@ -180,7 +180,7 @@ export function placePeople(people, zones, scale) {
 
 /**
  * A zone has corners: with each row that is used, what all of them have room for may get narrower.
- * So there are as few rows as everybody needs, or as many as show most.
+ * So there are as few rows as show most people, and those as they are rather than compact.
  * @param {string} key
  * @param {Figure[]} crowd
  * @param {Zone} zone
@@ -192,6 +192,7 @@ function placeCrowd(key, crowd, { box, center, points }, scale) {
   const most = Math.max(1, Math.floor((box.bottom - center.y - unit * 0.3) / (height + 2)));
   /** @type {Marker[]} */
   let best = [];
+  let bestShown = -1;
   for (let count = 1; count <= most; count += 1) {
     const room = chord(points, top, top + count * (height + 2)) ?? (count === 1 ? box : null);
     if (!room) break;
@@ -202,11 +203,15 @@ function placeCrowd(key, crowd, { box, center, points }, scale) {
       const py = top + height / 2 + index * (height + 2);
       return row.map((marker) => ({ ...marker, px: middle + marker.px, py }));
     });
-    if (markers.length > best.length) best = markers;
-    if (!markers.some((marker) => marker.more)) break;
+    const shown = markers.filter((one) => one.person).length + (isLarge(markers) ? 0.5 : 0);
+    if (shown > bestShown) [best, bestShown] = [markers, shown];
+    if (isLarge(markers)) break;
   }
   return best;
 }
+
+/** Nobody is counted, and nobody compact. @param {Marker[]} markers */
+const isLarge = (markers) => markers.every((marker) => !marker.compact);
 
 /** @param {Figure[]} people */
 function bySpot(people) {

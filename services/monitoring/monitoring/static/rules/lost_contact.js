@@ -3,7 +3,10 @@
 
 const SHIFT_SECONDS = 12 * 3600; // who was heard before that has gone home
 
-/** When somebody was heard last, of those of whom it was said that this is known. @typedef {Record<string, number>} Dismissed */
+/**
+ * When those were heard last of whom a viewer knows that they are lost.
+ * @typedef {Record<string, number>} Dismissed
+ */
 
 /**
  * Those who were not heard for 15 minutes, the newest first. Whoever was dismissed comes back once
