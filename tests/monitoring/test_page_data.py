@@ -59,6 +59,14 @@ def test_for_scripts_it_says_whether_people_are_missing(upstream: Upstream) -> N
     assert service(upstream).get("/monitoring/latest").get_json()["complete"] is True
 
 
+def test_for_scripts_a_200_without_a_list_is_no_empty_building(upstream: Upstream) -> None:
+    upstream.answer(200, b"{}")
+    answer = service(upstream).get("/monitoring/latest")
+    assert answer.status_code == 200
+    known = answer.get_json()
+    assert (known["circuit"], known["taken_at"], known["staff"]) == ("unknown", None, [])
+
+
 def test_a_megabyte_is_not_parsed_for_each_request(upstream: Upstream) -> None:
     people = [{"staff_id": number, "location": "x" * 40} for number in range(13_000)]
     upstream.answer(200, json.dumps({"as_of": 100, "data": people}).encode())

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, abort, current_app, jsonify, request
 
 from monitoring import one_level
+from monitoring.gateway import UNKNOWN
 from monitoring.health_monitor import HealthMonitor
 from monitoring.snapshot_cache import Snapshot, SnapshotCache
 
@@ -51,9 +52,13 @@ def latest() -> Response:
     """Answer where everyone is, in one object, for scripts; `now` is this service's clock."""
     snapshot = _read("staff")
     staff = snapshot.response if snapshot.response and snapshot.response.status == 200 else None
-    everyone, others = _list_cut_out(staff.body) if staff else (b"[]", {})
+    circuit = snapshot.circuit
+    try:
+        everyone, others = _list_cut_out(staff.body) if staff else (b"[]", {})
+    except ValueError:  # a 200 without a list: nobody knows who is there
+        staff, circuit, (everyone, others) = None, UNKNOWN, (b"[]", {})
     known = {
-        "circuit": snapshot.circuit,
+        "circuit": circuit,
         "complete": others.get("complete", True),
         "detail": snapshot.detail,
         "now": time.time(),
