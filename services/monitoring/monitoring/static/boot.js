@@ -12,8 +12,8 @@
     const banner = document.getElementById("banner");
     const says = document.getElementById("banner-says") ?? banner;
     if (banner && says) {
-      says.textContent = "A part of this page did not arrive. It is loaded again in 5 seconds.";
       banner.hidden = false;
+      says.textContent = "A part of this page did not arrive. It is loaded again in 5 seconds.";
     }
     setTimeout(() => location.reload(), RELOAD_MS);
   };

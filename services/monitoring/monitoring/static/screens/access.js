@@ -63,8 +63,11 @@ function draw() {
  */
 function end(why) {
   for (const source of Object.values(sources)) source.stop();
-  setText($("banner"), `This is not for you any more: ${why}. Load the page again once that has changed.`);
   $("banner").hidden = false;
+  setText(
+    $("banner-says"),
+    `This is not for you any more: ${why}. Load the page again once that has changed.`,
+  );
   $("main").hidden = true;
 }
 
