@@ -6,12 +6,13 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+from loadtests import refusals
 from loadtests.architectures import ARCHITECTURES, NEW
 from loadtests.comparison.compare import DEFAULT_OUTPUT
 from loadtests.engine.attempts import STACK, Attempt, found
 from loadtests.engine.generator import generate
 from loadtests.figures import read_csv, write_csv
-from loadtests.plans import CAPACITY, PLANS
+from loadtests.plans import PLANS
 from loadtests.report.document import TEXTS, table
 
 PROBLEMS = {0: "", 1: "LOST"}  # by the generator's status
@@ -51,11 +52,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def capacity(options: argparse.Namespace) -> int:
     """Search and print a table; status 1 when something that was acknowledged was not stored."""
+    wanted = refusals.searches(options.only)
     options.output.mkdir(parents=True, exist_ok=True)
-    wanted = [CAPACITY + name for name in options.only.split(",") if name]
     results: list[Result] = []
     try:
-        for name in wanted or [name for name in PLANS if name.startswith(CAPACITY)]:
+        for name in wanted:
             for side in options.side:
                 if side == NEW or "BATCH" not in name:  # the old architecture took no batches
                     results += [_search(options, name, side, n) for n in options.services]

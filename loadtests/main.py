@@ -7,20 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from loadtests import architectures, capacity, check, targets
+from loadtests import architectures, capacity, check, refusals, targets
 from loadtests.architectures import ARCHITECTURES, NEW, OLD, Stack
 from loadtests.comparison import compare
 from loadtests.engine import generator
 from loadtests.engine.generator import generate
 from loadtests.headroom import command as headroom
-from loadtests.plans import PLANS
+from loadtests.plans import CAPACITY, PLANS
 from loadtests.report import report
+from loadtests.workloads import PUSH_SECONDS, device_memory
 from mongo.binaries import NoMongod
 from scripts.processes.control_groups import LimitsUnavailableError
 from scripts.processes.process import NotHealthyError
 
-FAILURES = (LimitsUnavailableError, NotHealthyError, NoMongod, targets.ForeignTarget, OSError)
-WARM_UP = {"workload": "fleet", "size": 200, "seconds": 1, "speed": 200}
+FAILURES = (LimitsUnavailableError, NotHealthyError, NoMongod, OSError)
+REFUSALS = (targets.ForeignTarget, targets.DeadTarget, refusals.Refused)
+WARM_UP_DEVICES = 20
 
 
 def main() -> None:
@@ -28,8 +30,9 @@ def main() -> None:
     options = parser().parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # leaves nothing behind, as Ctrl-C
     try:
+        refusals.check(options)
         sys.exit(options.command(options))
-    except FAILURES as error:
+    except FAILURES + REFUSALS as error:
         print(f"load: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
@@ -56,14 +59,23 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_run, tls=False)
-    parser.add_argument("plan", choices=sorted(PLANS))
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "\n".join(_plans())
+    parser.add_argument("plan", type=refusals.plan_name, metavar="PLAN", help="see below")
     _add_target(parser)
     architectures.add_options(parser)
     generator.declare(parser, generator.PLAN)
     page = "Locust's page (8089)"
-    parser.add_argument(
-        "--ui", type=int, nargs="?", const=8089, default=0, metavar="PORT", help=page
-    )
+    parser.add_argument("--ui", type=int, nargs="?", const=8089, metavar="PORT", help=page)
+
+
+def _plans() -> Iterator[str]:
+    """Yield the lists of plans, those of the source apart from ours."""
+    runnable = [plan for plan in PLANS.values() if not plan.name.startswith(CAPACITY)]
+    for head, of_source in (("plans of the source:", True), ("plans of our own:", False)):
+        yield head
+        for plan in (one for one in runnable if one.is_the_sources == of_source):
+            yield f"  {plan.name:<16}{plan.text}"
 
 
 def _add_workload(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +98,9 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
 def _target(options: argparse.Namespace) -> Iterator[tuple[str, Stack | None]]:
     """Yield what gets the load: what the options name, else a stack that lives as long as this."""
     if options.target:
-        yield targets.check(options.target, i_own_this_host=options.i_own_this_host), None
+        url = targets.check(options.target, i_own_this_host=options.i_own_this_host)
+        targets.reach(url)
+        yield url, None
         return
     name = options.form or (OLD if options.old else NEW)
     how = {"services": options.services, "limited": not options.no_limits}
@@ -98,30 +112,38 @@ def _target(options: argparse.Namespace) -> Iterator[tuple[str, Stack | None]]:
 
 def _run(options: argparse.Namespace) -> int:
     given = generator.chosen(options, generator.PLAN, generator.TARGET)
+    refusals.check_plan(PLANS[options.plan], options)
     with _target(options) as (url, _):
         if options.ui:
             print(f"Locust's page: http://127.0.0.1:{options.ui}, the target: {url}", flush=True)
             print("Each start is one run of the plan; Shift makes a next one on other staff.")
-        return generate(url, options.plan, given, ui_port=options.ui)
+        return generate(url, options.plan, given, ui_port=options.ui or 0)
 
 
 def _workload(options: argparse.Namespace) -> int:
     given = generator.chosen(options, generator.WORKLOAD, generator.TARGET)
     given |= {"workload": options.name, "csv_waiting": options.csv}
+    refusals.check_workload(options.name, options)
     with _target(options) as (url, stack):
         if stack:
             services = [f"http://127.0.0.1:{port}" for port in stack.ingest_ports]
             given |= {"mongod": stack.pid("mongod"), "pending": ",".join(services)}
-        if stack and options.name == "fleet":  # what the first requests take is not the devices'
-            generate(url, "PERF-TP-1", WARM_UP, quiet=True)
-        before = _services_memory(stack)
+        before = 0
+        if stack and not options.no_limits and options.name == "fleet":
+            print("  the same load of a few devices first: it warms the services up", flush=True)
+            few = {"size": WARM_UP_DEVICES, "speed": _speed(options) / WARM_UP_DEVICES}
+            generate(url, "PERF-TP-1", given | few, quiet=True)
+            before = _services_memory(stack)
         status = generate(url, "PERF-TP-1", given)
-        if before and options.name == "fleet":
-            after = _services_memory(stack)
-            each = (after - before) / 1024 / options.size
-            memory = f"{before / 2**20:.1f} MiB, then {after / 2**20:.1f}"
-            print(f"  memory of the services: {memory}: {each:+.2f} KiB a device")
+        if before:
+            devices = min(options.size, round(_speed(options) * options.seconds / PUSH_SECONDS))
+            print(f"  {device_memory(before, _services_memory(stack), devices)}")
     return status
+
+
+def _speed(options: argparse.Namespace) -> float:
+    """Return how many pushes a fleet makes in 200 s."""
+    return float(options.size * (options.speed or 1.0))
 
 
 def _services_memory(stack: Stack | None) -> int:

@@ -53,6 +53,11 @@ class Plan(NamedTuple):
         """Tell whether the plan is run until it breaks."""
         return self.name.startswith(SWEEP)
 
+    @property
+    def is_the_sources(self) -> bool:
+        """Tell whether the source had it, too."""
+        return not self.name.startswith((SWEEP, CAPACITY))
+
 
 def _writes(threads: Sequence[int], staff: tuple[int, ...] = (0,)) -> tuple[Step, ...]:
     return tuple(Step(str(n), "insert", n, staff, hacs=MOCK_HACS, pages=1) for n in threads)

@@ -1,11 +1,18 @@
-"""Load goes to this machine only."""
+"""Load goes to this machine only, and to what answers there."""
 
 import ipaddress
+import socket
 import urllib.parse
+
+CONNECT_SECONDS = 5.0
 
 
 class ForeignTarget(ValueError):
     """The target is not this machine; the text says how to insist."""
+
+
+class DeadTarget(ValueError):
+    """Nothing answers at the target."""
 
 
 def check(url: str, *, i_own_this_host: bool = False) -> str:
@@ -14,7 +21,7 @@ def check(url: str, *, i_own_this_host: bool = False) -> str:
     The project's containers publish their ports on 127.0.0.1, so they are on it too.
     """
     parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or _port_is_wrong(parts):
         raise ForeignTarget(f"{url!r} is no target: give http://127.0.0.1:PORT")
     if not (i_own_this_host or _is_here(parts.hostname)):
         raise ForeignTarget(
@@ -24,8 +31,26 @@ def check(url: str, *, i_own_this_host: bool = False) -> str:
     return url.rstrip("/")
 
 
+def reach(url: str) -> None:
+    """Raise DeadTarget unless something listens there."""
+    parts = urllib.parse.urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    try:
+        socket.create_connection((parts.hostname, port), CONNECT_SECONDS).close()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise DeadTarget(f"nothing answers at {url}: {why.lower()}. Is the stack up?") from error
+
+
 def _is_here(host: str) -> bool:
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False  # a name may stand for any machine, now or a second later
+
+
+def _port_is_wrong(parts: urllib.parse.SplitResult) -> bool:
+    try:
+        return parts.port == 0
+    except ValueError:
+        return True

@@ -40,6 +40,7 @@ PUSH_SECONDS = 200.0
 SENDERS = 6
 SAFE_SHARE = 0.8  # of the lowest measured rate, as the source counted safe devices
 SAMPLE = 500  # devices whose histories are read
+TOLD_MIB = 2.0  # below it the services' memory moves by itself, as in ./scripts/load headroom
 
 
 def retail(api: Api, given: Namespace) -> Iterator[str]:
@@ -217,6 +218,15 @@ def _rate(clients: Clients, seconds: float) -> float:
         clients.single(f"sender-{number}-{clients.run}", headers=KEEP_ALIVE)
 
     return closed_loop(SENDERS, seconds, push) / (time.monotonic() - began)
+
+
+def device_memory(before: int, after: int, devices: int) -> str:
+    """Return what warm services (bytes of all) grew by for so many devices, where that is told."""
+    grew = (after - before) / 2**20
+    text = f"memory of the services: {before / 2**20:.1f} MiB, then {after / 2**20:.1f}"
+    if grew < TOLD_MIB:
+        return f"{text}: too little to tell a device's (below {TOLD_MIB:.0f} MiB)"
+    return f"{text}: {grew * 1024 / devices:+.2f} KiB for each of {devices} devices that pushed"
 
 
 WORKLOADS = {run.__name__: run for run in (retail, sync, archive, fleet)}

@@ -114,7 +114,7 @@ def _one(book: Playbook, one: Run, folder: Path) -> bool:
     given = {"ramp": book.ramp(plan), "only": book.plans[plan.name], "rows": rows}
     try:
         with ARCHITECTURES[one.architecture]() as stack, stack.sampled() as samples:
-            status = generate(stack.url, plan.name, given | {"until_it_breaks": plan.is_sweep})
+            status = generate(stack.url, plan.name, given)
     except NotHealthyError as error:
         print(f"  {error}", flush=True)
         return False

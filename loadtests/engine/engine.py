@@ -42,11 +42,12 @@ class Engine:
         """Run the steps in order; NotEmpty when the server is not as the plan wants it."""
         steps = [self._adjusted(step) for step in self._plan.steps]
         self._check_empty(steps)
-        endless = until_it_breaks(steps, self._plan.growth)
-        for step in endless if self._options.until_it_breaks else steps:
+        only = {name.strip() for name in self._options.only.split(",") if name}
+        is_endless = self._options.until_it_breaks or self._plan.is_sweep
+        for step in until_it_breaks(steps, self._plan.growth) if is_endless else steps:
             for staff, count in step.preload:
                 self._preloader.preload(staff, self._histories[staff], count)
-            if self._options.only and step.name not in self._options.only.split(","):
+            if only and step.name not in only:
                 continue
             if limit := self._options.p99:
                 find_highest(step, self._send, limit, self._options.gateway, self.attempts)
@@ -54,7 +55,7 @@ class Engine:
             figures = self._measured(step)
             print(figures.line(step.name), flush=True)
             broke = figures.broke(self._plan.mean_limit_ms) or figures.late
-            if self._options.until_it_breaks and broke:
+            if is_endless and broke:
                 break
         if self._plan.writes:
             self._check_stored()

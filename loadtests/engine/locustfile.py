@@ -17,7 +17,7 @@ from locust.argument_parser import LocustArgumentParser
 from locust.env import Environment
 from locust.runners import Runner
 
-from loadtests import targets
+from loadtests import refusals, targets
 from loadtests.engine import generator
 from loadtests.engine.attempts import Attempt
 from loadtests.engine.client import Api, WrongResponse
@@ -27,11 +27,12 @@ from loadtests.plans import PLANS
 from loadtests.workloads import SPEEDS, WORKLOADS
 
 LEAST_TIMEOUT_SECONDS = 10.0
+FAILURES = (NotEmpty, WrongResponse, targets.ForeignTarget, targets.DeadTarget, refusals.Refused)
 
 
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
 def _options(parser: LocustArgumentParser) -> None:
-    parser.add_argument("--plan", choices=sorted(PLANS), default="PERF-TP-1", help="what to run")
+    parser.add_argument("--plan", choices=PLANS, default="PERF-TP-1", help="what to run")
     parser.add_argument("--workload", choices=["", *WORKLOADS], default="", help="not a plan")
     generator.declare(parser, generator.PLAN | generator.WORKLOAD)
     generator.declare(parser, generator.TARGET | generator.PRIVATE, include_in_web_ui=False)
@@ -79,7 +80,7 @@ class Load(User):
         given: Any = self.environment.parsed_options
         try:
             self.environment.process_exit_code = _run(self.environment, given)
-        except (NotEmpty, WrongResponse, targets.ForeignTarget) as error:
+        except FAILURES as error:
             print(error, file=sys.stderr)
             self.environment.process_exit_code = 2
         finally:  # Locust begins again any task that ends, also one that failed
@@ -92,6 +93,10 @@ class Load(User):
 def _run(environment: Environment, given: Namespace) -> int:
     """Run a plan or a workload; return the exit status: 0 only when every response was right."""
     host = targets.check(environment.host or "", i_own_this_host=given.i_own_this_host)
+    refusals.check(Namespace(**vars(given) | {"p99": None}))  # 0: no search; the rest is the page's
+    if not given.workload:
+        refusals.check_plan(PLANS[given.plan], given)
+    targets.reach(host)
     api = LocustApi(host, environment, max(LEAST_TIMEOUT_SECONDS, given.ramp))
     engine: Engine | None = None
     try:

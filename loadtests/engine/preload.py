@@ -54,6 +54,8 @@ class Preloader:
 
 
 def _right(response: Response) -> Response:
+    if not response.status:
+        raise WrongResponse(f"the server does not answer: {response.body[:120].decode()}")
     if response.status != 200:
         raise WrongResponse(f"the server answers {response.status}: {response.body[:120]!r}")
     return response

@@ -17,7 +17,7 @@ from loadtests.report import report
 from scripts.processes import ROOT
 from scripts.processes.limited_group import available
 
-BOOK = Playbook({"PERF-TP-1": "2100", "SWEEP-EXTRACT": "860"}, 0.3, 1)
+BOOK = Playbook({"PERF-TP-1": "2100", "SWEEP-EXTRACT": ""}, 0.3, 1)
 pytestmark = [pytest.mark.long, pytest.mark.skipif(not available(), reason="no limits here")]
 
 

@@ -1,0 +1,110 @@
+"""What would measure nothing is refused with one sentence, before anything is started."""
+
+import sys
+
+import pytest
+
+from loadtests import main
+from loadtests.engine.generator import generate
+from loadtests.workloads import device_memory
+from scripts.processes.ports import free_port
+
+MIB = 2**20
+
+
+def refused(
+    arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """Run a command that has to end with status 2; return its last line on the error output."""
+    monkeypatch.setattr(sys, "argv", ["load", *arguments.split()])
+    monkeypatch.setattr(main, "_target", lambda _: pytest.fail("it starts something"))
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("run PERF-TP-1 --ramp -1", "--ramp -1: give a number above 0"),
+        ("run PERF-TP-1 --ramp 0", "--ramp 0: give a number above 0"),
+        ("run PERF-TP-1 --ramp nan", "--ramp nan: give a number above 0"),
+        ("run PERF-TP-1 --ramp inf", "--ramp inf: give a number above 0"),
+        ("compare --ramp -1", "--ramp -1: give a number above 0"),
+        ("compare --quick --repetitions 0", "--repetitions 0: give 1 or more"),
+        ("check --turns 0", "--turns 0: give 1 or more"),
+        ("capacity --services 1 0", "--services 0: give 1 or more"),
+        ("capacity --p99 0", "--p99 0: give a number above 0"),
+        ("capacity --only INSERTS", "no such search, but INSERT, BATCH-50"),
+        ("headroom --minutes -1", "--minutes -1: give a number above 0"),
+        ("run PERF-TP-1 --services 0", "--services 0: give 1 or more"),
+        ("run PERF-TP-1 --pages -2", "--pages -2: give -1 or more"),
+        ("run PERF-TP-1 --shift -5", "--shift -5: give 0 or more"),
+        ("run PERF-TP-1 --hacs 0,a", "--hacs a: give numbers of staff"),
+        ("run PERF-RT-1 --only 77", "no such step, but 2100, 2520, 2940, 3360, 3780"),
+        ("run PERF-RT-1 --only 3780 --until-it-breaks", "--only: what goes on until it breaks"),
+        ("run SWEEP-INSERT --only 2100", "--only: what goes on until it breaks"),
+        ("run PERF-TP-1 --rows /no/such/rows.csv", "there is no folder /no/such"),
+        ("run PERF-TP-1 --ui 0", "--ui 0: give a port"),
+        ("run PERF-TP-1 --target http://127.0.0.1:1 --old", "--old is of one that is started"),
+        ("run PERF-TP-1 --target http://127.0.0.1:1 --services 3", "--services is of one"),
+        ("run CAP-INSERT", "CAP-INSERT is a search: ./scripts/load capacity --only INSERT"),
+        ("run PERF-TP-9", "there is no plan PERF-TP-9"),
+        ("workload fleet --seconds 0", "--seconds 0: give a number above 0"),
+        ("workload fleet --size 1 --seconds 5", "no device would push once"),
+        ("workload sync --size 5000", "--size is of fleet, not of sync"),
+        ("workload retail --csv waiting.csv", "--csv is of archive, not of retail"),
+        ("workload archive --speed 60", "not be frozen long enough"),
+        ("workload archive --target http://127.0.0.1:1", "leave out --target"),
+    ],
+)
+def test_what_measures_nothing_is_refused(
+    arguments: str, says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert says in refused(arguments, capsys, monkeypatch)
+
+
+def test_the_page_is_refused_the_same(capfd: pytest.CaptureFixture[str]) -> None:
+    given = {"ramp": 1, "only": "77"}  # as its form may have it
+    assert generate("http://127.0.0.1:1", "PERF-RT-1", given) == 2
+    assert capfd.readouterr().err.splitlines() == [
+        "--only 77: PERF-RT-1 has no such step, but 2100, 2520, 2940, 3360, 3780"
+    ]
+
+
+@pytest.mark.parametrize("command", ["run PERF-TP-1", "run PERF-RT-2 --ui", "workload sync"])
+def test_a_dead_target_is_one_plain_line(
+    command: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    monkeypatch.setattr(sys, "argv", ["load", *command.split(), "--target", url])
+    with pytest.raises(SystemExit):
+        main.main()
+    says = f"nothing answers at {url}: connection refused. Is the stack up?"
+    assert capfd.readouterr().err == f"load: {says}\n"
+    assert generate(url, "PERF-TP-1", {"ramp": 1}) == 2  # as from the page
+    assert capfd.readouterr().err == f"{says}\n"
+
+
+def test_our_own_plans_stand_apart_from_the_sources(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main.parser().parse_args(["run", "--help"])
+    theirs, ours = capsys.readouterr().out.split("plans of the source:")[1].split("of our own:")
+    assert "PERF-RT-2-1" in theirs
+    assert "SWEEP" not in theirs
+    assert "PERF" not in ours
+    assert "SWEEP-INSERT" in ours
+    assert "CAP-" not in theirs + ours
+
+
+@pytest.mark.parametrize(
+    ("grew", "says"),
+    [
+        (1.5, "too little to tell a device's"),
+        (-3, "too little to tell a device's"),
+        (10, "+10.24 KiB for each of 1000 devices that pushed"),
+    ],
+)
+def test_a_device_has_the_memory_that_it_took(grew: float, says: str) -> None:
+    assert says in device_memory(80 * MIB, round((80 + grew) * MIB), 1000)
