@@ -60,13 +60,20 @@ class Results:
         return [name for name in ARCHITECTURES if any(step[name] for step in every)]
 
     def mean(self, plan: str, step: str, architecture: str) -> Spread:
-        """Return the median and range of the mean response time over the repetitions, ms."""
-        return spread(one.mean for one in self.steps[plan, step][architecture].values())
+        """Return the median and range of the mean response time over the repetitions, ms.
+
+        Without those of which the generator was late: it measured itself.
+        """
+        every = self.steps[plan, step][architecture].values()
+        return spread(one.mean for one in every if not one.late)
 
     def ratio(self, plan: str, step: str, architecture: str) -> Spread:
-        """Return an architecture's mean by the new one's, over the repetitions with both."""
+        """Return an architecture's mean by the new one's, over the repetitions with both.
+
+        Without those of which the generator was late, too.
+        """
         old, new = (self.steps[plan, step][one] for one in (architecture, NEW))
-        both = sorted(set(old) & set(new))
+        both = [n for n in sorted(set(old) & set(new)) if not (old[n].late or new[n].late)]
         return ratios([old[n].mean for n in both], [new[n].mean for n in both])
 
     def highest_rate(self, plan: str, architecture: str) -> Spread:
@@ -76,11 +83,27 @@ class Results:
         for step in self.of(plan):
             rate = int(step) / RAMP_SECONDS
             for repetition, one in self.steps[plan, step][architecture].items():
-                if one.broke(PLANS[plan].mean_limit_ms) or not one.kept_up(rate):
+                if one.late or one.broke(PLANS[plan].mean_limit_ms) or not one.kept_up(rate):
                     broken.add(repetition)
                 elif repetition not in broken:
                     best[repetition] = rate
         return spread(best.values())
+
+    def ended_late(self, plan: str, architecture: str) -> bool:
+        """Tell whether the generator ended a sweep: the architecture may take more than that."""
+        every = (self.steps[plan, step][architecture] for step in self.of(plan))
+        return any(one.late for step in every for one in step.values())
+
+    def rates_ratio(self, plan: str, architecture: str) -> str:
+        """Return the new one's highest rate by another's, as a cell; `-` where none was measured.
+
+        A rate at which the generator was late is a lower bound: so is a ratio with it above, and
+        with it below it is nothing.
+        """
+        times = self.highest_rate(plan, NEW).median / self.highest_rate(plan, architecture).median
+        if math.isnan(times) or self.ended_late(plan, architecture):
+            return "-"
+        return ("at least " if self.ended_late(plan, NEW) else "") + f"{times:.1f}"
 
     def course(self, plan: str, scale: float = 1) -> dict[str, list[tuple[float, float]]]:
         """Return a plan's steps and their median mean times, ms, of each architecture."""

@@ -1,6 +1,5 @@
 """The report's sections of response times: last steps, sweeps, and all steps of a plan."""
 
-import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,10 +65,11 @@ def sweeps(results: Results) -> Section:
     for plan in (name for name in plans if PLANS[name].is_sweep):
         what = PLANS[plan].text.split(",")[0]
         for name in results.architectures(plan):
-            rate = results.highest_rate(plan, name)
-            times = results.highest_rate(plan, NEW).median / rate.median
-            ratio = "" if name == NEW or math.isnan(times) else f"{times:.1f}"
-            rows.append([what, name, rate.shown(), _reasons(results, plan, name), ratio])
+            least = "at least " if results.ended_late(plan, name) else ""
+            rate = results.highest_rate(plan, name).shown()
+            ratio = "" if name == NEW else results.rates_ratio(plan, name)
+            reasons = _reasons(results, plan, name)
+            rows.append([what, name, rate if rate == "-" else least + rate, reasons, ratio])
         title, across = f"Response time against load: {what}", Axis(f"{what} a second", log=True)
         plots[plan.lower()] = chart(title, results.course(plan, 1 / RAMP_SECONDS), across, MEAN_MS)
     for plan in (one for one in ("PERF-RT-2", "PERF-RT-2-1") if one in plans):

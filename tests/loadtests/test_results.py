@@ -35,9 +35,11 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "run.json").write_text(json.dumps(FACTS))
     for kind in ("rows", "usage"):
         (tmp_path / kind).mkdir()
-    slow = [row._replace(ms=row.ms + 500 * row.sent) for row in rows(960, 2, 5)]
     architectures = {
-        "old": [*rows(600, 2, 5), *slow],  # a second late after two: a mean that looks good
+        "old": [
+            *rows(600, 2, 5),
+            *slow(rows(960, 2, 5)),
+        ],  # a second late after two: a mean that looks good
         "new": [*rows(600, 2, 10), *rows(960, 2, 10), *rows(1536, 2, 10, errors=2)],
         DURABLE: [*rows(600, 2, 30), *rows(960, 2, 30)],
     }
@@ -81,3 +83,50 @@ def test_the_report_says_so(folder: Path) -> None:
     (folder / "run.json").write_text(json.dumps(FACTS | {"runs": [3, 8]}))
     report.write(folder)
     assert "NOT FINISHED: 3 of 8 runs" in (folder / "report.md").read_text()
+
+
+def is_late(found: list[Row]) -> list[Row]:
+    """Return requests that the generator sent 200 ms late."""
+    return [row._replace(sent=row.sent + 0.2) for row in found]
+
+
+def slow(found: list[Row]) -> list[Row]:
+    """Return requests of which each waits longer than the one before."""
+    return [row._replace(ms=row.ms + 500 * row.sent) for row in found]
+
+
+@pytest.mark.parametrize(
+    ("late", "old_rate", "new_rate", "ratio"),
+    [
+        ({"new"}, "10", "at least 10", "at least 1.0"),
+        ({"old"}, "at least 10", "16", "-"),
+        ({"old", "new"}, "at least 10", "at least 10", "-"),
+    ],
+)
+def test_a_sweep_that_the_generator_ended_is_a_lower_bound(
+    folder: Path, late: set[str], old_rate: str, new_rate: str, ratio: str
+) -> None:
+    second = {"old": slow(rows(960, 2, 10)), "new": rows(960, 2, 10)}
+    for name, last in second.items():
+        # What was late looks good: that is why it must not count.
+        last = is_late(rows(960, 2, 10)) if name in late else last
+        found = [*rows(600, 2, 10), *last]
+        write_csv(folder / "rows" / f"1-{name}-SWEEP-INSERT.csv", found, Row._fields)
+    report.write(folder)
+    text = (folder / "report.md").read_text()
+    old_line, new_line = (
+        next(one for one in text.splitlines() if one.startswith(f"| inserts | {name} |"))
+        for name in ("old", "new")
+    )
+    assert f"| old | {old_rate} |" in old_line
+    assert old_line.endswith(f"| {ratio} |")
+    assert f"| new | {new_rate} |" in new_line
+
+
+def test_a_ratio_with_a_late_generator_is_none(folder: Path) -> None:
+    found = [row._replace(plan="PERF-TP-1", step="2100") for row in rows(2100, 1, 10)]
+    write_csv(folder / "rows" / "1-old-PERF-TP-1.csv", found, Row._fields)
+    write_csv(folder / "rows" / "1-new-PERF-TP-1.csv", is_late(found), Row._fields)
+    assert Results(folder).ratio("PERF-TP-1", "2100", "old").shown() == "-"
+    report.write(folder)
+    assert "| PERF-TP-1 | 2100 | old | 10.0 | - | - |" in (folder / "report.md").read_text()
