@@ -11,6 +11,7 @@ import msgspec
 
 HTTP = "http"
 VERIFICATION = "verification"
+STORED = "stored"  # step and name of the rows that compare what is stored at the end
 MIN_ANSWERED_SHARE = 0.9  # answers by arrivals: the rest is the tail after the last request
 LATE_MS = 100.0  # from here on the generator itself is the limit, and the figures are void
 

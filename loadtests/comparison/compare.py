@@ -16,6 +16,8 @@ from loadtests.engine.generator import generate
 from loadtests.figures import write_csv
 from loadtests.plans import PLANS
 from loadtests.report import report
+from loadtests.report.first_page import verdict_table
+from loadtests.report.results import Results
 from scripts.processes import ROOT
 from scripts.processes.process import NotHealthyError
 
@@ -40,6 +42,7 @@ def compare(options: argparse.Namespace) -> int:
     """Run the playbook and write the report; status 1 when the new one's responses were wrong."""
     how = {"quick": options.quick, "ramp": options.ramp, "repetitions": options.repetitions}
     wrong = run(Playbook.chosen(**how), options.output, resume=options.resume)
+    print(f"\n{verdict_table(Results(options.output))}")
     print(f"\n{options.output / 'report.html'}\n{options.output / 'report.md'}")
     return wrong
 

@@ -14,8 +14,9 @@ from loadtests.engine.client import CLOSE, GZIP, Api, WrongResponse
 from loadtests.engine.endpoints import History
 from loadtests.engine.pace import open_loop, periodic
 from loadtests.engine.preload import PHONE_SECONDS, Preloader
-from loadtests.figures import Summary, summary
+from loadtests.figures import STORED, Summary, summary
 from loadtests.plans import Plan, Step, requests, until_it_breaks
+from loadtests.verdict import Verdict, judge
 
 HACS_SECONDS, PAGE_SECONDS = 10.0, 30.0  # between two polls
 HEADERS = CLOSE | GZIP  # of both
@@ -34,6 +35,7 @@ class Engine:
         self._plan = plan
         self._options = options
         self.attempts: list[Attempt] = []  # of a search
+        self.verdict: Verdict | None = None  # of a plan of the source, at its end
         most = sum(count for step in plan.steps for _, count in step.preload)
         self._preloader = Preloader(api, int(time.time()) - PHONE_SECONDS * most)
         self._histories: dict[int, History] = defaultdict(History)
@@ -43,6 +45,7 @@ class Engine:
         steps = [self._adjusted(step) for step in self._plan.steps]
         self._check_empty(steps)
         only = {name.strip() for name in self._options.only.split(",") if name}
+        measured: dict[str, list[Summary]] = {}
         is_endless = self._options.until_it_breaks or self._plan.is_sweep
         for step in until_it_breaks(steps, self._plan.growth) if is_endless else steps:
             for staff, count in step.preload:
@@ -53,12 +56,16 @@ class Engine:
                 find_highest(step, self._send, limit, self._options.gateway, self.attempts)
                 break
             figures = self._measured(step)
+            measured[step.name] = [figures]
             print(figures.line(step.name), flush=True)
             broke = figures.broke(self._plan.mean_limit_ms) or figures.late
             if is_endless and broke:
                 break
-        if self._plan.writes:
-            self._check_stored()
+        lost = self._plan.writes and self._lost()
+        if self._plan.is_the_sources:
+            own = {step.name: measured[step.name] for step in steps if step.name in measured}
+            self.verdict = judge(self._plan, own, lost=lost)
+            print(f"  {self.verdict}", flush=True)
 
     def _adjusted(self, step: Step) -> Step:
         options, shift = self._options, self._options.shift
@@ -129,9 +136,9 @@ class Engine:
         response = self._api.measure(step.kind, path, verify, body, due=due, good=good)
         history.count(response, step.batch)
 
-    def _check_stored(self) -> None:
-        """Compare what is stored with what was acknowledged, once the spools are empty."""
-        self._api.begin(self._plan.name, "stored")
+    def _lost(self) -> bool:
+        """Tell whether what is stored is not what was acknowledged, once the spools are empty."""
+        self._api.begin(self._plan.name, STORED)
         deadline = time.monotonic() + SETTLE_SECONDS
         histories = self._histories
         for staff, history in sorted(histories.items()):
@@ -139,11 +146,12 @@ class Engine:
                 if time.monotonic() > deadline:
                     break
                 gevent.sleep(0.5)
-            self._api.measure("stored", endpoints.extract(staff), history.verify)
+            self._api.measure(STORED, endpoints.extract(staff), history.verify)
         stored = sum(history.acknowledged for history in histories.values())
-        wrong = [row.detail for row in self._api.rows if row.step == "stored" and row.error]
+        wrong = [row.detail for row in self._api.rows if row.step == STORED and row.error]
         right = f"exactly the {stored} acknowledged detections"
         print(f"  stored: {'; '.join(wrong) or right}", flush=True)
+        return bool(wrong)
 
     def _count(self, staff: int) -> int:
         try:

@@ -22,8 +22,9 @@ from loadtests.engine import generator
 from loadtests.engine.attempts import Attempt
 from loadtests.engine.client import Api, WrongResponse
 from loadtests.engine.engine import Engine, NotEmpty
-from loadtests.figures import Row, write_csv
+from loadtests.figures import STORED, Row, write_csv
 from loadtests.plans import PLANS
+from loadtests.verdict import FAIL
 from loadtests.workloads import SPEEDS, WORKLOADS
 
 LEAST_TIMEOUT_SECONDS = 10.0
@@ -91,7 +92,7 @@ class Load(User):
 
 
 def _run(environment: Environment, given: Namespace) -> int:
-    """Run a plan or a workload; return the exit status: 0 only when every response was right."""
+    """Run a plan or a workload; return the exit status: 0 when all was right and passed."""
     host = targets.check(environment.host or "", i_own_this_host=given.i_own_this_host)
     refusals.check(Namespace(**vars(given) | {"p99": None}))  # 0: no search; the rest is the page's
     if not given.workload:
@@ -112,7 +113,8 @@ def _run(environment: Environment, given: Namespace) -> int:
         if given.attempts and engine:
             write_csv(Path(given.attempts), engine.attempts, Attempt._fields)
     searched = given.p99 > 0  # and so went beyond what is right, except in what was stored
-    return int(any(row.error for row in api.rows if row.step == "stored" or not searched))
+    failed = engine.verdict is not None and engine.verdict.word == FAIL
+    return int(failed or any(row.error for row in api.rows if row.step == STORED or not searched))
 
 
 def _workload(api: Api, given: Namespace) -> int:

@@ -9,6 +9,7 @@ from loadtests.architectures import DURABLE, UNOPTIMISED
 from loadtests.figures import LATE_MS
 from loadtests.report import resources, times
 from loadtests.report.document import TEXTS, Section, head
+from loadtests.report.first_page import first_page
 from loadtests.report.results import Results
 from loadtests.report.times import QUERY, published
 
@@ -22,12 +23,14 @@ def write(folder: Path) -> int:
     names = {"late_ms": LATE_MS, "durable": DURABLE, "unoptimised": UNOPTIMISED}
     names |= {"first": published("before")[QUERY], "later": published("after")[QUERY]}
     sections = [
+        first_page(results),
         times.last_steps(results),
         times.sweeps(results),
         Section("What the figures mean", TEXTS["meaning"].format(**names).splitlines()),
         *(times.steps(results, name) for name in results.plans()),
         resources.usage(results),
     ]
+    sections = [section for section in sections if section.title]
     plots = {name: svg for section in sections for name, svg in section.plots.items()}
     (folder / "plots").mkdir(exist_ok=True)
     for name, svg in plots.items():

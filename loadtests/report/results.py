@@ -10,7 +10,7 @@ from typing import Any
 
 from loadtests.architectures import ARCHITECTURES, NEW, Sample
 from loadtests.comparison.playbook import Run
-from loadtests.figures import Row, Spread, Summary, ratios, read_csv, spread, summary
+from loadtests.figures import STORED, Row, Spread, Summary, ratios, read_csv, spread, summary
 from loadtests.plans import PLANS, RAMP_SECONDS
 
 FILE = re.compile(rf"(\d+)-({'|'.join(ARCHITECTURES)})-([A-Z].+)")  # as Run.name
@@ -58,6 +58,11 @@ class Results:
         """Return what a plan was run on."""
         every = [self.steps[plan, step] for step in self.of(plan)]
         return [name for name in ARCHITECTURES if any(step[name] for step in every)]
+
+    def lost(self, plan: str, architecture: str) -> bool:
+        """Tell whether what was stored after a plan is not what was acknowledged."""
+        every = (row for row in self._others[architecture] if row.plan == plan)
+        return any(row.error for row in every if row.step == STORED)
 
     def mean(self, plan: str, step: str, architecture: str) -> Spread:
         """Return the median and range of the mean response time over the repetitions, ms.

@@ -60,9 +60,9 @@ def last_steps(results: Results) -> Section:
 
 
 def sweeps(results: Results) -> Section:
-    """Return the highest rates, and the courses of response times."""
-    rows, plots, plans = [], {}, results.plans()
-    for plan in (name for name in plans if PLANS[name].is_sweep):
+    """Return the highest rates."""
+    rows = []
+    for plan in (name for name in results.plans() if PLANS[name].is_sweep):
         what = PLANS[plan].text.split(",")[0]
         for name in results.architectures(plan):
             least = "at least " if results.ended_late(plan, name) else ""
@@ -70,6 +70,15 @@ def sweeps(results: Results) -> Section:
             ratio = "" if name == NEW else results.rates_ratio(plan, name)
             reasons = _reasons(results, plan, name)
             rows.append([what, name, rate if rate == "-" else least + rate, reasons, ratio])
+    text, title = [TEXTS["sweeps"]], "Where each architecture ends"
+    return Section(title, text, table(ENDS.split(","), rows)) if rows else Section("")
+
+
+def courses(results: Results) -> dict[str, str]:
+    """Return plots of the courses of response times: against the load, against the documents."""
+    plots, plans = {}, results.plans()
+    for plan in (name for name in plans if PLANS[name].is_sweep):
+        what = PLANS[plan].text.split(",")[0]
         title, across = f"Response time against load: {what}", Axis(f"{what} a second", log=True)
         plots[plan.lower()] = chart(title, results.course(plan, 1 / RAMP_SECONDS), across, MEAN_MS)
     for plan in (one for one in ("PERF-RT-2", "PERF-RT-2-1") if one in plans):
@@ -81,12 +90,7 @@ def sweeps(results: Results) -> Section:
             series[f"source {when}"] = [(float(step), ms) for step, ms in theirs]
         title = f"Response time against documents: {plan}"
         plots[plan.lower()] = chart(title, series, Axis("documents stored"), MEAN_MS)
-    section = Section(
-        "Where each architecture ends", plots={n: svg for n, svg in plots.items() if svg}
-    )
-    if not rows:
-        return section
-    return section._replace(text=[TEXTS["sweeps"]], table=table(ENDS.split(","), rows))
+    return {name: svg for name, svg in plots.items() if svg}
 
 
 def _reasons(results: Results, plan: str, architecture: str) -> str:

@@ -1,0 +1,61 @@
+"""The report's first page: whether each architecture meets the requirement."""
+
+from loadtests.architectures import NEW, OLD
+from loadtests.plans import PLANS
+from loadtests.report import times
+from loadtests.report.document import TEXTS, Section, marked, table
+from loadtests.report.results import Results
+from loadtests.verdict import PASS, Verdict, judge
+
+
+def verdicts(results: Results) -> dict[str, dict[str, Verdict]]:
+    """Return the verdict on each plan of the source, for each architecture that it was run on."""
+    return {
+        name: {one: _verdict(results, name, one) for one in results.architectures(name)}
+        for name in results.plans()
+        if PLANS[name].is_the_sources
+    }
+
+
+def first_page(results: Results) -> Section:
+    """Return what a manager reads: three sentences, the verdicts, the plots."""
+    text = [TEXTS["requirement"], " ".join(_sentences(results))]
+    return Section("The requirement", text, verdict_table(results), times.courses(results))
+
+
+def verdict_table(results: Results) -> str:
+    """Return a line for each plan, with a column for each architecture."""
+    found = verdicts(results)
+    names = list(dict.fromkeys(name for one in found.values() for name in one))
+    rows = [[plan, *(_cell(one.get(name)) for name in names)] for plan, one in found.items()]
+    return table(["plan", *names], rows) if rows else ""
+
+
+def _cell(verdict: Verdict | None) -> str:
+    return marked(str(verdict), bad=verdict.word != PASS) if verdict else ""
+
+
+def _verdict(results: Results, plan: str, architecture: str) -> Verdict:
+    steps = {
+        step: list(results.steps[plan, step][architecture].values()) for step in results.of(plan)
+    }
+    measured = {step: found for step, found in steps.items() if found}
+    return judge(PLANS[plan], measured, lost=results.lost(plan, architecture))
+
+
+def _sentences(results: Results) -> list[str]:
+    """Return how many plans pass, how many requests each takes, and what was verified."""
+    found, said = verdicts(results), []
+    for name in (NEW, OLD):
+        words = [one[name].word for one in found.values() if name in one]
+        said.append(f"{name} passes {words.count(PASS)} of {len(words)} plans")
+    ratios = [
+        f"{ratio} times the {PLANS[plan].text.split(',')[0]} of {OLD}"
+        for plan in (one for one in results.plans() if PLANS[one].is_sweep)
+        if OLD in results.architectures(plan) and (ratio := results.rates_ratio(plan, OLD)) != "-"
+    ]
+    every = [one for steps in results.steps.values() for one in steps[NEW].values()]
+    wrong = sum(one.verification_errors for one in every)
+    took = f"At its highest rate {NEW} takes {' and '.join(ratios)}." if ratios else ""
+    checked = f"Of {sum(one.requests for one in every):,} answers of {NEW} {wrong} were wrong."
+    return [f"{', '.join(said).capitalize()}.", *filter(None, [took]), checked]
