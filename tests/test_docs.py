@@ -167,6 +167,12 @@ def test_every_load_command_is_understood(command: str) -> None:
     loadtests.main.parser().parse_args(shlex.split(command, comments=True))
 
 
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_no_shell_takes_an_address_for_a_pattern(document: str) -> None:
+    for block in FENCED.findall((ROOT / document).read_text()):
+        assert re.findall(r"(?<!['\"\S])https?://[^\s'\"]*[?&]", block) == []
+
+
 def links(document: str) -> Iterator[tuple[str, str]]:
     """Yield the file and the anchor (or nothing) of each link that stays in the repository."""
     for target in LINK.findall(prose(document)):
