@@ -186,11 +186,20 @@ class Old(Stack):
     """The architecture before: one mongod, sync workers, round robin NGINX (loadtests/baseline).
 
     `unoptimised` is the original's first query; `durable` answers an insert only when it is on the
-    disk, as the new architecture does and the source did not.
+    disk, as the new architecture does and the source did not. `separated` gives the page and its
+    data a service of their own.
     """
 
-    def __init__(self, *, unoptimised: bool = False, durable: bool = False, **how: Any) -> None:
+    def __init__(
+        self,
+        *,
+        unoptimised: bool = False,
+        durable: bool = False,
+        separated: bool = False,
+        **how: Any,
+    ) -> None:
         super().__init__(**how)
+        self._monitoring_port = free_port() if separated else 0
         self._application = f"create_app(unoptimised={unoptimised})"
         self._uri = f"mongodb://127.0.0.1:{self.mongod_port}/{'?journal=true' if durable else ''}"
 
@@ -204,12 +213,18 @@ class Old(Stack):
         for number, port in enumerate(self.ingest_ports, start=1):
             name = f"ingest-{number}"  # named as its successor, to be compared with it
             started[port] = self._run(name, old_service(port, self._application))
+        if port := self._monitoring_port:
+            started[port] = self._run("monitoring", old_service(port, self._application))
         started[self.gateway_port] = self._run("gateway", self._nginx())
         for port, process in started.items():
             process.wait_until_healthy(partial(http_problem, f"http://127.0.0.1:{port}/healthz"))
 
     def _run(self, name: str, command: list[str]) -> Process:
         return self._launch(name, command, old_environment(self._uri), self.folder)
+
+    def _limits(self, name: str) -> Limits:
+        """Return what a part may use: a service of the page as much as the others."""
+        return SERVICE if name == "monitoring" else super()._limits(name)
 
     def _mongod(self) -> list[str]:
         binary = find_binaries(sharded=False) / "mongod"
@@ -220,6 +235,8 @@ class Old(Stack):
     def _nginx(self) -> list[str]:
         servers = "; server ".join(f"127.0.0.1:{port}" for port in self.ingest_ports)
         text = NGINX.read_text().replace("@{app}", servers).replace("@{run}", str(self.folder))
+        pages = f"127.0.0.1:{self._monitoring_port}" if self._monitoring_port else "applications"
+        text = text.replace("@{pages}", pages)
         configuration = self.folder / "nginx.conf"
         configuration.write_text(text.replace("@{listen}", f"127.0.0.1:{self.gateway_port}"))
         return [find_nginx(), "-e", "stderr", "-p", str(self.folder), "-c", str(configuration)]
@@ -238,11 +255,16 @@ def old_environment(mongodb_uri: str) -> dict[str, str]:
 
 
 OLD, NEW, UNOPTIMISED, DURABLE = "old", "new", "old-unoptimised", "old-durable"
+# One service of the old architecture for everything, and one beside another for the page: both with
+# its NGINX and its database, so that only the separation differs.
+COMBINED, SEPARATED = "combined", "separated"
 ARCHITECTURES: dict[str, Callable[..., Stack]] = {
     OLD: Old,
     NEW: New,
     UNOPTIMISED: partial(Old, unoptimised=True),
     DURABLE: partial(Old, durable=True),
+    COMBINED: partial(Old, services=1),
+    SEPARATED: partial(Old, services=1, separated=True),
 }
 
 
@@ -254,5 +276,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for flag, form, text in (
         ("--unoptimised", UNOPTIMISED, "the old one with the original's first query"),
         ("--durable", DURABLE, disk),
+        ("--combined", COMBINED, "one service of the old one, for everything"),
+        ("--separated", SEPARATED, "the same, and one beside it for the page"),
     ):
         forms.add_argument(flag, dest="form", action="store_const", const=form, help=text)

@@ -90,7 +90,7 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
 def _add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", help="a running stack's address; without it one is started")
     generator.declare(parser, generator.TARGET)
-    parser.add_argument("--services", type=int, default=2, help="how many services (2)")
+    parser.add_argument("--services", type=int, help="how many services (2)")
     parser.add_argument("--no-limits", action="store_true", help="start it without limits")
 
 
@@ -103,10 +103,11 @@ def _target(options: argparse.Namespace) -> Iterator[tuple[str, Stack | None]]:
         yield url, None
         return
     name = options.form or (OLD if options.old else NEW)
-    how = {"services": options.services, "limited": not options.no_limits}
+    how = {"limited": not options.no_limits}
+    how |= {"services": options.services} if options.services else {}
     with ARCHITECTURES[name](**how | ({"tls": True} if options.tls else {})) as stack:
         limits = "without limits" if options.no_limits else "0.3 CPU and 64 MiB each"
-        print(f"{name}, services: {options.services}, {limits}", flush=True)
+        print(f"{name}, services: {len(stack.ingest_ports)}, {limits}", flush=True)
         yield stack.url, stack
 
 

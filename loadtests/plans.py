@@ -15,6 +15,7 @@ WRITES = (2100, 2520, 2940, 3360, 3780)
 GROWTH = 1.2  # "+20 % until it breaks"
 SWEEP_GROWTH = 1.6
 SWEEP, CAPACITY = "SWEEP-", "CAP-"  # how the names of plans begin that are not the source's
+SPLIT = "SPLIT-"  # and of those of one combined service against separated ones
 FIVE = (0, 1, 2, 3, 4)
 OTHER_FIVE = (0, 11, 12, 30, 40)  # the source's second choice, which its shards liked better
 FIFTY = tuple(range(50))
@@ -54,6 +55,11 @@ class Plan(NamedTuple):
         return self.name.startswith(SWEEP)
 
     @property
+    def is_split(self) -> bool:
+        """Tell whether the plan compares one combined service with separated ones."""
+        return self.name.startswith(SPLIT)
+
+    @property
     def is_the_sources(self) -> bool:
         """Tell whether the source had it, too."""
         return not self.name.startswith((SWEEP, CAPACITY))
@@ -87,6 +93,20 @@ def _growing(totals: range, staff: tuple[int, ...], *, grown: int = 0) -> tuple[
     return (steps[0]._replace(preload=before + steps[0].preload), *steps[1:])
 
 
+def _with_pages(steps: Sequence[Step], pages: int) -> tuple[Step, ...]:
+    return tuple(step._replace(pages=pages) for step in steps)
+
+
+def _split(pages: int) -> tuple[Plan, Plan]:
+    """Return the source's comparisons of the separation, of writes and of reads."""
+    open_pages = f"{pages} open page{'s' * (pages > 1)}"
+    writes, reads = _with_pages(_writes(WRITES), pages), _with_pages(_PASSES[:5], pages)
+    return (
+        Plan(f"{SPLIT}WRITES-{pages}", f"inserts with {open_pages}", 1000, writes),
+        Plan(f"{SPLIT}READS-{pages}", f"extracts with {open_pages}", 6000, reads),
+    )
+
+
 def _capacity(name: str, text: str, step: Step) -> Plan:
     return Plan(CAPACITY + name, text, 1000, (step,))
 
@@ -116,6 +136,8 @@ _PLANS = (  # the limits of the mean are those of PERF-RT-1 and PERF-RT-2
     Plan("PERF-RT-2", "extracts of a growing history", 6000, _growing(range(600, 3001, 600), (0,))),
     Plan("PERF-RT-2-1", "the same, while the documents of others grow", 6000, _PASSES),
     Plan("PERF-RT-2-1b", "its third pass again, with the other five", 6000, _THIRD_AGAIN),
+    *_split(1),
+    *_split(10),
     # Not of the source: where each architecture ends, on a machine faster than the source's.
     Plan("SWEEP-INSERT", f"inserts, {_SWEPT}", 1000, _writes((2100,)), SWEEP_GROWTH),
     Plan("SWEEP-EXTRACT", f"{_LONG}, {_SWEPT}", 1000, _reads((860,), 3000), SWEEP_GROWTH),

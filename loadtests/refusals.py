@@ -12,7 +12,7 @@ ABOVE_0 = ("ramp", "seconds", "p99", "minutes")
 AT_LEAST = {"shift": 0, "speed": 0, "pages": -1, "size": 1, "services": 1}
 AT_LEAST |= {"repetitions": 1, "turns": 1, "rounds": 1}
 MOST_PORT = 65535
-OF_A_STACK = {"old": False, "form": None, "services": 2, "no_limits": False, "tls": False}
+OF_A_STACK = {"old": False, "form": None, "services": None, "no_limits": False, "tls": False}
 # Which workload an option is of, and what it is when it was not given.
 OF_WORKLOADS = {
     "seconds": (("retail", "fleet"), 60.0),
@@ -114,4 +114,4 @@ def _files(given: dict[str, object]) -> Iterator[str]:
 
 
 def _flag(name: str) -> str:
-    return "--old, --unoptimised or --durable" if name == "form" else f"--{name.replace('_', '-')}"
+    return "a form of the old one" if name == "form" else f"--{name.replace('_', '-')}"

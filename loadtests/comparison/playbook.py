@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from loadtests.architectures import DURABLE, NEW, OLD, UNOPTIMISED
+from loadtests.architectures import COMBINED, DURABLE, NEW, OLD, SEPARATED, UNOPTIMISED
 from loadtests.plans import CAPACITY, PLANS, RAMP_SECONDS, Plan
 
 START_SECONDS = 5.5  # a stack and the generator; only for the estimate
@@ -15,6 +15,11 @@ WHOLE = {name: "" for name in PLANS if not name.startswith(CAPACITY)}
 # Forms of the old architecture that are run as well: the source's first query, and inserts that
 # wait for the disk as the new architecture's do.
 OTHERS = {"PERF-TP-1": DURABLE, "SWEEP-INSERT": DURABLE, "SWEEP-EXTRACT": UNOPTIMISED}
+
+
+def sides(plan: str) -> tuple[str, str]:
+    """Return the two architectures that a plan compares, the earlier one first."""
+    return (COMBINED, SEPARATED) if PLANS[plan].is_split else (OLD, NEW)
 
 
 class Run(NamedTuple):
@@ -50,7 +55,7 @@ class Playbook(NamedTuple):
         found = []
         for repetition in range(1, self.repetitions + 1):
             for plan in self.plans:
-                names = [OLD, NEW, *([OTHERS[plan]] if plan in self.others else [])]
+                names = list(sides(plan)) + ([OTHERS[plan]] if plan in self.others else [])
                 turns = names if repetition % 2 else names[::-1]
                 found += [Run(repetition, name, plan) for name in turns]
         return found

@@ -3,7 +3,7 @@
 import math
 from itertools import product
 
-from loadtests.architectures import NEW, OLD, PARTS, Sample
+from loadtests.architectures import COMBINED, NEW, OLD, PARTS, SEPARATED, Sample
 from loadtests.comparison.playbook import Run
 from loadtests.plans import PLANS
 from loadtests.report.charts import Axis, chart
@@ -17,7 +17,7 @@ HEADS = ["part", "architecture", "mean CPU", "stopped by its limit", "most memor
 def usage(results: Results) -> Section:
     """Return a table of the parts, and plots over the time of each sweep, or else of each plan."""
     rows, plots = [], dict[str, str]()
-    for architecture, part in product((OLD, NEW), PARTS):
+    for architecture, part in product((OLD, NEW, COMBINED, SEPARATED), PARTS):
         every = ((run.architecture, samples) for run, samples in results.usage.items())
         runs = [samples[part] for name, samples in every if name == architecture and samples[part]]
         if runs:

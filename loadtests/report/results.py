@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtests.architectures import ARCHITECTURES, NEW, Sample
-from loadtests.comparison.playbook import Run
+from loadtests.comparison.playbook import Run, sides
 from loadtests.figures import STORED, Row, Spread, Summary, ratios, read_csv, spread, summary
 from loadtests.plans import PLANS, RAMP_SECONDS
 
@@ -73,11 +73,11 @@ class Results:
         return spread(one.mean for one in every if not one.late)
 
     def ratio(self, plan: str, step: str, architecture: str) -> Spread:
-        """Return an architecture's mean by the new one's, over the repetitions with both.
+        """Return an architecture's mean by the later one's, over the repetitions with both.
 
         Without those of which the generator was late, too.
         """
-        old, new = (self.steps[plan, step][one] for one in (architecture, NEW))
+        old, new = (self.steps[plan, step][one] for one in (architecture, sides(plan)[1]))
         both = [n for n in sorted(set(old) & set(new)) if not (old[n].late or new[n].late)]
         return ratios([old[n].mean for n in both], [new[n].mean for n in both])
 

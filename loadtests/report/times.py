@@ -3,17 +3,21 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from loadtests.architectures import NEW, OLD
+from loadtests.architectures import COMBINED, NEW, OLD, SEPARATED
+from loadtests.comparison.playbook import sides
 from loadtests.figures import Summary, read_csv, spread
 from loadtests.plans import PLANS, RAMP_SECONDS
 from loadtests.report.charts import Axis, chart
 from loadtests.report.document import TEXTS, Section, marked, table
 from loadtests.report.results import Results
 
-LAST = "plan,last step,architecture,its mean,new,ratio,published before,published after"
+LAST = (
+    "plan,last step,architecture,its mean,new or separated,ratio,published before,published after"
+)
 ENDS = "what,architecture,highest rate,ended by,new/this"
-STEPS = "step,architecture,responses/s,min,max,mean,p50,p99,errors,verif.,late,mean/new,published"
-PUBLISHED = {OLD: "before", NEW: "after"}
+STEPS = "step,architecture,responses/s,min,max,mean,p50,p99,errors,verif.,late,mean/later,published"
+PUBLISHED = {OLD: "before", NEW: "after", COMBINED: "before", SEPARATED: "after"}
+WHENS = ("before", "after")
 FIGURES = Path(__file__).with_name("published.csv")
 QUERY = ("RANGE-IN-QUERY", "860")  # before and after: with its first and its later query
 MEAN_MS = Axis("mean response, ms", log=True)
@@ -51,10 +55,11 @@ def last_steps(results: Results) -> Section:
     rows = []
     for plan in (name for name in results.plans() if not PLANS[name].is_sweep):
         key = plan, results.of(plan)[-1]
-        theirs = [published(when).get(key) for when in PUBLISHED.values()]
-        for name in (one for one in results.architectures(plan) if one != NEW):
-            means = results.mean(*key, name), results.mean(*key, NEW), results.ratio(*key, name)
-            shown = [one.shown() if one and name == OLD else "" for one in theirs]
+        theirs = [published(when).get(key) for when in WHENS]
+        earlier, later = sides(plan)
+        for name in (one for one in results.architectures(plan) if one != later):
+            means = results.mean(*key, name), results.mean(*key, later), results.ratio(*key, name)
+            shown = [one.shown() if one and name == earlier else "" for one in theirs]
             rows.append([*key, name, *(one.shown(1) for one in means), *shown])
     return Section("At the source's rates", [TEXTS["last_steps"]], table(LAST.split(","), rows))
 
@@ -83,7 +88,7 @@ def courses(results: Results) -> dict[str, str]:
         plots[plan.lower()] = chart(title, results.course(plan, 1 / RAMP_SECONDS), across, MEAN_MS)
     for plan in (one for one in ("PERF-RT-2", "PERF-RT-2-1") if one in plans):
         series = results.course(plan)
-        for when in PUBLISHED.values():
+        for when in WHENS:
             known = published(when).items()
             theirs = ((step, one.ms) for (name, step), one in known if name in (plan, f"{plan}b"))
             series[f"source {when}"] = [(float(step), ms) for step, ms in theirs]
@@ -116,7 +121,7 @@ def steps(results: Results, plan: str) -> Section:
             f"{int(step) / RAMP_SECONDS:.0f}/s" if PLANS[plan].is_sweep else step,
             name,
             *_figures(list(repetitions.values())),
-            "" if name == NEW else results.ratio(plan, step, name).shown(1),
+            "" if name == sides(plan)[1] else results.ratio(plan, step, name).shown(1),
             _published(plan, step, name),
         ]
         for step in results.of(plan)

@@ -1,14 +1,28 @@
 """The old architecture is what it is compared as, and the command line reaches each form of it."""
 
+import contextlib
+import os
+import signal
 import subprocess
 from typing import Any
 
 import pytest
 from pymongo import MongoClient
 
-from loadtests.architectures import ARCHITECTURES, DURABLE, UNOPTIMISED
+from loadtests.architectures import (
+    ARCHITECTURES,
+    COMBINED,
+    DURABLE,
+    PARTS,
+    SEPARATED,
+    UNOPTIMISED,
+    Stack,
+)
+from loadtests.engine import endpoints
+from loadtests.engine.client import Api
 from loadtests.engine.generator import generate
 from scripts.processes import ROOT
+from scripts.processes.waiting import eventually
 
 pytestmark = pytest.mark.long
 
@@ -47,7 +61,14 @@ def test_what_an_insert_waits_for(name: str, *, on_disk: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "name"), [("--old", "old"), ("--unoptimised", UNOPTIMISED), ("--durable", DURABLE)]
+    ("option", "name"),
+    [
+        ("--old", "old"),
+        ("--unoptimised", UNOPTIMISED),
+        ("--durable", DURABLE),
+        ("--combined", COMBINED),
+        ("--separated", SEPARATED),
+    ],
 )
 def test_the_command_line_reaches_it(option: str, name: str) -> None:
     command = [f"{ROOT}/scripts/load", "run", "PERF-TP-1", "--old", option, "--no-limits"]
@@ -55,3 +76,29 @@ def test_the_command_line_reaches_it(option: str, name: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[0] == f"{name}, services: 1, without limits"
+
+
+@pytest.mark.parametrize(("name", "parts"), [(COMBINED, 1), (SEPARATED, 2)])
+def test_only_the_separation_differs(name: str, parts: int) -> None:
+    with ARCHITECTURES[name](limited=False) as stack:
+        assert len(stack.ingest_ports) == 1
+        services = [name for name in PARTS if name not in ("gateway", "mongod")]
+        assert len(running(stack, services)) == parts
+        api = Api(stack.url)
+        for path in ("/monitoring", endpoints.OLD_MONITORING, endpoints.insert_now(1)):
+            assert api.send(path).status == 200
+        # Who answers: the page and its data the one, the detections the other.
+        os.kill(stack.pid("monitoring" if parts == 2 else "ingest-1"), signal.SIGTERM)
+        pages = ("/monitoring", endpoints.OLD_MONITORING)
+        eventually(lambda: [api.send(path).status for path in pages] == [502, 502])
+        assert api.send(endpoints.insert_now(1)).status == (200 if parts == 2 else 502)
+        api.close()
+
+
+def running(stack: Stack, names: list[str]) -> list[str]:
+    found = []
+    for name in names:
+        with contextlib.suppress(KeyError):
+            stack.pid(name)
+            found.append(name)
+    return found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.architectures import DURABLE, UNOPTIMISED
+from loadtests.architectures import COMBINED, DURABLE, SEPARATED, UNOPTIMISED
 from loadtests.comparison import compare
 from loadtests.comparison.compare import OtherPlaybook
 from loadtests.comparison.playbook import OTHERS, Playbook
@@ -30,6 +30,17 @@ def test_the_architectures_take_turns() -> None:
         *(f"2-{DURABLE}-PERF-TP-1", "2-new-PERF-TP-1", "2-old-PERF-TP-1"),
         *("2-new-PERF-RT-2", "2-old-PERF-RT-2"),
     ]
+
+
+def test_the_separation_is_compared_on_sides_of_its_own(tmp_path: Path) -> None:
+    book = Playbook({"SPLIT-READS-10": "600"}, 0.3, 1)
+    assert [run.architecture for run in book.runs()] == [COMBINED, SEPARATED]
+    assert compare.run(book, tmp_path) == 0
+    text = (tmp_path / "report.md").read_text()
+    assert f"| SPLIT-READS-10 | 600 | {COMBINED} |" in text
+    assert "| 52.0 | 49.0 |" in text  # what the source published of both
+    assert f"| monitoring | {SEPARATED} |" in text
+    assert f"| monitoring | {COMBINED} |" not in text
 
 
 @pytest.fixture(scope="module")
