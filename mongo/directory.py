@@ -36,6 +36,10 @@ class DirectoryError(ValueError):
     """The file is not a directory of beacons; the text names the line and the column."""
 
 
+class NoPassword(OSError):
+    """The file with the password of the services' user cannot be read."""
+
+
 class Loaded(NamedTuple):
     """What a load did, in beacons. `others` are in the database but not in the file."""
 
@@ -152,10 +156,17 @@ def load(beacons: list[Beacon], collection: Collection[Beacon]) -> Loaded:
 def load_file(path: Path, uri: str, password_file: Path) -> Loaded:
     """Check and load a file as the services' user. Raises DirectoryError, PyMongoError, OSError."""
     beacons = read(path)
+    try:
+        password = password_file.read_text().strip()
+    except OSError as error:
+        raise NoPassword(
+            f"{password_file}: {error.strerror or error}. Name the file with --password-file: a"
+            " stack that was started with --data DIR has DIR/secrets/app_password"
+        ) from error
     with MongoClient[Beacon](
         uri,
         username=APP_USER,
-        password=password_file.read_text().strip(),
+        password=password,
         authSource=DATABASE,
         timeoutMS=20_000,
     ) as client:
@@ -175,6 +186,8 @@ def main() -> None:
             print(f"{len(read(options.file))} beacons, all good")
         else:
             print(load_file(options.file, options.uri, options.password_file))
+    except NoPassword as error:
+        sys.exit(str(error))
     except (DirectoryError, OSError, PyMongoError) as error:
         sys.exit(f"{options.file}: {error}")
 

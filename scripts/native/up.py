@@ -150,19 +150,33 @@ def _check_port(name: str, port: int) -> None:
     raise StackError(f"{name} needs port {port}, which is taken by {ports.listener(port)}")
 
 
+def public_address(front: Config, plain: str) -> tuple[str, str]:
+    """Return the gateway's address for people, and what `curl` needs to trust it."""
+    if not front.tls_certificate:
+        return plain, ""
+    host, _, port = front.tls_listen.split()[0].rpartition(":")
+    if host in ("", "*", "0.0.0.0", "[::]"):  # noqa: S104 - this machine is one of all
+        host = "127.0.0.1"
+    host = next(iter(f"{front.tls_names} {front.hostnames}".split()), host)
+    trust = "" if front.tls_names else f"--cacert {shlex.quote(front.tls_certificate)} "
+    return f"https://{host}" + ("" if port == "443" else f":{port}"), trust
+
+
 def _announce(layout: Layout, how_to_stop: str) -> None:
     example = "newbeacondetect?user_address=0&beacon_address=C2A628384B08&rssi=-20"
+    front = Config.from_environment(environment(layout))
+    address, trust = public_address(front, layout.gateway_url)
     print(
         f"""
 Waymark is up.
-  the page        {layout.gateway_url}/monitoring
-  a detection     curl '{layout.gateway_url}/{example}'
+  the page        {address}/monitoring
+  a detection     curl {trust}'{address}/{example}'
   logs and data   {layout.data}
   health          ./scripts/status{_data_option(layout)}
   stop            {how_to_stop}""",
         flush=True,
     )
-    for warning in check_exposure(Config.from_environment(environment(layout))):
+    for warning in check_exposure(front):
         print(f"\n{warning}", flush=True)
 
 

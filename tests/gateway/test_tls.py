@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import requests
 
+from gateway.render import Config
+from scripts.native.up import public_address
 from scripts.processes import ROOT
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
@@ -24,6 +26,7 @@ echo $left >"$STEPS"
 [ $left -ne 0 ] || { kill -9 $PPID; exit; }
 PATH="${PATH#*:}" exec "${0##*/}" "$@"
 """
+CERTIFIED = {"tls_certificate": "/tls of ours/c.pem", "tls_key": "/tls of ours/k.pem"}
 V2, V3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 
 
@@ -38,6 +41,35 @@ def test_the_printed_variables_survive_a_shell(tmp_path: Path) -> None:
     command = ["bash", "-c", script, str(ROOT / "scripts" / "certificate"), folder]
     printed = subprocess.run(command, cwd=tmp_path / "here", check=True, capture_output=True)
     assert printed.stdout.count(b"-----BEGIN") == 2
+
+
+@pytest.mark.parametrize(("option", "status"), [("--help", 0), ("-h", 0), ("--folder", 1)])
+def test_an_option_makes_no_folder(tmp_path: Path, option: str, status: int) -> None:
+    command = [str(ROOT / "scripts" / "certificate"), option]
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert done.returncode == status
+    assert ("./scripts/certificate [FOLDER [HOST...]]" in done.stdout) == (status == 0)
+    assert ("there is no option --folder" in done.stderr) == (status == 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "address", "trust"),
+    [
+        ({}, "http://127.0.0.1:8080", ""),
+        (CERTIFIED, "https://127.0.0.1:8443", "--cacert '/tls of ours/c.pem' "),
+        (CERTIFIED | {"tls_listen": "0.0.0.0:443"}, "https://127.0.0.1", None),
+        (CERTIFIED | {"tls_listen": "[::1]:8443"}, "https://[::1]:8443", None),
+        (CERTIFIED | {"hostnames": "way.example b"}, "https://way.example:8443", None),
+        (CERTIFIED | {"tls_names": "a.example"}, "https://a.example:8443", ""),
+    ],
+)
+def test_up_tells_the_address_that_people_use(
+    settings: dict[str, str], address: str, trust: str | None
+) -> None:
+    found = public_address(Config(**settings), "http://127.0.0.1:8080")
+    assert found[0] == address
+    assert trust is None or found[1] == trust
 
 
 def test_killed_before_any_step_the_next_run_makes_a_pair(tmp_path: Path) -> None:

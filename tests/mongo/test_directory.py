@@ -191,3 +191,14 @@ def test_the_command(tmp_path: Path, mongod: str, beacons: Collection[dict[str, 
     message = f"{file}: line 2: mac 'C2' must be a MAC address of 12 hexadecimal digits\n"
     assert (bad.returncode, bad.stderr) == (1, message)
     assert run("check", tmp_path / "none.csv").returncode == 1
+
+
+def test_a_missing_password_is_not_told_of_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "beacons.csv").write_text(f"{HEADER}\n{ROW}\n")
+    missing = tmp_path / "secrets" / "app_password"
+    done = run("load", tmp_path / "beacons.csv", "--password-file", missing)
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        f"{missing}: No such file or directory. Name the file with --pass"
+    )
+    assert "beacons.csv" not in done.stderr
