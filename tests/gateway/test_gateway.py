@@ -177,7 +177,7 @@ def test_connections_to_the_services_are_used_again(gateway: Gateway) -> None:
 def test_json_is_compressed_and_decompressed(gateway: Gateway) -> None:
     body = json.dumps([{"level": "4", "location": "Lobby B"}] * 5000).encode()
     for compressed in (False, True):
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", "Vary": "Accept-Encoding"}
         headers |= {"Content-Encoding": "gzip"} if compressed else {}
         for upstream in gateway.ingest:
             upstream.answer(200, gzip.compress(body) if compressed else body, headers)
@@ -197,8 +197,9 @@ def test_a_long_history_is_small_on_the_way(gateway: Gateway) -> None:
     ]
     body = json.dumps({"location": rows}).encode()
     assert len(body) > 250_000
+    says = {"Content-Type": "application/json", "Vary": "Accept-Encoding"}
     for upstream in gateway.ingest:
-        upstream.answer(200, body, {"Content-Type": "application/json"})
+        upstream.answer(200, body, says)
     headers = {"Accept-Encoding": "gzip"}
     with requests.get(f"{gateway.url}/extractbeacon", headers=headers, stream=True) as answer:
         assert len(answer.raw.read(decode_content=False)) < 20_000

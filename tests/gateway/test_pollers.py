@@ -13,7 +13,7 @@ from tests.gateway.conftest import FAST_SECONDS, OPEN, SLOW_SECONDS, Gateway, se
 
 URL = "/retrieveformonitoring"
 BODY = json.dumps({"location": [{"staff_id": 7, "location": "Lobby B"}] * 200}).encode()
-JSON = {"Content-Type": "application/json"}
+JSON = {"Content-Type": "application/json", "Vary": "Accept-Encoding"}  # as the service
 
 
 def hits(gateway: Gateway) -> int:

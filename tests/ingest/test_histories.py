@@ -156,6 +156,30 @@ def test_a_long_history_is_read_in_pieces_of_whole_seconds(
     assert {"level": "unknown", "location": "5", "timestamp": 7} in found
 
 
+def test_a_window_that_ended_long_ago_has_a_name_and_is_cached_alone(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(context, [1, 2, 3, 2000])
+    reads: list[TimeRange] = []
+    read_times = context.detections.times_by_place
+
+    def counted(wanted: TimeRange, *more: Any) -> Any:
+        reads.append(wanted)
+        return read_times(wanted, *more)
+
+    monkeypatch.setattr(context.detections, "times_by_place", counted)
+    old, later = TimeRange(1, 0, 1000), 1000 + 2 * cache.CACHED_AGE_SECONDS
+    first, again = (read(context.histories, old, later) for _ in range(2))
+    assert len(rows(first)) == 3
+    assert first.etag
+    assert first.etag == again.etag
+    assert reads == [old]  # not the history up to now
+    add(context, [4])  # a phone's late backlog
+    after = read(context.histories, old, later)
+    assert len(rows(after)) == 4
+    assert after.etag != first.etag
+
+
 def test_a_history_without_a_version_is_right_as_well(
     context: Context, database: Database[Any]
 ) -> None:

@@ -314,6 +314,42 @@ def test_a_bad_body_is_named(client: FlaskClient, body: bytes, kind: str) -> Non
     assert (answer.status_code, answer.get_json()["parameter"]) == (400, "body")
 
 
+JSON_BODY = json.dumps(GOOD).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "parameter", "says"),
+    [
+        (JSON_BODY, "text/plain", "user_address", "Content-Type: application/json"),
+        (JSON_BODY, "text/plain;charset=UTF-8", "user_address", "Content-Type: application/json"),
+        (JSON_BODY, None, "user_address", "Content-Type: application/json"),
+        # As `curl -d` sends it.
+        (b" " + JSON_BODY, "application/x-www-form-urlencoded", "user_address", "the body is JSON"),
+        (gzip.compress(JSON_BODY), "application/json", "body", "the body is compressed"),
+        (gzip.compress(JSON_BODY), "text/plain", "user_address", "the body is compressed"),
+        (b"{}", "application/json", "user_address", "is missing"),
+        (b"hello", "text/plain", "user_address", "is missing"),
+    ],
+)
+def test_a_body_that_is_not_read_is_told(
+    client: FlaskClient, body: bytes, kind: str | None, parameter: str, says: str
+) -> None:
+    answer = client.post("/newbeacondetect", data=body, content_type=kind)
+    assert (answer.status_code, answer.get_json()["parameter"]) == (400, parameter)
+    told = answer.get_json()["error"]
+    assert says in told
+    if says == "is missing":
+        assert told == "user_address: is missing"
+
+
+@pytest.mark.parametrize("body", [JSON_BODY, gzip.compress(JSON_BODY)])
+def test_a_body_of_another_kind_stays_without_meaning(client: FlaskClient, body: bytes) -> None:
+    answer = client.post(
+        "/newbeacondetect", query_string=GOOD, data=body, content_type="text/plain"
+    )
+    assert (answer.status_code, answer.data) == (200, b"New Beacon Detection Added")
+
+
 def test_an_operator_object_is_data_and_refused(client: FlaskClient, database: Documents) -> None:
     for name in ("user_address", "beacon_address", "rssi", "timestamp", "event_id"):
         answer = client.post("/newbeacondetect", json=GOOD | {name: {"$gt": ""}})

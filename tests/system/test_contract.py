@@ -116,6 +116,14 @@ def test_long_answers_are_compressed(stack: Stack) -> None:
     assert [found["timestamp"] for found in answer.json()["location"]] == [*range(40, 0, -1)]
 
 
+def test_vary_is_said_once(stack: Stack) -> None:
+    for path in ("/retrieveformonitoring", "/monitoring", "/monitoring/static/screens/live.js"):
+        for encoding in ("gzip", "identity"):
+            headers = {"Accept-Encoding": encoding}
+            answer = stack.session.get(f"{stack.url}{path}", headers=headers, timeout=30)
+            assert answer.headers["Vary"] == "Accept-Encoding", path
+
+
 def test_an_answer_leaves_in_one_piece(stack: Stack) -> None:
     # Else a service that is killed at the wrong moment leaves a client half an answer.
     for port in stack.environment["WAYMARK_INGEST_PORTS"].split():
@@ -176,5 +184,7 @@ def test_a_history_comes_compressed_and_not_again_when_nothing_changed(stack: St
     held = {"If-None-Match": first.headers["ETag"]}
     again = [stack.session.get(url, params=wanted, headers=held, timeout=30) for _ in range(4)]
     assert {answer.status_code for answer in again} == {304}  # of both services
+    for answer in (first, plain, *again):
+        assert answer.headers["Vary"] == "Accept-Encoding"  # twice would read "..., ..."
     stack.detect("unchanged")
     assert stack.session.get(url, params=wanted, headers=held, timeout=30).status_code == 200

@@ -40,9 +40,16 @@ def create_app(config: Config | None = None) -> Flask:
     if config.waymark_access == "required":
         guard.init_app(app, guard.Guard(gateway.get_as))
     app.register_error_handler(HTTPException, _http_error)
+    app.after_request(_varies)
     for module in (page_data, screens, fallback, liveness):
         app.register_blueprint(module.bp)
     return app
+
+
+def _varies(response: Response) -> Response:
+    """Say that the answer depends on what the client unpacks: static files here, all in NGINX."""
+    response.vary.add("Accept-Encoding")
+    return response
 
 
 def _http_error(error: HTTPException) -> tuple[Response, int, dict[str, str]]:

@@ -36,7 +36,6 @@ def init_app(app: Flask) -> None:
         response = Response(file.compressed if zipped else file.plain, mimetype=file.mimetype)
         if zipped:
             response.headers["Content-Encoding"] = "gzip"
-        response.headers["Vary"] = "Accept-Encoding"
         response.headers["Cache-Control"] = "no-cache"  # ask each time; a 304 costs next to nothing
         response.set_etag(file.etag, weak=True)  # the same for both forms
         response.make_conditional(request)

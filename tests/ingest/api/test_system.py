@@ -2,10 +2,12 @@
 
 import time
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
 from ingest import process
+from ingest.storage.cluster_usage import Cluster
 from tests.ingest.api.conftest import Api
 
 LIMIT = 64 * 1024 * 1024
@@ -19,6 +21,20 @@ def test_it_names_itself_and_tells_how_it_is(api: Api) -> None:
     assert 0 < said["mongodb"]["latency_ms"] < 2000
     assert said["memory"]["used_bytes"] > 1024 * 1024
     assert said["started_at"] <= said["as_of"] <= time.time()
+
+
+def test_what_a_shard_gave_away_is_not_counted_there() -> None:
+    given = {"count": 320, "numOrphanDocs": 120, "storageSize": 4096}
+    staff = MagicMock()
+    staff.database.command.return_value = {}
+    staff.aggregate.return_value = [
+        {"shard": "shard1", "storageStats": given},
+        {"shard": "shard2", "storageStats": {"count": 120, "storageSize": 4096}},
+    ]
+    assert [(one.name, one.documents) for one in Cluster(staff).shards()] == [
+        ("shard1", 200),
+        ("shard2", 120),
+    ]
 
 
 def test_it_counts_documents_and_minutes(api: Api) -> None:

@@ -30,7 +30,7 @@ WINDOWS = 10
 READERS = 2
 # Readers of one staff member take turns; those of others in the same group do as well.
 READ_GROUPS = 16
-# A window that ended so long ago is read each time: to cache it would mean all up to now as well.
+# Of a window that ended so long ago only itself is cached: not the history, all up to now, as well.
 CACHED_AGE_SECONDS = 86_400
 # A database that does not tell a version in this time tells no history either.
 VERSION_TIMEOUT_SECONDS = 0.8
@@ -90,7 +90,7 @@ class Histories:
             return window
         if version is None or wanted.end < now - CACHED_AGE_SECONDS:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._readers, self._uncached, wanted)
+            return await loop.run_in_executor(self._readers, self._alone, wanted, version)
         reads = self._reads[hash(wanted.staff_id) % READ_GROUPS]
         return await reads.submit(_Wanted(wanted, version))
 
@@ -164,8 +164,15 @@ class Histories:
         self._cache(staff_id, history)
         return history
 
-    def _uncached(self, wanted: TimeRange) -> Window:
-        return History(0, wanted.start, self._blocks(*wanted)).window(wanted, None)
+    def _alone(self, wanted: TimeRange, version: Version | None) -> Window:
+        """Return a window of which nothing else is read; without a version nothing names it.
+
+        It may have what came after the version: so does its name, which counts rows and bytes.
+        """
+        blocks = self._blocks(*wanted, version)
+        if version is None:
+            return History(0, wanted.start, blocks).window(wanted, None)
+        return self._window(History(version.number, wanted.start, blocks), wanted)
 
     def _window(self, history: History, wanted: TimeRange) -> Window:
         """Return a window, cached for the next who wants the same while nothing changes."""

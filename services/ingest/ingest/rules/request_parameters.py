@@ -47,6 +47,7 @@ MAX_RAW = 256
 # How many texts have their value cached: the same people, beacons and strengths come all the time.
 CACHED = 1024
 MAX_METRES = 1e6
+MISSING = "is missing"
 
 
 class Sighting(NamedTuple):
@@ -239,7 +240,7 @@ def _text(parameters: Parameters, name: str) -> str:
     """Return a scalar as text: objects, lists and booleans are never data here."""
     value = parameters.get(name)
     if not _given(parameters, name):
-        raise ParameterError(name, "is missing")
+        raise ParameterError(name, MISSING)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ParameterError(name, "must be text or a number")
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():

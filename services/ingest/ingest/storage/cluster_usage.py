@@ -42,7 +42,7 @@ class Cluster:
         return [
             Shard(
                 one.get("shard") or alone or one["host"],
-                int(one["storageStats"]["count"]),
+                _documents(one["storageStats"]),
                 int(one["storageStats"]["storageSize"]),
             )
             for one in found
@@ -61,3 +61,8 @@ class Cluster:
             found = {int(one["_id"]): int(one["count"]) for one in self._staff.aggregate(pipeline)}
         every = range(first, last + 1, MINUTE_SECONDS)
         return [Minute(at, found.get(at, 0)) for at in every]
+
+
+def _documents(stats: dict[str, Any]) -> int:
+    """Return how many documents are a shard's own: not what it gave away and has yet to delete."""
+    return max(0, int(stats["count"]) - int(stats.get("numOrphanDocs", 0)))

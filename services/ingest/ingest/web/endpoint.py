@@ -9,7 +9,7 @@ from flask import Flask, abort
 from flask import Response as FlaskResponse
 from flask import request as flask_request
 
-from ingest.errors import BodyTooLarge
+from ingest.errors import BodyTooLarge, ParameterError
 from ingest.rules.roles import Role, needs
 from ingest.web import error_responses
 from ingest.web.lanes import largest_body
@@ -42,6 +42,9 @@ class Endpoint(NamedTuple, Generic[Parsed, Result]):
             if request.length > largest_body(self.path):
                 raise BodyTooLarge  # noqa: TRY301  # answered like all else
             return self.reply(request, await self.work(self.parse(request)))
+        except ParameterError as error:
+            explained = request.explained(error)
+            return error_responses.response_to(explained, request.header(b"x-request-id"))
         except Exception as error:
             return error_responses.response_to(error, request.header(b"x-request-id"))
 

@@ -12,6 +12,7 @@ from werkzeug.formparser import FormDataParser
 from werkzeug.http import parse_options_header
 
 from ingest.errors import ParameterError
+from ingest.rules.request_parameters import MISSING
 
 JSON = "application/json"
 URL_ENCODED = "application/x-www-form-urlencoded"
@@ -20,6 +21,11 @@ MULTIPART = "multipart/form-data"
 QUOTED = "werkzeug.url_quote"
 # An endpoint has five parameters; a megabyte of `&` would become half a million.
 MAX_PARAMETERS = 1000
+# How a compressed body begins: the gateway passes on no header that says it.
+GZIP = b"\x1f\x8b"
+NOT_JSON = "is not valid JSON"
+COMPRESSED = "the body is compressed, and is not read: send it as it is"
+UNDECLARED = "the body is JSON, and is not read as such without `Content-Type: application/json`"
 
 
 class Request(NamedTuple):
@@ -45,13 +51,24 @@ class Request(NamedTuple):
         given = {name: value for name, value in query.items() if value}
         return _of_body(self) | given if self.body else given
 
+    def explained(self, error: ParameterError) -> ParameterError:
+        """Return why a parameter is missing, where a body has it that was not read."""
+        if error.reason != MISSING:
+            return error
+        if self.body.startswith(GZIP):
+            return ParameterError(error.parameter, f"{MISSING}: {COMPRESSED}")
+        if self.body.lstrip().startswith(b"{") and not _is_json(_kind(self)):
+            return ParameterError(error.parameter, f"{MISSING}: {UNDECLARED}")
+        return error
+
 
 def json_object(body: bytes) -> dict[str, Any]:
     """Parse a JSON object; ParameterError names the body when it is none."""
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError):
-        raise ParameterError("body", "is not valid JSON") from None
+        why = NOT_JSON + (f": {COMPRESSED}" if body.startswith(GZIP) else "")
+        raise ParameterError("body", why) from None
     if not isinstance(parsed, dict):
         raise ParameterError("body", "must be a JSON object")
     return parsed
@@ -59,8 +76,8 @@ def json_object(body: bytes) -> dict[str, Any]:
 
 def _of_body(request: Request) -> dict[str, Any]:
     """Return what a form or JSON holds; a body of any other kind is ignored."""
-    kind = request.header(b"content-type").partition(";")[0].strip().lower()
-    if kind == JSON or (kind.startswith("application/") and kind.endswith("+json")):
+    kind = _kind(request)
+    if _is_json(kind):
         return json_object(request.body)
     if kind == MULTIPART:
         return _multipart(request)
@@ -68,6 +85,14 @@ def _of_body(request: Request) -> dict[str, Any]:
         with contextlib.suppress(UnicodeDecodeError):
             return _first_values(request.body.decode())
     return {}
+
+
+def _is_json(kind: str) -> bool:
+    return kind == JSON or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def _kind(request: Request) -> str:
+    return request.header(b"content-type").partition(";")[0].strip().lower()
 
 
 def _first_values(text: str) -> dict[str, str]:
