@@ -34,6 +34,7 @@ from scripts.processes.process import Process
 SAMPLE_SECONDS = 0.5
 ANY_RATE = "1000000"  # requests/s of one client: here one address is everybody
 NGINX = ROOT / "loadtests" / "baseline" / "nginx.conf.template"
+HISTORIES = [("staff_id", 1), ("timestamp", -1), ("level", 1), ("location", 1)]  # as the new one's
 PARTS = ("ingest-1", "ingest-2", "gateway", "mongod", "monitoring")  # the old one lacks the last
 
 
@@ -186,8 +187,8 @@ class Old(Stack):
     """The architecture before: one mongod, sync workers, round robin NGINX (loadtests/baseline).
 
     `unoptimised` is the original's first query; `durable` answers an insert only when it is on the
-    disk, as the new architecture does and the source did not. `separated` gives the page and its
-    data a service of their own.
+    disk, as the new architecture does and the source did not. `indexed` adds the new one's index
+    of histories, to tell what that alone gains. `separated` gives the page a service of its own.
     """
 
     def __init__(
@@ -195,10 +196,12 @@ class Old(Stack):
         *,
         unoptimised: bool = False,
         durable: bool = False,
+        indexed: bool = False,
         separated: bool = False,
         **how: Any,
     ) -> None:
         super().__init__(**how)
+        self._indexed = indexed
         self._monitoring_port = free_port() if separated else 0
         self._application = f"create_app(unoptimised={unoptimised})"
         self._uri = f"mongodb://127.0.0.1:{self.mongod_port}/{'?journal=true' if durable else ''}"
@@ -209,6 +212,8 @@ class Old(Stack):
         with MongoClient[Beacon](self._uri) as client:
             beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
             client[DATABASE]["beacons"].insert_many(beacons)
+            if self._indexed:
+                client[DATABASE]["staff"].create_index(HISTORIES)
         started = {}
         for number, port in enumerate(self.ingest_ports, start=1):
             name = f"ingest-{number}"  # named as its successor, to be compared with it
@@ -255,6 +260,7 @@ def old_environment(mongodb_uri: str) -> dict[str, str]:
 
 
 OLD, NEW, UNOPTIMISED, DURABLE = "old", "new", "old-unoptimised", "old-durable"
+INDEXED = "old-indexed"
 # One service of the old architecture for everything, and one beside another for the page: both with
 # its NGINX and its database, so that only the separation differs.
 COMBINED, SEPARATED = "combined", "separated"
@@ -263,6 +269,7 @@ ARCHITECTURES: dict[str, Callable[..., Stack]] = {
     NEW: New,
     UNOPTIMISED: partial(Old, unoptimised=True),
     DURABLE: partial(Old, durable=True),
+    INDEXED: partial(Old, indexed=True),
     COMBINED: partial(Old, services=1),
     SEPARATED: partial(Old, services=1, separated=True),
 }
@@ -276,6 +283,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for flag, form, text in (
         ("--unoptimised", UNOPTIMISED, "the old one with the original's first query"),
         ("--durable", DURABLE, disk),
+        ("--indexed", INDEXED, "the old one with the index of histories that the new one has"),
         ("--combined", COMBINED, "one service of the old one, for everything"),
         ("--separated", SEPARATED, "the same, and one beside it for the page"),
     ):

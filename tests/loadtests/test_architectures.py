@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from pymongo import MongoClient
 
+from ingest.storage.indexes import INDEXES
 from loadtests.architectures import (
     ARCHITECTURES,
     COMBINED,
     DURABLE,
+    INDEXED,
     PARTS,
     SEPARATED,
     UNOPTIMISED,
@@ -52,6 +54,25 @@ def test_the_query(name: str, *, ranged: bool) -> None:
         assert one["sort"] == {"timestamp": -1}
 
 
+@pytest.mark.parametrize(("name", "plan"), [("old", "COLLSCAN"), (INDEXED, "IXSCAN")])
+def test_the_index_is_all_that_differs(name: str, plan: str) -> None:
+    with (
+        ARCHITECTURES[name](limited=False) as stack,
+        MongoClient[Seen](f"mongodb://127.0.0.1:{stack.mongod_port}/") as client,
+    ):
+        database = client["ICT3102"]
+        database.command("profile", 2)
+        given = {"ramp": 0.3, "pages": 0, "only": "600"}
+        assert generate(stack.url, "PERF-RT-2", given) == 0
+        wanted = {"ns": "ICT3102.staff", "command.find": "staff", "command.filter.staff_id": 0}
+        plans = {one["planSummary"].split()[0] for one in database["system.profile"].find(wanted)}
+        indexes = client["ICT3102"]["staff"].index_information()
+    assert plans - {"EOF"} == {plan}  # EOF: before there is anything
+    theirs = [index.document["key"] for index in INDEXES]
+    every = [dict(one["key"]) for key, one in indexes.items() if key != "_id_"]
+    assert [dict(one) in [dict(key) for key in theirs] for one in every] == [True] * (name != "old")
+
+
 @pytest.mark.parametrize(("name", "on_disk"), [("old", False), (DURABLE, True)])
 def test_what_an_insert_waits_for(name: str, *, on_disk: bool) -> None:
     seen = profiled(name, "PERF-TP-1", "210")
@@ -66,6 +87,7 @@ def test_what_an_insert_waits_for(name: str, *, on_disk: bool) -> None:
         ("--old", "old"),
         ("--unoptimised", UNOPTIMISED),
         ("--durable", DURABLE),
+        ("--indexed", INDEXED),
         ("--combined", COMBINED),
         ("--separated", SEPARATED),
     ],

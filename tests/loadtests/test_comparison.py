@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.architectures import COMBINED, DURABLE, SEPARATED, UNOPTIMISED
+from loadtests.architectures import COMBINED, DURABLE, INDEXED, SEPARATED, UNOPTIMISED
 from loadtests.comparison import compare
 from loadtests.comparison.compare import OtherPlaybook
 from loadtests.comparison.playbook import OTHERS, Playbook
@@ -26,9 +26,9 @@ def test_the_architectures_take_turns() -> None:
     names = [run.name for run in book.runs()]
     assert names == [
         *("1-old-PERF-TP-1", "1-new-PERF-TP-1", f"1-{DURABLE}-PERF-TP-1"),
-        *("1-old-PERF-RT-2", "1-new-PERF-RT-2"),
+        *("1-old-PERF-RT-2", "1-new-PERF-RT-2", f"1-{INDEXED}-PERF-RT-2"),
         *(f"2-{DURABLE}-PERF-TP-1", "2-new-PERF-TP-1", "2-old-PERF-TP-1"),
-        *("2-new-PERF-RT-2", "2-old-PERF-RT-2"),
+        *(f"2-{INDEXED}-PERF-RT-2", "2-new-PERF-RT-2", "2-old-PERF-RT-2"),
     ]
 
 
