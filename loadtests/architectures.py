@@ -2,21 +2,16 @@
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 from pymongo import MongoClient
 
 from gateway.start import find_nginx
+from loadtests.stack import Stack
 from mongo import secrets, topology
 from mongo.binaries import find_binaries
 from mongo.bootstrap import bootstrap
@@ -26,112 +21,15 @@ from scripts.native.layout import Layout
 from scripts.native.parts import Part, environment, parts
 from scripts.processes import ROOT
 from scripts.processes.cluster import DIRECTORY
-from scripts.processes.control_groups import SERVICE, UNLIMITED, Limits, Usage
+from scripts.processes.control_groups import SERVICE, Limits
 from scripts.processes.health import http_problem, mongodb_problem
 from scripts.processes.ports import free_port
 from scripts.processes.process import Process
 
-SAMPLE_SECONDS = 0.5
 ANY_RATE = "1000000"  # requests/s of one client: here one address is everybody
 NGINX = ROOT / "loadtests" / "baseline" / "nginx.conf.template"
 HISTORIES = [("staff_id", 1), ("timestamp", -1), ("level", 1), ("location", 1)]  # as the new one's
 PARTS = ("ingest-1", "ingest-2", "gateway", "mongod", "monitoring")  # the old one lacks the last
-
-
-class Sample(NamedTuple):
-    """What one part had used at one moment, in seconds since the run began; then as Usage."""
-
-    seconds: float
-    part: str
-    cpu_seconds: float
-    throttled_seconds: float
-    memory_bytes: int
-    anonymous_bytes: int
-    peak_bytes: int
-    killed: int
-
-
-class Stack:
-    """Processes of which `with` starts all, and leaves nothing behind.
-
-    The services are inside the source's limits, the others are only measured; with `limited` False
-    all run without control groups, which need root.
-    """
-
-    def __init__(self, *, services: int = 2, limited: bool = True) -> None:
-        self._limited = limited
-        self._processes: dict[str, Process] = {}
-        self.folder = Path(tempfile.mkdtemp(prefix="waymark-load-"))
-        self.mongod_port = free_port()
-        self.gateway_port = free_port()
-        self.ingest_ports = [free_port() for _ in range(services)]
-        self.url = f"http://127.0.0.1:{self.gateway_port}"
-
-    def __enter__(self) -> Self:
-        """Start everything. Raises NotHealthyError, or LimitsUnavailableError when not allowed."""
-        try:
-            self._start()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop the parts, those that send before those that answer, and delete their data."""
-        for process in reversed(self._processes.values()):
-            process.stop()
-        self._processes.clear()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def usage(self) -> dict[str, Usage]:
-        """Return what each part used since it started; nothing when it runs without groups."""
-        parts = self._processes.items()
-        return {name: part.group.usage() for name, part in parts if part.group}
-
-    @contextmanager
-    def sampled(self) -> Iterator[list[Sample]]:
-        """Yield a list that grows by what each part uses, twice a second."""
-        samples: list[Sample] = []
-        ended, began = threading.Event(), time.monotonic()
-
-        def sample() -> None:
-            while not ended.wait(SAMPLE_SECONDS):
-                now = round(time.monotonic() - began, 2)
-                samples.extend(Sample(now, part, *used) for part, used in self.usage().items())
-
-        thread = threading.Thread(target=sample)
-        thread.start()
-        try:
-            yield samples
-        finally:
-            ended.set()
-            thread.join()
-
-    def pid(self, name: str) -> int:
-        """Return the process that a part was started as."""
-        return self._processes[name].pid
-
-    def _start(self) -> None:
-        raise NotImplementedError
-
-    def _limits(self, name: str) -> Limits:
-        """Return what a part may use."""
-        return SERVICE if name.startswith("ingest-") else UNLIMITED
-
-    def _launch(
-        self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path
-    ) -> Process:
-        """Start a part, which is healthy later."""
-        self._processes[name] = Process(
-            name,
-            command,
-            self.folder / f"{name}.log",
-            folder=folder,
-            environment=environment,
-            limits=self._limits(name) if self._limited else None,
-        )
-        self._processes[name].start()
-        return self._processes[name]
 
 
 class New(Stack):

@@ -10,11 +10,12 @@ from http.client import HTTPException
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from loadtests.architectures import New, Stack
+from loadtests.architectures import New
 from loadtests.engine import endpoints
 from loadtests.engine.generator import generate
 from loadtests.figures import HTTP, Row, Summary, ratios, read_csv, spread, summary
 from loadtests.plans import PLANS, Step, requests
+from loadtests.stack import Stack
 
 TIMEOUT_SECONDS = 30.0
 CASES = {("PERF-RT-1", "3780"): endpoints.insert_now, ("PERF-TP-2", "860"): endpoints.extract}

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from loadtests import architectures, capacity, check, refusals, targets
-from loadtests.architectures import ARCHITECTURES, NEW, OLD, Stack
+from loadtests.architectures import ARCHITECTURES, NEW, OLD
 from loadtests.comparison import compare
 from loadtests.engine import generator
 from loadtests.engine.generator import generate
 from loadtests.headroom import command as headroom
 from loadtests.plans import CAPACITY, PLANS
 from loadtests.report import report
+from loadtests.stack import Stack
 from loadtests.workloads import PUSH_SECONDS, device_memory
 from mongo.binaries import NoMongod
 from scripts.processes.control_groups import LimitsUnavailableError

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from loadtests.architectures import ARCHITECTURES, Sample
+from loadtests.architectures import ARCHITECTURES
 from loadtests.comparison.playbook import Playbook, Run
 from loadtests.engine.generator import generate
 from loadtests.figures import write_csv
@@ -18,6 +18,7 @@ from loadtests.plans import PLANS
 from loadtests.report import report
 from loadtests.report.first_page import verdict_table
 from loadtests.report.results import Results
+from loadtests.stack import Sample
 from scripts.processes import ROOT
 from scripts.processes.process import NotHealthyError
 

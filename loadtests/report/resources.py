@@ -3,12 +3,13 @@
 import math
 from itertools import product
 
-from loadtests.architectures import COMBINED, NEW, OLD, PARTS, SEPARATED, Sample
+from loadtests.architectures import COMBINED, NEW, OLD, PARTS, SEPARATED
 from loadtests.comparison.playbook import Run
 from loadtests.plans import PLANS
 from loadtests.report.charts import Axis, chart
 from loadtests.report.document import TEXTS, Section, marked, table
 from loadtests.report.results import Results
+from loadtests.stack import Sample
 
 MIB = 2**20
 HEADS = ["part", "architecture", "mean CPU", "stopped by its limit", "most memory, MiB", "killed"]

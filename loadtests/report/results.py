@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from loadtests.architectures import ARCHITECTURES, NEW, Sample
+from loadtests.architectures import ARCHITECTURES, NEW
 from loadtests.comparison.playbook import Run, sides
 from loadtests.figures import STORED, Row, Spread, Summary, ratios, read_csv, spread, summary
 from loadtests.plans import PLANS, RAMP_SECONDS
+from loadtests.stack import Sample
 
 FILE = re.compile(rf"(\d+)-({'|'.join(ARCHITECTURES)})-([A-Z].+)")  # as Run.name
 MEASURED = ("insert", "extract")  # rows by name; the others are of companions and counts

@@ -18,11 +18,11 @@ from loadtests.architectures import (
     PARTS,
     SEPARATED,
     UNOPTIMISED,
-    Stack,
 )
 from loadtests.engine import endpoints
 from loadtests.engine.client import Api
 from loadtests.engine.generator import generate
+from loadtests.stack import Stack
 from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.architectures import New, Stack
+from loadtests.architectures import New
 from loadtests.engine.generator import generate
 from loadtests.figures import HTTP, VERIFICATION, Row, read_csv
 from loadtests.plans import PLANS
+from loadtests.stack import Stack
 from tests.loadtests.faulty_server import FaultyServer
 
 pytestmark = pytest.mark.long
