@@ -142,6 +142,13 @@ def test_a_long_history_is_read_in_pieces_of_whole_seconds(
     context: Context, database: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(long_reads, "PIECE", 100)
+    read_times, limits = context.detections.times_by_place, set()
+
+    def counted(wanted: TimeRange, limit: int, as_of: Any) -> Any:
+        limits.add(limit)
+        return read_times(wanted, limit, as_of)
+
+    monkeypatch.setattr(context.detections, "times_by_place", counted)
     add(context, [*range(250), *[250] * 130, *range(251, 300)])
     database["staff"].update_one(
         {"timestamp": 7}, {"$unset": {"level": 1}, "$set": {"location": 5}}
@@ -154,6 +161,7 @@ def test_a_long_history_is_read_in_pieces_of_whole_seconds(
     assert found == naive(context, wanted)
     assert len(found) == 429
     assert {"level": "unknown", "location": "5", "timestamp": 7} in found
+    assert limits == {100}  # also for the second that has more
 
 
 def test_a_window_that_ended_long_ago_has_a_name_and_is_cached_alone(

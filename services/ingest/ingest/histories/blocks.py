@@ -114,9 +114,14 @@ class Part(NamedTuple):
 
 def blocks_of(rows: Iterable[Row]) -> tuple[Block, ...]:
     """Return rows as blocks, as `packed` does."""
+    return packed(in_blocks(rows))
+
+
+def in_blocks(rows: Iterable[Row]) -> Iterator[Block]:
+    """Yield rows as blocks that are not compressed."""
     source = iter(rows)
-    batches = iter(lambda: list(itertools.islice(source, BLOCK_ROWS)), [])
-    return packed(Block([one for one, _ in rows], [one for _, one in rows]) for rows in batches)
+    while some := list(itertools.islice(source, BLOCK_ROWS)):
+        yield Block([timestamp for timestamp, _ in some], [text for _, text in some])
 
 
 def packed(blocks: Iterable[Block]) -> tuple[Block, ...]:

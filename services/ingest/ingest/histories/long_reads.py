@@ -1,11 +1,11 @@
 """Whole histories from the database straight to blocks: no object is made for each detection."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from ingest.histories.blocks import BLOCK_ROWS, Block, packed
+from ingest.histories.blocks import BLOCK_ROWS, Block, Row, in_blocks, packed
 from ingest.rules.request_parameters import TimeRange
-from ingest.storage.detections import Detections
+from ingest.storage.detections import Detections, HistoryRow
 from ingest.storage.latest import Version
 from ingest.storage.times_by_place import TimesAt
 
@@ -20,32 +20,44 @@ def read_blocks(
     return packed(_blocks(detections, wanted, version))
 
 
-def beginning(level: str, location: str) -> bytes:
+def texts(found: Iterable[HistoryRow]) -> Iterator[Row]:
+    """Yield rows of the database as those of the answer."""
+    beginnings: dict[tuple[str, str], bytes] = {}
+    for timestamp, level, location in found:
+        place = level, location
+        if place not in beginnings:
+            beginnings[place] = _beginning(*place)
+        yield timestamp, b"%b%d}" % (beginnings[place], timestamp)
+
+
+def _beginning(level: str, location: str) -> bytes:
     """Return the text of a detection up to its timestamp."""
     text = json.dumps({"level": level, "location": location}, separators=(",", ":"))
     return f'{text[:-1]},"timestamp":'.encode()
 
 
 def _blocks(detections: Detections, wanted: TimeRange, version: Version | None) -> Iterator[Block]:
-    limit, as_of = PIECE, version and version.read_at
+    as_of = version and version.read_at
     while wanted.end >= wanted.start:
-        places = detections.times_by_place(wanted, limit, as_of)
-        whole = sum(len(place.timestamps) for place in places) < limit
+        places = detections.times_by_place(wanted, PIECE, as_of)
         keys, beginnings = _in_order(places)
         if not keys:
             return
-        count = len(beginnings)
+        is_all, count = len(keys) < PIECE, len(beginnings)
         end = keys[-1] // count
-        if not whole:  # this second may have more than these
+        if not is_all:  # this second may have more than these
             while keys and keys[-1] // count == end:
                 keys.pop()
-        limit = PIECE if keys else 2 * limit
         for first in range(0, len(keys), BLOCK_ROWS):
             some = [divmod(key, count) for key in keys[first : first + BLOCK_ROWS]]
-            texts = [b"%b%d}" % (beginnings[place], timestamp) for timestamp, place in some]
-            yield Block([timestamp for timestamp, _ in some], texts)
-        if whole:
+            rows = [b"%b%d}" % (beginnings[place], timestamp) for timestamp, place in some]
+            yield Block([timestamp for timestamp, _ in some], rows)
+        if is_all:
             return
+        if not keys:  # a second of a phone whose clock stands still: it has no bound
+            second = wanted._replace(start=end, end=end)
+            yield from in_blocks(texts(detections.list_between(second, as_of)))
+            end -= 1
         wanted = wanted._replace(end=end)
 
 
@@ -62,4 +74,4 @@ def _in_order(places: list[TimesAt]) -> tuple[list[int], list[bytes]]:
         for timestamp in place.timestamps
     ]
     keys.sort(reverse=True)
-    return keys, [beginning(place.level, place.location) for place in places]
+    return keys, [_beginning(place.level, place.location) for place in places]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
 from ingest.histories.blocks import Block, Row, grown
-from ingest.histories.long_reads import beginning, read_blocks
+from ingest.histories.long_reads import read_blocks, texts
 from ingest.histories.time_window import WHOLE_BYTES, History, Window
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId, TimeRange
 from ingest.storage.client import time_limit
@@ -214,13 +214,8 @@ class Histories:
 
     def _rows(self, staff_id: StaffId, start: int, version: Version) -> Iterator[Row]:
         """Yield the few rows of the end of a history, with all that the version counts."""
-        beginnings: dict[tuple[str, str], bytes] = {}
         wanted = TimeRange(staff_id, start, MAX_UNIX_SECONDS)
-        for timestamp, level, location in self._detections.list_between(wanted, version.read_at):
-            at = level, location
-            if at not in beginnings:
-                beginnings[at] = beginning(*at)
-            yield timestamp, b"%b%d}" % (beginnings[at], timestamp)
+        return texts(self._detections.list_between(wanted, version.read_at))
 
     def _cache(self, staff_id: StaffId, history: History) -> None:
         with self._lock:
