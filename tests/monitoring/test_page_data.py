@@ -59,8 +59,11 @@ def test_for_scripts_it_says_whether_people_are_missing(upstream: Upstream) -> N
     assert service(upstream).get("/monitoring/latest").get_json()["complete"] is True
 
 
-def test_for_scripts_a_200_without_a_list_is_no_empty_building(upstream: Upstream) -> None:
-    upstream.answer(200, b"{}")
+@pytest.mark.parametrize("body", [b"{}", b"[]", b'{"x": []}', b'{"data": null, "x": []}'])
+def test_for_scripts_a_200_without_a_list_is_no_empty_building(
+    upstream: Upstream, body: bytes
+) -> None:
+    upstream.answer(200, body)
     answer = service(upstream).get("/monitoring/latest")
     assert answer.status_code == 200
     known = answer.get_json()

@@ -22,6 +22,13 @@ test("whoever was dismissed comes back once they were heard and lost again", () 
   assert.deepEqual(ids(lostContact([one("a", 1000), one("b", 3000)], dismissed)), ["a", "b"]);
 });
 
+test("what is dismissed stays so while its shard is away, but not for ever", () => {
+  const before = withDismissed([one("a", 4000)], {}, [one("a", 4000)]);
+  const later = { ...one("b", 0), heardAt: NOW + 25 * 3600 };
+  assert.deepEqual(Object.keys(withDismissed([one("b", 2000)], before, [one("b", 2000)])), ["a", "b"]);
+  assert.deepEqual(Object.keys(withDismissed([later], before, [later])), ["b"]);
+});
+
 test("what is dismissed is forgotten when they are heard", () => {
   const before = withDismissed([one("a", 4000)], {}, [one("a", 4000)]);
   assert.deepEqual(Object.keys(withDismissed([one("b", 2000)], before, [one("a", 5), one("b", 2000)])), ["b"]);

@@ -26,6 +26,11 @@ test("the whole name of a place finds who is there", () => {
   assert.ok(isNameOf("spot 1", SPOTS[0]) && !isNameOf("spot 1", SPOTS[1]));
 });
 
+test("a place of the same name hides nobody", () => {
+  const people = [one("12", "Lobby"), one("3", "12")];
+  assert.deepEqual(people.filter(finder("12", [{ location: "12" }])), people);
+});
+
 test("whoever has that very name is meant, else the first", () => {
   assert.equal(bestMatch(PEOPLE, "7").id, "7");
   assert.equal(bestMatch(PEOPLE, "Staff 70").id, "70");

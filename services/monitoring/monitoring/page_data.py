@@ -77,7 +77,9 @@ def _list_cut_out(body: bytes) -> tuple[bytes, dict[str, Any]]:
     The list itself is not parsed: a megabyte becomes seven of Python objects.
     """
     start, end = body.index(b"["), body.rindex(b"]") + 1
-    others: dict[str, Any] = json.loads(body[:start] + b"[]" + body[end:])
+    others: Any = json.loads(body[:start] + b"[]" + body[end:])
+    if not isinstance(others, dict) or others.get("data") != []:
+        raise ValueError("its list is not the people")
     return body[start:end], others
 
 

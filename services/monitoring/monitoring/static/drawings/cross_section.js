@@ -42,7 +42,8 @@ export class CrossSection {
     const { scale, layout, counts } = this.#draw(levels, people.length, frame);
     const markers = layout.strips.flatMap((strip, index) => {
       const here = people.filter((person) => person.level === strip.level);
-      setText(counts[index], here.length ? String(here.length) : "–");
+      const present = here.filter((person) => !person.gone).length;
+      setText(counts[index], present ? String(present) : "–");
       return stackPeople(here, strip, layout, scale);
     });
     drawMarkers(this.markers, markers, scale, this.pick);

@@ -10,6 +10,7 @@
  * @property {number} order their place among all, by name
  * @property {string} title
  * @property {boolean} picked
+ * @property {boolean} [gone] drawn though they have gone: they are chosen
  * @property {boolean} [dimmed] a search is on, and does not find them
  * @property {string} [level]
  * @property {string} [location]

@@ -3,6 +3,7 @@
 /** @import { Dismissed } from "../rules/lost_contact.js" */
 /** @import { Person } from "../rules/people_model.js" */
 import { $, buttonById, el, keyed, setAttribute, setText } from "../page/dom.js";
+import { remember, remembered } from "../page/remembered.js";
 import { updateTime } from "../page/time_element.js";
 import { lostContact, withDismissed } from "../rules/lost_contact.js";
 import { duration, heardText, levelText, peopleText, spotText } from "../rules/words.js";
@@ -12,7 +13,7 @@ const KEY = "dismissed";
 /** @returns {Dismissed} */
 function dismissed() {
   try {
-    return JSON.parse(localStorage.getItem(KEY) ?? "{}") ?? {};
+    return JSON.parse(remembered(KEY) ?? "{}") ?? {};
   } catch {
     return {};
   }
@@ -86,7 +87,7 @@ export class LostContact {
   /** @param {Person[]} people */
   #dismiss(people) {
     const now = withDismissed(people, dismissed(), this.#all);
-    localStorage.setItem(KEY, JSON.stringify(now));
+    remember(KEY, JSON.stringify(now));
     this.changed();
   }
 }

@@ -21,14 +21,16 @@ export const lostContact = (all, dismissed) =>
     .sort((one, other) => other.heardAt - one.heardAt || one.order - other.order);
 
 /**
- * What is dismissed when these are as well; of the others, who is still lost.
+ * What is dismissed when these are as well. Of the others goes who was heard since, or is not lost
+ * any more: not who is only missing, whose shard may be away.
  * @param {Person[]} people
  * @param {Dismissed} before
  * @param {Person[]} all
  * @returns {Dismissed}
  */
 export function withDismissed(people, before, all) {
-  const lost = new Set(all.filter((one) => one.gone).map((one) => one.id));
-  const kept = Object.entries(before).filter(([id]) => lost.has(id));
+  const present = new Set(all.filter((one) => !one.gone).map((one) => one.id));
+  const oldest = Math.max(0, ...people.map((one) => one.heardAt)) - 2 * SHIFT_SECONDS;
+  const kept = Object.entries(before).filter(([id, at]) => !present.has(id) && at > oldest);
   return Object.fromEntries([...kept, ...people.map((one) => [one.id, Math.ceil(one.heardAt)])]);
 }

@@ -14,7 +14,8 @@ export const isNameOf = (search, spot) => plain(search) === plain(spot.location)
 
 /**
  * Tells of somebody whether a search finds them: by a part of their name, their place or its beacon.
- * The whole name of a place finds those who are there: "Spot 1" is not "Spot 12".
+ * The whole name of a place finds those who are there, and whoever has that name: "Spot 1" is not
+ * "Spot 12".
  * @param {string} search
  * @param {Spot[]} spots
  * @returns {(one: Person) => boolean}
@@ -22,7 +23,7 @@ export const isNameOf = (search, spot) => plain(search) === plain(spot.location)
 export function finder(search, spots) {
   const wanted = plain(search);
   if (spots.some((spot) => isNameOf(search, spot)))
-    return (one) => plain(spotText(one)) === wanted;
+    return (one) => plain(spotText(one)) === wanted || plain(one.id) === wanted;
   return (one) => plain(`staff ${one.id} ${placeText(one)} ${one.mac}`).includes(wanted);
 }
 

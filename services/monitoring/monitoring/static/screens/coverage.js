@@ -3,6 +3,7 @@
 import { Plan } from "../drawings/plan.js";
 import { changeAddress, parameter } from "../page/address.js";
 import { $, el, inputById, keyed, setAttribute, setText } from "../page/dom.js";
+import { remember, remembered } from "../page/remembered.js";
 import { showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
@@ -27,7 +28,7 @@ const officeMinutes = Number(heading?.getAttribute("data-gap"));
 
 /** Without a visit for so long, a location is a gap: as the viewer, else the office, has it. */
 function gapMinutes() {
-  const minutes = Number.parseInt(parameter("gap") || localStorage.getItem("gap") || "", 10);
+  const minutes = Number.parseInt(parameter("gap") || remembered("gap") || "", 10);
   return minutes > 0 ? minutes : officeMinutes;
 }
 
@@ -173,7 +174,7 @@ gapField.addEventListener("change", () => {
   const wanted = Math.round(Number(gapField.value)) || officeMinutes;
   const minutes = String(Math.min(MAX_GAP_MINUTES, Math.max(1, wanted)));
   gapField.value = minutes;
-  localStorage.setItem("gap", minutes);
+  remember("gap", minutes);
   changeAddress({ gap: minutes }, { replace: true });
   draw();
 });

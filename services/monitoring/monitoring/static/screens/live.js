@@ -80,7 +80,7 @@ function draw(source) {
   const isFound = finder(query, spots);
   if (query) for (const one of all) one.dimmed = !isFound(one);
   levels = [
-    ...new Set([...directory.known.map((spot) => spot.level), ...present.map((one) => one.level)]),
+    ...new Set([...directory.known.map((spot) => spot.level), ...drawn.map((one) => one.level)]),
   ].sort(levelOrder);
   const level = onlyLevel || (levels.includes(parameter("level")) ? parameter("level") : "");
   // A beacon that is new in the directory: read that again, once for each time that staff are read.
@@ -133,18 +133,21 @@ function drawPicture(levels, level, drawn, spots, chosen) {
   const spotsOf = (name) => spots.filter((spot) => spot.level === name);
   if (level) {
     const here = drawn.filter((one) => one.level === level);
-    const label = `Plan of ${levelText(level)}: ${peopleText(here.length)}`;
+    const label = `Plan of ${levelText(level)}: ${peopleText(countPresent(here))}`;
     const trail = chosen?.level === level ? details.trail(level, spots) : [];
     plan.show(spotsOf(level), here, { label, trail });
   } else {
     // What has no known level takes no room while nobody is there.
     const busy = levels.filter((name) => !isUnknown(name) || drawn.some((one) => one.level === name));
     const stacked = busy.map((name) => ({ level: name, spots: spotsOf(name) }));
-    const label = `Cross-section of ${busy.length} levels: ${peopleText(drawn.length)}`;
+    const label = `Cross-section of ${busy.length} levels: ${peopleText(countPresent(drawn))}`;
     crossSection.show(stacked, drawn, label);
   }
   showChosen($(level ? "plan" : "section"), `${level} ${chosen?.id ?? ""}`);
 }
+
+/** @param {Person[]} people some of whom may be drawn though they have gone */
+const countPresent = (people) => people.filter((one) => !one.gone).length;
 
 let shownChosen = "";
 
