@@ -49,6 +49,10 @@ class Gateway:
         if token := os.environ.get("WAYMARK_TOKEN"):
             self._opener.addheaders.append(("Authorization", f"Bearer {token}"))
 
+    def forget(self) -> None:
+        """Have everything sent again, also what did not change: it may not have been printed."""
+        self._etags.clear()
+
     def get(
         self, path: str, decode: Callable[[bytes], Decoded], **parameters: object
     ) -> Decoded | None:
@@ -132,8 +136,9 @@ def pull(gateway: Gateway, file: Path, source: Callable[[Gateway, State], Any], 
             print(json.dumps(one), flush=True)
     except BrokenPipeError:  # nobody reads what we print
         raise
-    except (OSError, ValueError, KeyError) as error:
-        _say(f"{url}: {error}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        gateway.forget()
+        _say(f"{url}: {type(error).__name__}: {error}")
     _write(file, state)
 
 
@@ -145,10 +150,12 @@ def pause(due: float, now: float) -> tuple[float, float]:
 
 def _read(file: Path, url: str) -> State:
     try:
-        state: State = json.loads(file.read_text())
+        state = json.loads(file.read_text())
     except FileNotFoundError:
         state = {}
     except ValueError:
+        state = None
+    if not isinstance(state, dict):
         _say(f"{file} is damaged: it begins anew")
         state = {}
     return state if state.get("url") == url else {"url": url}

@@ -152,7 +152,7 @@ def _check_port(name: str, port: int) -> None:
 
 def public_address(front: Config, plain: str) -> tuple[str, str]:
     """Return the gateway's address for people, and what `curl` needs to trust it."""
-    if not front.tls_certificate:
+    if not front.tls_certificate or not front.tls_listen.strip():
         return plain, ""
     host, _, port = front.tls_listen.split()[0].rpartition(":")
     if host in ("", "*", "0.0.0.0", "[::]"):  # noqa: S104 - this machine is one of all

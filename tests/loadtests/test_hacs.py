@@ -99,7 +99,9 @@ def test_a_cursor_that_is_too_old_is_told_and_the_feed_begins_again(
     assert any("after=old" in path for _, path, *_ in upstream.requests)
 
 
-@pytest.mark.parametrize("body", [b'{"detection": {}}\n', b"", b"<html>", b'{"next": "a"'])
+@pytest.mark.parametrize(
+    "body", [b'{"detection": {}}\n', b"", b"<html>", b'{"next": "a"', b"null\n", b"[]\n"]
+)
 def test_half_an_answer_moves_no_cursor(upstream: Upstream, tmp_path: Path, body: bytes) -> None:
     state = tmp_path / "hacs.json"
     state.write_text(json.dumps({"url": upstream.url, "cursor": "kept"}))
@@ -108,6 +110,18 @@ def test_half_an_answer_moves_no_cursor(upstream: Upstream, tmp_path: Path, body
     assert hacs.pull() == []
     assert hacs.said.startswith(f"hacs: {upstream.url}: ")
     assert json.loads(state.read_text())["cursor"] == "kept"
+
+
+@pytest.mark.parametrize("damaged", ["[]", "null", "{"])
+def test_a_damaged_file_is_told_and_begun_anew(
+    upstream: Upstream, tmp_path: Path, damaged: str
+) -> None:
+    state = tmp_path / "hacs.json"
+    state.write_text(damaged)
+    upstream.answer(200, b'{"location": [{"timestamp": 1, "level": "2", "location": "Here"}]}')
+    hacs = Hacs(upstream.url, state, "--staff", "7")
+    assert [row["location"] for row in hacs.pull()] == ["Here"]
+    assert "is damaged" in hacs.said
 
 
 def test_a_gateway_that_is_away_is_pulled_again(tmp_path: Path) -> None:
