@@ -5,7 +5,7 @@ ARG BASE_IMAGE=debian:trixie-slim
 
 FROM ${BASE_IMAGE} AS python
 COPY services/install-packages /usr/local/sbin/
-RUN install-packages python3 \
+RUN install-packages python3 tzdata \
     && groupadd --gid 10001 waymark \
     && useradd --uid 10001 --gid 10001 --no-create-home waymark
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1

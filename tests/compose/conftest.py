@@ -12,6 +12,8 @@ from typing import Any
 import psutil
 import pytest
 import requests
+from requests.adapters import HTTPAdapter
+from urllib3.util import Retry
 
 from scripts.processes import ROOT
 from scripts.processes.ports import free_port
@@ -57,6 +59,9 @@ class Stack(Client):
     def __init__(self, docker: Docker, made: Images) -> None:
         port = free_port()
         super().__init__(f"http://127.0.0.1:{port}")
+        # A reload of NGINX closes the connections that idle: what reads asks again, as browsers do.
+        again = HTTPAdapter(max_retries=Retry(total=1, connect=0, read=1))
+        self.session.mount(self.url, again)
         self.images = made
         self.docker = Docker(
             docker.environment

@@ -88,6 +88,12 @@ def test_an_own_directory_of_beacons_is_loaded_as_the_readme_says(
     assert "1 added" in stack.compose(*words[:1], "--no-TTY", *words[1:])
 
 
+def test_the_images_know_time_zones(stack: Stack) -> None:
+    assert stack.detect("zones", timestamp=1_700_000_000).status_code in (200, 202)
+    download = stack.read("/api/v1/staff/zones/detections?format=csv&zone=Asia/Singapore")
+    assert "2023-11-15T06:13:20+08:00" in download.text
+
+
 def test_one_command_adds_ingest_services_and_the_gateway_finds_them(stack: Stack) -> None:
     def asked() -> set[str]:
         """Return the services that the gateway asked for the last detections."""
