@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from pymongo import MongoClient
 from werkzeug.serving import make_server
 
@@ -84,6 +84,21 @@ def test_from_log_in_to_log_out(page: Page, url: str) -> None:
     expect(page).to_have_url(f"{url}/monitoring/login")
     assert page.request.get(f"{url}/api/v1/session").status == 401
     assert errors == []
+
+
+def test_a_log_out_that_would_do_nothing_yet_cannot_be_clicked(page: Page, url: str) -> None:
+    page.goto(f"{url}/monitoring/login")
+    log_in(page, PASSWORD)
+    button = page.get_by_role("button", name="Log out")
+    expect(button).to_be_enabled()
+    held: list[Route] = []
+    script = re.compile(r"/log_out\.js")
+    page.route(script, lambda route: held.append(route))  # as on a slow line
+    with page.expect_request(script):
+        page.reload(wait_until="commit")
+    expect(button).to_be_disabled()
+    held[0].continue_()
+    expect(button).to_be_enabled()
 
 
 def test_a_password_never_stands_in_an_address(page: Page, url: str) -> None:
