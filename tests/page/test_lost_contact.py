@@ -11,16 +11,17 @@ from playwright.sync_api import Page, expect
 from tests.page.conftest import Opener, loaded
 from tests.page.house import ROOMS, crowd, furnished, person
 
-NOW = time.time()
-LOST = [
-    person(name, ROOMS[room], ago) | {"timestamp": NOW - ago}
-    for name, room, ago in (("lost-1", 3, 1200), ("lost-2", 20, 3000))
-]
-HOUSE = [*crowd(14), *LOST, person("home", ROOMS[5], 2 * 86400)]
+
+def lost() -> list[dict[str, Any]]:
+    """Return two who were heard 20 and 50 minutes ago."""
+    return [
+        person(name, ROOMS[room], ago) | {"timestamp": time.time() - ago}
+        for name, room, ago in (("lost-1", 3, 1200), ("lost-2", 20, 3000))
+    ]
 
 
 def test_who_dropped_out_is_told_until_dismissed(opened: Opener) -> None:
-    page = opened(prepare=furnished(HOUSE))
+    page = opened(prepare=furnished([*crowd(14), *lost(), person("home", ROOMS[5], 2 * 86400)]))
     chip = page.get_by_role("button", name="2 people lost contact")
     chip.click()
     rows = page.locator("#lost li")
@@ -57,7 +58,7 @@ WATCH = """() => {
 
 def wrong(page: Page) -> None:
     headers = {"X-Circuit-State": "unknown", "Content-Type": "application/json"}
-    body = json.dumps({"as_of": 0, "data": LOST})
+    body = json.dumps({"as_of": 0, "data": lost()})
     address = "**/monitoring/api/staff"
     page.unroute(address)
     taken = f"{time.time() - 5:.0f}"
