@@ -104,9 +104,8 @@ class Stack(Client):
         with subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=quiet, stderr=quiet, start_new_session=True
         ) as up:
-            # Not by `compose ps`, which fails where a container has a passing name.
-            label = f"label=com.docker.compose.project={PROJECT}"
-            eventually(lambda: self.docker("ps", "--all", "--quiet", "--filter", label), 120)
+            ps = (*self._compose, "ps", "--all", "--quiet")  # fails while a container is renamed
+            eventually(lambda: self.docker.run(*ps).stdout.strip(), 120)
             os.killpg(up.pid, signal.SIGKILL)
 
     def containers(self) -> dict[str, dict[str, Any]]:
