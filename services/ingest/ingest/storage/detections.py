@@ -1,12 +1,14 @@
 """The collection `staff`: one document per detection, sharded on a hash of `staff_id`."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pymongo
 from bson import ObjectId, Timestamp
 from pymongo import DESCENDING
+from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
@@ -133,6 +135,14 @@ class Detections:
                 found += [whole(one) for one in rows]
         return sorted(found, key=itemgetter("timestamp"), reverse=True)[:limit]
 
+    @contextmanager
+    def _reading(self, as_of: Timestamp | None) -> Iterator[ClientSession]:
+        """Give a session that reads with all that the database had then. StoreUnavailable."""
+        with domain_errors(), self._staff.database.client.start_session() as session:
+            if as_of:
+                session.advance_operation_time(as_of)
+            yield session
+
     def list_between(
         self, wanted: TimeRange, as_of: Timestamp | None = None
     ) -> Iterator[HistoryRow]:
@@ -142,9 +152,7 @@ class Detections:
         primary that was deposed, which has less; it is then a StoreUnavailable.
         """
         projection = {"_id": 0, "timestamp": 1, "level": 1, "location": 1}
-        with domain_errors(), self._staff.database.client.start_session() as session:
-            if as_of:
-                session.advance_operation_time(as_of)
+        with self._reading(as_of) as session:
             found = self._durable.find(_between(wanted), projection, session=session)
             for one in found.sort("timestamp", DESCENDING).batch_size(BATCH):
                 level, location = one.get("level"), one.get("location")
@@ -155,9 +163,7 @@ class Detections:
         self, wanted: TimeRange, limit: int, as_of: Timestamp | None = None
     ) -> list[TimesAt]:
         """Return the newest detections of a range, at most `limit`, as `list_between` has them."""
-        with domain_errors(), self._staff.database.client.start_session() as session:
-            if as_of:
-                session.advance_operation_time(as_of)
+        with self._reading(as_of) as session:
             pipeline = by_place(_between(wanted), limit)
             found = self._durable.aggregate(pipeline, session=session, batchSize=limit)
             return [times_at(one) for one in found]
