@@ -3,7 +3,7 @@
 /** @import { Spot } from "./plan_layout.js" */
 import { isUnknown, levelTitle } from "../rules/words.js";
 import { bounds, hasPosition } from "../rules/geometry.js";
-import { packCrowd, rowMiddle } from "./crowd_layout.js";
+import { packCrowd, placeRows } from "./crowd_layout.js";
 import { shorten } from "./marker_layout.js";
 
 /**
@@ -219,11 +219,9 @@ export function stackPeople(people, strip, layout, scale) {
   return [...crowds].flatMap(([room, crowd]) => {
     const inner = { left: room.left + 2, right: room.right - 2 };
     const size = { width: inner.right - inner.left, rows: rowsOf(layout, scale), stacked: true };
-    return packCrowd(room.key, crowd, size, scale).flatMap((row, index) => {
-      const middle = rowMiddle(row, room.x, inner);
-      const py = strip.ground - unit * ABOVE_GROUND - height / 2 - index * (height + 2);
-      return row.map((marker) => ({ ...marker, px: middle + marker.px, py }));
-    });
+    const lowest = strip.ground - unit * ABOVE_GROUND - height / 2;
+    const rows = packCrowd(room.key, crowd, size, scale);
+    return placeRows(rows, room.x, inner, (row) => lowest - row * (height + 2));
   });
 }
 

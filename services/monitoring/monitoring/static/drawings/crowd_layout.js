@@ -104,6 +104,19 @@ export const rowWidth = (row) =>
   row.reduce((sum, marker) => sum + marker.width + GAP_PX, -GAP_PX);
 
 /**
+ * The markers of all rows where they are drawn.
+ * @param {Marker[][]} rows
+ * @param {number} x of the spot
+ * @param {{ left: number, right: number }} room
+ * @param {(row: number) => number} yOf the middle of each row
+ */
+export const placeRows = (rows, x, room, yOf) =>
+  rows.flatMap((row, index) => {
+    const middle = rowMiddle(row, x, room);
+    return row.map((marker) => ({ ...marker, px: middle + marker.px, py: yOf(index) }));
+  });
+
+/**
  * Where the middle of a row is drawn, so that it neither leaves its room nor, if it can, its spot.
  * @param {Marker[]} row
  * @param {number} x of the spot

@@ -2,7 +2,7 @@
 /** @import { Box, Point } from "../rules/geometry.js" */
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
 import { bounds, chord, corners, floor, hasPosition, zones } from "../rules/geometry.js";
-import { packCrowd, rowMiddle } from "./crowd_layout.js";
+import { packCrowd, placeRows } from "./crowd_layout.js";
 import { shorten } from "./marker_layout.js";
 
 /**
@@ -198,11 +198,8 @@ function placeCrowd(key, crowd, { box, center, points }, scale) {
     if (!room) break;
     const inner = { left: room.left + 2, right: room.right - 2 };
     const size = { width: inner.right - inner.left, rows: count };
-    const markers = packCrowd(key, crowd, size, scale).flatMap((row, index) => {
-      const middle = rowMiddle(row, center.x, inner);
-      const py = top + height / 2 + index * (height + 2);
-      return row.map((marker) => ({ ...marker, px: middle + marker.px, py }));
-    });
+    const rows = packCrowd(key, crowd, size, scale);
+    const markers = placeRows(rows, center.x, inner, (row) => top + height / 2 + row * (height + 2));
     const shown = markers.filter((one) => one.person).length + (isLarge(markers) ? 0.5 : 0);
     if (shown > bestShown) [best, bestShown] = [markers, shown];
     if (isLarge(markers)) break;
