@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.page.conftest import Office, Opener, loaded
 
@@ -136,17 +136,27 @@ def test_a_person_and_a_range_are_chosen(opened: Opener, office: Office, noon: i
     expect(page.locator("#person")).to_have_value("patrol")
 
 
-@pytest.mark.parametrize("screen", ["", "/replay", "/directory"])
-def test_what_is_typed_before_the_scripts_ran_is_kept(opened: Opener, screen: str) -> None:
-    scripts = "**/page/dom.js"
+SCRIPTS, CLOCK = "**/page/dom.js", "**/monitoring/api/staff*"
+
+
+@pytest.mark.parametrize(
+    ("screen", "late"),
+    [("", SCRIPTS), ("/replay", SCRIPTS), ("/replay", CLOCK), ("/directory", SCRIPTS)],
+)
+def test_what_is_typed_before_a_screen_is_ready_is_kept(
+    opened: Opener, screen: str, late: str
+) -> None:
+    held: list[Route] = []
 
     def hold(page: Page) -> None:
-        page.route(scripts, lambda _: None)
+        page.route(late, lambda route: held.append(route))  # noqa: PLW0108
 
     page = opened(screen, prepare=hold, wait="commit")
     field = page.locator("[data-search]")
+    while not held:
+        page.wait_for_timeout(50)
     field.fill("3")
-    page.unroute(scripts)  # lets go what is held, too
+    page.unroute(late)  # lets go what is held, too
     loaded(page)
     expect(field).to_have_value("3")
     expect(page).to_have_url(re.compile("[?&](person|q)=3"))

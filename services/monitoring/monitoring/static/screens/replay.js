@@ -216,6 +216,6 @@ scrubber.addEventListener("change", () => {
 });
 window.addEventListener("popstate", showAddress);
 beacons.start();
-adopt(person, "person");
 if (!parameter("to")) await clockKnown;
+adopt(person, "person"); // after the wait, in which somebody may type
 showAddress();
