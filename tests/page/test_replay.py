@@ -149,7 +149,7 @@ def test_what_is_typed_before_a_screen_is_ready_is_kept(
     held: list[Route] = []
 
     def hold(page: Page) -> None:
-        page.route(late, lambda route: held.append(route))  # noqa: PLW0108
+        page.route(late, lambda route: held.append(route))
 
     page = opened(screen, prepare=hold, wait="commit")
     field = page.locator("[data-search]")
