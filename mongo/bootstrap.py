@@ -32,7 +32,7 @@ ADMIN_ROLES: list[Any] = [
 APP_ROLE = "waymark"
 APP_ROLES: list[Any] = [{"role": APP_ROLE, "db": DATABASE}]
 AUDIT = "audit"
-COLLECTIONS = ("staff", "latest", "beacons", "directory", "tokens", "accounts")
+COLLECTIONS = ("staff", "latest", "notes", "beacons", "directory", "tokens", "accounts")
 _DATA = ["find", "insert", "update", "remove", "changeStream", "collStats"]
 _WORK = [*_DATA, "createCollection", "createIndex", "dropIndex", "listIndexes"]
 # The same as in the ingest service, which makes them too (a test compares).
@@ -40,6 +40,8 @@ INDEXES: list[list[tuple[str, int]]] = [
     [("staff_id", 1), ("timestamp", DESCENDING), ("level", 1), ("location", 1)],
     [("timestamp", DESCENDING)],
     [("mac", 1), ("level", 1), ("location", 1), ("timestamp", DESCENDING), ("staff_id", 1)],
+    [("staff_id", 1), ("stored", 1), ("timestamp", 1)],
+    [("stored", 1)],
 ]
 
 

@@ -46,7 +46,7 @@ def site(mongod: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
     made: list[Gateway] = []
     with MongoClient[dict[str, Any]](mongod) as client:
         database = client["ICT3102"]
-        for collection in ("staff", "latest", "tokens"):
+        for collection in ("staff", "latest", "notes", "tokens"):
             database[collection].delete_many({})
         for role, secret in SECRETS.items():
             digest = tokens.digest(secret)

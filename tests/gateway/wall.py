@@ -94,7 +94,7 @@ def walls(mongod: str, folder: Path) -> Iterator[Site]:
         finally:
             gateway.close()
             page.kill()
-            for name in ("staff", "latest", "beacons", "directory"):
+            for name in ("staff", "latest", "notes", "beacons", "directory"):
                 client["ICT3102"][name].delete_many({})
 
 

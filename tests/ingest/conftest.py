@@ -28,7 +28,7 @@ def database(mongod: str) -> Iterator[Database[dict[str, Any]]]:
 @pytest.fixture
 def app(mongod: str, database: Database[dict[str, Any]], tmp_path: Path) -> Iterator[Flask]:
     spool = str(tmp_path / "spool.db")
-    for collection in ("staff", "latest", "beacons"):
+    for collection in ("staff", "latest", "notes", "beacons"):
         database[collection].delete_many({})
     database["beacons"].insert_one(BEACON)
     app = create_app(Config(mongodb_uri=mongod, directory_refresh_seconds=3600, spool_file=spool))

@@ -51,7 +51,7 @@ class Office:
 
 @contextmanager
 def office(mongod: str, database: Database[dict[str, Any]], folder: Path) -> Iterator[Office]:
-    for name in ("accounts", "tokens", "beacons", "staff", "latest"):
+    for name in ("accounts", "tokens", "beacons", "staff", "latest", "notes"):
         database[name].delete_many({})
     found = Office(mongod, folder, [])
     yield found

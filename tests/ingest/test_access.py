@@ -79,7 +79,7 @@ def guarded(
     mongod: str, database: Database[dict[str, Any]], tmp_path: Path
 ) -> Iterator[Callable[..., Flask]]:
     """Return a function that makes a service that requires tokens, one for each role is there."""
-    for collection in ("staff", "latest", "beacons", "tokens"):
+    for collection in ("staff", "latest", "notes", "beacons", "tokens"):
         database[collection].delete_many({})
     database["beacons"].insert_one(BEACON)
     database["tokens"].insert_many([token(role).document() for role in SECRETS])

@@ -18,7 +18,7 @@ from ingest import legacy
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
 from ingest.rules.roles import Role, needs
-from ingest.storage.detections import Detections
+from ingest.storage.inserts import Inserts
 from ingest.web import request_body
 from ingest.web.asgi_server import Server
 from ingest.web.flask_bridge import PIECE_BYTES, Bridge
@@ -270,14 +270,14 @@ def test_requests_of_one_moment_are_stored_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     groups: list[int] = []
-    store = Detections.store
+    store = Inserts.store
 
-    def counted(self: Detections, documents: list[Any]) -> Any:
+    def counted(self: Inserts, documents: list[Any]) -> Any:
         groups.append(len(documents))
         time.sleep(0.05)
         return store(self, documents)
 
-    monkeypatch.setattr(Detections, "store", counted)
+    monkeypatch.setattr(Inserts, "store", counted)
     statuses: list[int] = []
     threads = [
         threading.Thread(

@@ -1,6 +1,6 @@
 """What becomes of each detection of a group when a shard, the directory or the spool fails.
 
-A real database fails so only now and then, and never in all the ways at once: the five that the
+A real database fails so only now and then, and never in all the ways at once: the four that the
 recorder works with are stand-ins here, which fail as they are told. The others of these tests
 (test_recorder.py, tests/mongo/test_sharded.py) have real ones.
 """
@@ -14,8 +14,8 @@ import pytest
 from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.recording.recorder import GROUP, Recorder
-from ingest.storage.detections import Stored
 from ingest.storage.directory import Place, Snapshot
+from ingest.storage.inserts import Stored
 
 STORED, DUPLICATE, QUEUED, REJECTED, UNAVAILABLE = (
     *(Outcome.STORED, Outcome.DUPLICATE, Outcome.QUEUED),
@@ -36,15 +36,12 @@ class Site:
     """A recorder, and all that it works with."""
 
     def __init__(self) -> None:
-        # The database: how it fails, by the `_id` of a document or the `staff_id` of a person.
+        # The database: how it fails, by the `_id` of a document.
         self.repeated: set[int] = set()
         self.refused: set[int] = set()
         self.failed: set[int] = set()
-        self.unversioned: set[int] = set()
-        self.recorded: set[int] = set()  # what `latest` shows
         self.error: Exception | None = None
         self.stored: list[list[int]] = []
-        self.versions: list[list[int]] = []
         # What is known of it.
         self.away = self.degraded = False
         self.answering: set[int] = set()
@@ -58,7 +55,7 @@ class Site:
         self.spooled: list[list[int]] = []
         self.queued, self.set_aside = 3, 4
         self.own = self
-        self.recorder = Recorder(*[self] * 5)  # type: ignore[arg-type]
+        self.recorder = Recorder(*[self] * 4)  # type: ignore[arg-type]
 
     def check_reachable(self) -> None:
         if self.away:
@@ -79,20 +76,6 @@ class Site:
         failing = {at[name]: f"shard of {name}" for name in sorted(self.failed & at.keys())}
         refused = {at[name]: "its schema" for name in self.refused & at.keys()}
         return Stored({at[name] for name in self.repeated & at.keys()}, refused, failing)
-
-    def stored_copies(self, documents: list[Document]) -> list[Document]:
-        return [document | {"copy": True} for document in documents]
-
-    def not_shown(self, documents: list[Document]) -> list[Document]:
-        assert all("copy" in document for document in documents)
-        return [document for document in documents if document["_id"] not in self.recorded]
-
-    def record_changes(self, documents: list[Document]) -> dict[int, str]:
-        self.versions.append([document["_id"] for document in documents])
-        people = {document["staff_id"] for document in documents}
-        return {
-            staff_id: f"version of {staff_id}" for staff_id in sorted(people & self.unversioned)
-        }
 
     def cached(self) -> Snapshot | None:
         return self.snapshot
@@ -118,21 +101,12 @@ def site() -> Iterator[Site]:
 
 
 def test_each_request_learns_what_became_of_its_own(site: Site) -> None:
-    site.repeated, site.refused, site.recorded = {2, 4}, {3}, {2}
+    site.repeated, site.refused = {2, 4}, {3}
     results = site.recorder.store([[one(1), one(2)], [], [one(3), one(4), one(5)]])
     assert results == [[STORED, DUPLICATE], [], [REJECTED, DUPLICATE, STORED]]
     assert site.stored == [[1, 2, 3, 4, 5]]  # in one command
-    assert site.versions == [[1, 5, 4]]  # 4 is stored, but was never shown: its version is raised
     assert (site.spooled, site.lost_by) == ([], [])
     assert not site.drain_wanted.is_set()
-
-
-def test_nothing_new_raises_no_version(site: Site) -> None:
-    site.repeated = site.recorded = {1}
-    assert site.recorder.record([one(1)]) == [DUPLICATE]
-    site.repeated, site.refused = set(), {1}
-    assert site.recorder.record([one(1)]) == [REJECTED]
-    assert site.versions == []
 
 
 def test_what_was_refused_is_told_in_the_log(site: Site, caplog: pytest.LogCaptureFixture) -> None:
@@ -198,7 +172,6 @@ def test_what_one_shard_does_not_take_waits(site: Site) -> None:
     assert results == [[STORED, QUEUED], [REJECTED], [QUEUED], [STORED]]
     assert site.spooled == [[2, 4]]
     assert site.lost_by == ["shard of 2"]
-    assert site.versions == [[1, 5]]
 
 
 def test_with_a_full_spool_a_request_is_stored_in_part(site: Site) -> None:
@@ -209,14 +182,6 @@ def test_with_a_full_spool_a_request_is_stored_in_part(site: Site) -> None:
     assert some.outcomes == [STORED, UNAVAILABLE]
     assert type(none) is type(alone) is StoreUnavailable  # nothing of them was stored
     assert all_ == [STORED]
-
-
-def test_a_detection_without_its_version_is_not_promised(site: Site) -> None:
-    site.unversioned, site.refused, site.repeated = {7, 8}, {3}, {4}
-    documents = [one(1, 7), one(2, 9), one(3, 7), one(4, 7), one(5, 8)]
-    outcomes = site.recorder.commit(documents)
-    assert outcomes == [UNAVAILABLE, STORED, REJECTED, UNAVAILABLE, UNAVAILABLE]
-    assert site.lost_by == ["version of 7"]
 
 
 def test_while_a_shard_is_away_only_who_is_reachable_is_asked_for(site: Site) -> None:

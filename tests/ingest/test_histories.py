@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import random
 import threading
+import time
 from typing import Any
 
 import pytest
-from bson import ObjectId
+from bson import ObjectId, Timestamp
 from flask import Flask
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,8 +20,11 @@ from ingest.histories import read_through_cache as cache
 from ingest.histories import time_window as window
 from ingest.histories.read_through_cache import Histories
 from ingest.histories.time_window import Window
+from ingest.recording.outcome import Outcome
 from ingest.rules.request_parameters import TimeRange
-from ingest.storage.directory import Place
+from ingest.storage import states
+from ingest.storage.indexes import BY_STAMP_OF_STAFF
+from ingest.storage.stamps import RENEWED, SETTLE_SECONDS
 from tests.loops import run
 
 NOW = 1_700_000_000
@@ -40,17 +45,15 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_reads, "PIECE", 3)  # a second may have more
 
 
-def add(context: Context, timestamps: list[int], *, seen: bool = True, staff_id: int = 1) -> None:
-    """Context detections, as a commit does; not yet seen is what died before its note."""
+def add(context: Context, timestamps: list[int], *, staff_id: int = 1) -> None:
+    """Store detections."""
     documents = [
         {"_id": ObjectId(), "staff_id": staff_id, "timestamp": timestamp, "received_at": None}
         | dict(zip(("level", "location"), PLACES[(timestamp + n) % len(PLACES)], strict=True))
         | {"mac": "A" * 12, "rssi": -1}
         for n, timestamp in enumerate(timestamps)
     ]
-    context.detections.store(documents)
-    if seen:
-        context.latest.record_changes(documents)
+    context.recorder.record(documents)
 
 
 def read(histories: Histories, wanted: TimeRange, now: float = NOW) -> Window:
@@ -73,9 +76,29 @@ def naive(context: Context, wanted: TimeRange) -> list[dict[str, Any]]:
     ]
 
 
+def late(context: Context, database: Database[Any], timestamp: int, seconds: int) -> None:
+    """Store a detection that was stamped some seconds before it was committed."""
+    newest = database["staff"].find_one({"staff_id": 1}, sort=[("stored", -1)])
+    stamp = newest["stored"] if newest else Timestamp(int(time.time()), 1)
+    before = Timestamp(stamp.time - seconds, random.getrandbits(31))
+    place = dict(zip(("level", "location"), PLACES[0], strict=True))
+    row = {"_id": ObjectId(), "staff_id": 1, "timestamp": timestamp, "mac": "A" * 12, "rssi": -1}
+    database["staff"].insert_one(row | place | {"received_at": None, "stored": before})
+
+
+def settle(database: Database[Any]) -> None:
+    """Let all that is stored be older by an hour, as if that had gone by."""
+    for one in database["staff"].find():
+        stamp = Timestamp(one["stored"].time - 3600, one["stored"].inc)
+        database["staff"].update_one({"_id": one["_id"]}, {"$set": {"stored": stamp}})
+
+
 STEPS = st.one_of(
     st.tuples(st.just("add"), st.lists(st.integers(0, 60), min_size=1, max_size=9)),
-    st.tuples(st.just("many commits"), st.integers(20, 40)),
+    st.tuples(st.just("much"), st.integers(5, 30)),
+    st.tuples(st.just("settle")),
+    st.tuples(st.just("note")),
+    st.tuples(st.just("late"), st.integers(0, 60), st.integers(0, SETTLE_SECONDS - 1)),
     st.tuples(st.just("edit"), st.integers(0, 60)),
     st.tuples(st.just("ask"), st.integers(0, 60), st.integers(0, 60), st.integers(0, 1)),
     st.tuples(st.just("ask"), st.integers(0, 60), st.just(LATER), st.integers(0, 1)),
@@ -91,21 +114,24 @@ STEPS = st.one_of(
 def test_every_answer_is_what_the_database_holds(
     context: Context, database: Database[Any], small: None, steps: list[Any]
 ) -> None:
-    for collection in ("staff", "latest"):
+    for collection in ("staff", "latest", "notes"):
         database[collection].delete_many({})
-    services = [Histories(context.detections, context.latest, lambda: None) for _ in range(2)]
+    services = [Histories(context.detections, context.states, lambda: None) for _ in range(2)]
     for step in steps:
         if step[0] == "add":
             add(context, step[1])
-        elif step[0] == "many commits":
+        elif step[0] == "much":
             for number in range(step[1]):
-                context.latest.record_changes([*database["staff"].find({"staff_id": 1}).limit(1)])
-                if number == 0:
-                    add(context, [number])
+                add(context, [number])
+        elif step[0] == "settle":
+            settle(database)
+        elif step[0] == "note":
+            context.notes.bring_up()
         elif step[0] == "edit":
-            edit = {"$set": {"location": f"edited {step[1]}"}}
+            edit = {"$set": {"location": f"edited {step[1]}"}} | RENEWED
             database["staff"].update_many({"staff_id": 1, "timestamp": step[1]}, edit)
-            context.latest.correct([1], "A" * 12, [Place("1", f"edited {step[1]}")])
+        elif step[0] == "late":
+            late(context, database, step[1], step[2])
         else:
             wanted = TimeRange(1, min(step[1:3]), max(step[1:3]))
             # The clock stands at the events, so that some windows are old and some are live.
@@ -188,18 +214,22 @@ def test_a_window_that_ended_long_ago_has_a_name_and_is_cached_alone(
     assert after.etag != first.etag
 
 
-def test_a_history_without_a_version_is_right_as_well(
+def test_a_history_without_stamps_is_right_as_well(
     context: Context, database: Database[Any]
 ) -> None:
     add(context, [1, 2, 3])
     wanted = TimeRange(1, 0, LATER)
     assert len(rows(read(context.histories, wanted))) == 3
-    database["latest"].delete_many({})  # an older database
-    add(context, [4], seen=False)
+    database["staff"].update_many({}, {"$unset": {"stored": 1}})  # an older database
     answer = read(context.histories, wanted)
-    assert (len(rows(answer)), answer.etag) == (4, None)
-    add(context, [5])  # the first commit of this version of the service
-    assert len(rows(read(context.histories, wanted))) == 5
+    assert (len(rows(answer)), answer.etag) == (3, None)
+    add(context, [5])  # the first commit of this release
+    assert len(rows(read(context.histories, wanted))) == 4
+    database["staff"].update_many({}, {"$unset": {"stored": 1}})
+    context.back_fill.fill()
+    answer = read(context.histories, wanted)
+    assert len(rows(answer)) == 4
+    assert answer.etag
 
 
 def test_an_older_copy_of_the_database_is_not_mistaken_for_a_newer_one(
@@ -210,8 +240,67 @@ def test_an_older_copy_of_the_database_is_not_mistaken_for_a_newer_one(
     wanted = TimeRange(1, 0, LATER)
     assert len(rows(read(context.histories, wanted))) == 5
     database["staff"].delete_many({"timestamp": {"$gte": 2}})  # restored from a backup
-    database["latest"].update_one({}, {"$set": {"version": 2, "changes": [0, 1]}})
     assert len(rows(read(context.histories, wanted))) == 2
+
+
+def test_a_commit_that_came_too_late_is_found_when_it_is_acknowledged(
+    context: Context, database: Database[Any]
+) -> None:
+    add(context, [1, 2, 3])
+    wanted = TimeRange(1, 0, LATER)
+    assert len(rows(read(context.histories, wanted))) == 3
+    assert len(context.everyone.read().staff) == 1
+    late(context, database, 4, SETTLE_SECONDS + 60)  # nobody waited for it any more
+    (row,) = database["staff"].find({"timestamp": 4})
+    assert len(rows(read(context.histories, wanted))) == 3  # it is not seen: the hazard is real
+    assert context.recorder.record([dict(row)]) == [Outcome.DUPLICATE]
+    assert rows(read(context.histories, wanted)) == naive(context, wanted)
+    assert len(context.everyone.read().staff) == 1
+    assert [one["recent"][0]["timestamp"] for one in database["latest"].find()] == [4]
+    (again,) = database["staff"].find({"timestamp": 4})
+    assert context.recorder.record([dict(row)]) == [Outcome.DUPLICATE]
+    assert database["staff"].find_one({"timestamp": 4}) == again  # its stamp is no longer old
+
+
+def test_one_who_has_very_many_stamps_at_once_is_read_whole(
+    context: Context, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(states, "MAX_STAMPS", 20)
+    for staff_id in (1, 2):
+        add(context, list(range(10)), staff_id=staff_id)
+    wanted = [TimeRange(staff_id, 0, LATER) for staff_id in (1, 2)]
+    assert [len(rows(read(context.histories, one))) for one in wanted] == [10, 10]
+    for number in range(3):
+        add(context, list(range(100, 130)))
+        add(context, [number], staff_id=2)
+        found = context.states.read({1: 0, 2: 0, 3: 0})
+        assert {who: one.is_all for who, one in found.items()} == {1: False, 2: True}
+        for one in wanted:
+            assert rows(read(context.histories, one)) == naive(context, one)
+
+
+def test_without_its_indexes_a_state_is_told_all_the_same(
+    context: Context, database: Database[Any]
+) -> None:
+    add(context, [1, 2])
+    context.indexes.close()
+    database["staff"].drop_indexes()
+    wanted = TimeRange(1, 0, LATER)
+    assert len(rows(read(context.histories, wanted))) == 2
+    assert len(context.everyone.read().staff) == 1
+    context.indexes.ensure()
+
+
+def test_states_are_read_from_one_index_alone(context: Context, database: Database[Any]) -> None:
+    for staff_id in (1, 2):
+        add(context, [1, 2], staff_id=staff_id)
+    after = {"stored": {"$gt": Timestamp(1, 0)}}
+    both = {"$or": [{"staff_id": staff_id} | after for staff_id in (1, 2)]}
+    for query in ({"staff_id": 1} | after, both):
+        found = database["staff"].find(query, states._FIELDS, hint=BY_STAMP_OF_STAFF)
+        told = found.explain()["executionStats"]
+        assert told["totalDocsExamined"] == 0
+        assert told["totalKeysExamined"] <= told["nReturned"] + 3
 
 
 def test_what_is_cached_stays_within_its_bound(

@@ -16,6 +16,7 @@ from ingest.rules.request_parameters import TimeRange
 from ingest.storage.detections import Detections
 from ingest.storage.indexes import INDEXES, Indexes
 from ingest.storage.latest import Latest
+from ingest.storage.states import States
 from tests.loops import run
 
 NAMES = {"_id_", *(index.document["name"] for index in INDEXES)}
@@ -80,20 +81,21 @@ def test_what_the_back_fill_records_is_never_rolled_back(
     assert {one["readConcern"]["level"] for one in heard.of("find")} == {"majority"}
 
 
-def test_rows_are_read_as_of_their_version_or_later(
+def test_rows_are_read_as_of_their_state_or_later(
     client: FlaskClient, impatient: Database[Any], heard: Heard
 ) -> None:
     client.post(
         "/newbeacondetect",
         json={"user_address": 7, "beacon_address": "C2A628384B08", "rssi": -20},
     )
-    latest, detections = Latest(impatient["latest"]), Detections(impatient["staff"])
-    histories = Histories(detections, latest, lambda: None)
+    staff = impatient["staff"]
+    states = States(staff, Latest(impatient["latest"]))
+    histories = Histories(Detections(staff), states, lambda: None)
     assert run(histories.window(TimeRange(7, 0, 4_102_444_800), time.time())).rows == 1
     histories.close()
-    (of_version,), (of_rows,) = (
+    (of_note, of_state), (of_rows,) = (
         [one["readConcern"] for one in heard.of(command)] for command in ("find", "aggregate")
     )
-    assert of_version == {"level": "majority"}
+    assert of_note == of_state == {"level": "majority"}
     assert of_rows["level"] == "majority"
     assert of_rows["afterClusterTime"]

@@ -5,28 +5,36 @@ import time
 from typing import Any
 
 import pytest
-from bson import ObjectId
+from bson import ObjectId, Timestamp
 from flask import Flask
 from flask.testing import FlaskClient
 from pymongo.database import Database
 
 from ingest.context import Context
-from ingest.storage.directory import Place
+from ingest.storage import notes
+from ingest.storage.documents import document
 from ingest.storage.latest import Latest, Version
 from ingest.storage.latest_updates import CHANGES, RECENT
+from ingest.storage.notes import Notes
 
 GOOD = {"user_address": "7", "beacon_address": "C2A628384B08", "rssi": -20}
+
+
+def note(client: FlaskClient) -> None:
+    context: Context = client.application.extensions["context"]
+    context.notes.bring_up()
 
 
 def send(client: FlaskClient, timestamp: int | None = None, **more: Any) -> None:
     given = {} if timestamp is None else {"timestamp": timestamp}
     assert client.post("/newbeacondetect", json=GOOD | given | more).status_code == 200
+    note(client)
 
 
 def shown(database: Database[Any], staff_id: object = 7) -> dict[str, Any]:
-    document: dict[str, Any] | None = database["latest"].find_one({"_id": staff_id})
-    assert document
-    return document
+    found: dict[str, Any] | None = database["latest"].find_one({"_id": staff_id})
+    assert found
+    return found
 
 
 def since(found: dict[str, Any]) -> list[int]:
@@ -47,6 +55,7 @@ def test_it_holds_the_newest_of_each_in_order(client: FlaskClient, database: Dat
     stored = database["staff"].find_one({"timestamp": 300}, {"staff_id": 0})
     assert stored
     assert found["recent"][-2] == {"id": stored.pop("_id")} | stored
+    assert found["stored"] == database["staff"].find_one(sort=[("stored", -1)])["stored"]  # type: ignore[index]
 
 
 def test_a_repeat_changes_nothing(client: FlaskClient, database: Database[Any]) -> None:
@@ -59,29 +68,22 @@ def test_a_repeat_changes_nothing(client: FlaskClient, database: Database[Any]) 
     assert client.get(url, headers={"If-None-Match": etag}).status_code == 304
 
 
-def test_a_repeat_of_what_is_shown_no_more_shows_nothing_twice(
-    client: FlaskClient, database: Database[Any]
-) -> None:
-    for timestamp in range(100, 100 + RECENT + 1):
-        send(client, timestamp, event_id="a")
-    before = shown(database)
-    send(client, 100, event_id="a")  # whether its version was ever raised cannot be told
-    found = shown(database)
-    assert found["recent"] == before["recent"]
-    assert found["version"] > before["version"]
-
-
-def test_a_repeat_shows_what_is_stored_and_not_what_it_brings(
-    client: FlaskClient, database: Database[Any]
-) -> None:
-    send(client, event_id="no-time")
-    (stored,) = database["staff"].find()
-    database["latest"].delete_many({})  # as if the first try had ended before its note
-    database["staff"].update_one({}, {"$set": {"timestamp": stored["timestamp"] - 500}})
-    send(client, event_id="no-time")
-    found = shown(database)
-    assert since(found) == [stored["timestamp"] - 500]
-    assert [one["timestamp"] for one in found["recent"]] == [stored["timestamp"] - 500]
+def test_what_came_in_meanwhile_is_noted_once(client: FlaskClient, database: Database[Any]) -> None:
+    send(client, 50)
+    for timestamp in range(100, 100 + 2 * RECENT):
+        answer = client.post("/newbeacondetect", json=GOOD | {"timestamp": timestamp})
+        assert answer.status_code == 200
+    assert since(shown(database)) == [50]
+    note(client)
+    assert since(shown(database)) == [50, 100]
+    before = shown(database), list(database["notes"].find())
+    for _ in range(3):  # by any service, also one that has just started
+        again = Notes(database, Latest(database["latest"]))
+        again.bring_up()
+        note(client)
+    assert shown(database) == before[0]
+    (position,) = database["notes"].find()
+    assert len(position["listed"]) == 1 + 2 * RECENT  # none of them is settled
 
 
 def test_a_batch_is_one_change_for_each_staff_member(app: Flask, database: Database[Any]) -> None:
@@ -103,8 +105,8 @@ def test_commits_at_once_are_all_counted(app: Flask, database: Database[Any]) ->
     def bump() -> None:
         latest = Latest(app.extensions["context"].client.database["latest"])
         for n in range(10):
-            document = dict.fromkeys(("received_at", "mac", "rssi", "level", "location"))
-            latest.record_changes([document | {"_id": ObjectId(), "staff_id": n, "timestamp": n}])
+            row = dict.fromkeys(("received_at", "mac", "rssi", "level", "location"))
+            latest.record_changes([row | {"_id": ObjectId(), "staff_id": n, "timestamp": n}])
 
     threads = [threading.Thread(target=bump) for _ in range(6)]
     for thread in threads:
@@ -139,10 +141,10 @@ def test_what_a_reader_has_to_read_again(have: int, found: int | None) -> None:
 
 def test_a_time_after_all_that_fits_is_read_again_from_before(app: Flask) -> None:
     latest = app.extensions["context"].latest
-    document = dict.fromkeys(("received_at", "mac", "rssi", "level", "location"))
-    latest.record_changes([document | {"_id": ObjectId(), "staff_id": 7, "timestamp": 1}])
+    row = dict.fromkeys(("received_at", "mac", "rssi", "level", "location"))
+    latest.record_changes([row | {"_id": ObjectId(), "staff_id": 7, "timestamp": 1}])
     before = latest.versions([7])[7].number
-    latest.record_changes([document | {"_id": ObjectId(), "staff_id": 7, "timestamp": 2**40}])
+    latest.record_changes([row | {"_id": ObjectId(), "staff_id": 7, "timestamp": 2**40}])
     assert latest.versions([7])[7].changed_since(before) == 2**32 - 1
 
 
@@ -168,18 +170,33 @@ def test_an_entry_tells_what_may_tell_a_level(
     assert len(entry.recent) == 3
 
 
-def test_an_edit_in_place_makes_everything_read_again(
-    client: FlaskClient, database: Database[Any]
+def test_a_later_stamp_wins_whatever_is_noted_last(app: Flask, database: Database[Any]) -> None:
+    context: Context = app.extensions["context"]
+    row = dict.fromkeys(("received_at", "mac", "rssi", "level"))
+    row |= {"_id": ObjectId(), "staff_id": 7, "timestamp": 100}
+    corrected = row | {"stored": Timestamp(20, 1), "location": "Corrected"}
+    before = row | {"stored": Timestamp(10, 1), "location": "Before"}
+    for one in (before, corrected, before):
+        context.latest.record_changes([one])
+    (entry,) = shown(database)["recent"]
+    assert (entry["location"], shown(database)["stored"]) == ("Corrected", Timestamp(20, 1))
+
+
+def test_more_than_a_piece_is_noted_and_a_lost_position_does_no_harm(
+    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send(client, 100)
-    send(client, 200, beacon_address="AABBCCDDEEFF")
-    context: Context = client.application.extensions["context"]
-    before = context.latest.versions([7])[7].number
-    places = [Place("4", "$Corrected"), Place("unknown", "unknown")]
-    for mac in ("C2A628384B08", "AABBCCDDEEFF"):
-        context.latest.correct([7, 8], mac, places)
-    versions = context.latest.versions([7, 8])
-    assert set(versions) == {7}  # who has no detections gets no entry
-    assert versions[7].changed_since(before) == 0
-    (entry,) = context.latest.entries([7, 8])
-    assert [one.location for one in entry.recent] == ["unknown", "$Corrected"]
+    monkeypatch.setattr(notes, "PIECE", 4)
+    context: Context = app.extensions["context"]
+    place, now = ("4", "A"), time.time()
+    for staff_id in range(9):
+        rows = [
+            document(staff_id, place, n, -1, "A" * 12, now, (str(n), n))
+            for n in range(staff_id + 1)
+        ]
+        context.recorder.record(rows)
+    context.notes.bring_up()
+    assert database["latest"].count_documents({}) == 9
+    database["notes"].delete_many({})
+    database["latest"].delete_many({})
+    context.notes.bring_up()
+    assert database["latest"].count_documents({}) == 9

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.long
 WHO = 7
 # Two beacons at places of one length: what is stored after the restore looks like what was lost.
 LOST, KEPT = "C2A628384B08", "C2A628384B09"
-COLLECTIONS = ("staff", "latest", "beacons", "directory")
+COLLECTIONS = ("staff", "latest", "notes", "beacons", "directory")
 
 
 def beacon(mac: str, location: str) -> dict[str, Any]:

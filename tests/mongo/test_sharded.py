@@ -25,7 +25,7 @@ from pymongo.monitoring import CommandListener, CommandStartedEvent
 from ingest import create_app
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
-from ingest.histories.read_through_cache import VERSION_TIMEOUT_SECONDS
+from ingest.histories.read_through_cache import STATE_SECONDS
 from ingest.histories.time_window import Window
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.rules.request_parameters import TimeRange
@@ -73,7 +73,7 @@ def staff(cluster: Cluster) -> Iterator[Any]:
 def emptied(client: MongoClient[dict[str, Any]]) -> bool:
     """Delete all detections; a shard that was killed before may not have its primary yet."""
     try:
-        for collection in ("staff", "latest"):
+        for collection in ("staff", "latest", "notes"):
             client["ICT3102"][collection].delete_many({})
     except PyMongoError:
         return False
@@ -390,6 +390,7 @@ def test_neighbours_in_a_group_learn_each_of_their_own(
     assert isinstance(half, PartlyStored)
     assert half.outcomes == [Outcome.STORED, Outcome.UNAVAILABLE]
     eventually(lambda: not context.availability.degraded, RECOVERY_SECONDS)
+    context.notes.bring_up()
     [change] = context.latest.versions([here])[here].changes
     assert change & LAST == 1  # the lowest timestamp; above it stands the step
     assert context.recorder.store(group) == [
@@ -444,7 +445,7 @@ def test_reads_of_living_shards_go_on(
         assert all(incomplete[path] != tags[path] for path in PARTIAL)
         eventually(lambda: run(at_once(app, range(14))) == here, RECOVERY_SECONDS)
         # The others hold them up no longer.
-        assert min(seconds_for(app, here) for _ in range(5)) < VERSION_TIMEOUT_SECONDS / 2
+        assert min(seconds_for(app, here) for _ in range(5)) < STATE_SECONDS / 2
     for path in PARTIAL:
         eventually(partial(is_complete, client, path), RECOVERY_SECONDS)
         assert whole(client, path, {*range(14)}) != incomplete[path]

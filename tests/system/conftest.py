@@ -122,7 +122,7 @@ def cluster(module_cluster: Cluster) -> Cluster:
     """Return the database without any detection; the last test may have killed it."""
     module_cluster.start()
     with MongoClient[dict[str, Any]](module_cluster.uri()) as client:
-        for collection in ("staff", "latest"):
+        for collection in ("staff", "latest", "notes"):
             client["ICT3102"][collection].delete_many({})
     return module_cluster
 

@@ -148,6 +148,7 @@ class Reader:
         eventually(lambda: writer.detect("reader", event_id=event).status_code == 200, 30)
         self._count += 1
         self._newest = max(self._newest, writer.clock())
+        writer.read("/api/v1/staff")  # before it, what was stored is noted
         with MongoClient[dict[str, Any]](self._cluster.uri()) as client:
             found = client["ICT3102"]["latest"].find_one({"_id": "reader"})
         assert found

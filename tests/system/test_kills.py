@@ -23,6 +23,7 @@ STAFF = [f"walker-{number % 6}" for number in range(24)]  # 24 phones: groups ar
 def check(cluster: Cluster, services: list[Service], phones: Phones) -> None:
     """The database and both services hold what was confirmed, and nothing else."""
     acknowledged.check(cluster, services, phones.acknowledged)
+    services[0].read("/api/v1/staff")  # before it, what was stored is noted
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         staff = client["ICT3102"]["staff"]
         noted = {one["_id"]: one["recent"] for one in client["ICT3102"]["latest"].find()}

@@ -12,4 +12,5 @@ def create_service(config: Config | None = None) -> Server:
     app = create_app(config)
     context: Context = app.extensions["context"]
     context.back_fill.start()
+    context.notes.start()
     return Server(legacy.endpoints(context), Bridge(app), context.admission, context.close)

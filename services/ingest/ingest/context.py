@@ -33,8 +33,11 @@ from ingest.storage.detections import Detections
 from ingest.storage.directory import Directory, Snapshot
 from ingest.storage.everyone import Everyone
 from ingest.storage.indexes import Indexes
+from ingest.storage.inserts import Inserts
 from ingest.storage.latest import Latest
+from ingest.storage.notes import Notes
 from ingest.storage.past_places import PastPlaces
+from ingest.storage.states import States
 from ingest.storage.tokens import Tokens
 from ingest.storage.visits import Visits
 
@@ -51,6 +54,8 @@ class Context(NamedTuple):
     detections: Detections
     visits: Visits
     latest: Latest
+    notes: Notes
+    states: States
     everyone: Everyone
     change_stream: ChangeStream
     cluster: Cluster
@@ -86,19 +91,21 @@ class Context(NamedTuple):
         staff = client.database["staff"]
         insert_seconds = config.mongodb_timeout_ms / 1000
         detections, latest = Detections(staff), Latest(client.database["latest"])
+        inserts, notes = Inserts(staff), Notes(client.database, latest)
+        states = States(staff, latest)
         availability = Availability(client, latest)
         beacons = Beacons(client.database)
         directory = Directory(beacons, config.directory_refresh_seconds)
         spool_file = Path(config.spool_file)
         spools = Spools(Spool(spool_file, config.spool_max_detections), spool_file)
-        recorder = Recorder(availability, detections, latest, directory, spools)
+        recorder = Recorder(availability, inserts, directory, spools)
         rule = Rule(
             hits=config.level_hits,
             window_seconds=config.level_window_seconds,
             margin_db=config.level_margin_db,
             silence_seconds=config.level_silence_seconds,
         )
-        everyone = Everyone(latest, rule)
+        everyone = Everyone(latest, notes, rule)
         tokens, accounts = Tokens(client.database), Accounts(client.database)
         passwords, sessions = Passwords(), Sessions(config.session_key_file)
         attempts = Attempts()
@@ -111,6 +118,8 @@ class Context(NamedTuple):
             detections=detections,
             visits=Visits(staff),
             latest=latest,
+            notes=notes,
+            states=states,
             everyone=everyone,
             change_stream=ChangeStream(staff),
             cluster=Cluster(staff),
@@ -119,11 +128,11 @@ class Context(NamedTuple):
             spools=spools,
             recorder=recorder,
             drain=Drain(availability, recorder, spools),
-            histories=Histories(detections, latest, availability.check_reachable),
+            histories=Histories(detections, states, availability.check_reachable),
             indexes=Indexes(staff),
             last_minutes=LastMinutes(detections, latest, everyone),
-            back_fill=BackFill(detections, latest),
-            corrections=Corrections(PastPlaces(staff), latest, beacons, insert_seconds),
+            back_fill=BackFill(detections, inserts, latest, notes),
+            corrections=Corrections(PastPlaces(staff), beacons, insert_seconds),
             tokens=tokens,
             accounts=accounts,
             audit=Audit(client.database),
@@ -144,6 +153,7 @@ class Context(NamedTuple):
     def close(self) -> None:
         """Stop the threads, then close the spools and the connection."""
         self.back_fill.close()
+        self.notes.close()
         self.known.close()
         self.indexes.close()
         self.drain.close()

@@ -11,7 +11,6 @@ from pymongo.database import Database
 
 from ingest.storage.beacons import Beacon, Beacons
 from ingest.storage.directory import Directory
-from ingest.storage.past_places import PastPlaces
 from ingest.storage.visits import Visits
 from tests.ingest.api.conftest import MAC, Api
 
@@ -188,7 +187,6 @@ def test_questions_by_beacon_never_leave_their_index(api: Api, database: Databas
     noting = cast(Any, Noting())
     assert len(Visits(noting).unknown_beacons([MAC], 0)) == 1
     assert list(Visits(noting).last_visits([Beacon(MAC, "4", "Lobby B")])) == [MAC]
-    assert PastPlaces(noting).heard_by(OTHER) == [2]
     for command in commands:
         plan = database.command("explain", command, verbosity="executionStats")
         text = str(plan)

@@ -92,7 +92,7 @@ def test_an_edit_between_the_passes_wins(api: Api, database: Database[Any]) -> N
 
 @pytest.fixture
 def service(mongod: str, database: Database[Any], tmp_path: Path) -> Iterator[Service]:
-    for name in ("staff", "latest", "beacons"):
+    for name in ("staff", "latest", "notes", "beacons"):
         database[name].delete_many({})
     with running(Service(mongod, tmp_path)) as (service,):
         yield service

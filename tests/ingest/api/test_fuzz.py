@@ -32,7 +32,7 @@ ACCOUNT = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
 @pytest.fixture(scope="module")
 def database(mongod: str) -> Iterator[Database[dict[str, Any]]]:
     with MongoClient[dict[str, Any]](mongod) as client:
-        for name in ("staff", "latest", "beacons", "accounts", "tokens"):
+        for name in ("staff", "latest", "notes", "beacons", "accounts", "tokens"):
             client["ICT3102"][name].delete_many({})
         yield client["ICT3102"]
 
@@ -171,7 +171,8 @@ def test_nothing_strange_was_stored(service: Service, database: Database[Any]) -
 def check_detection(one: dict[str, Any]) -> None:
     now = time.time()
     names = {"_id", "staff_id", "mac", "rssi", "timestamp", "level", "location", "received_at"}
-    assert set(one) == names
+    assert set(one) == names | {"stored"}
+    assert now - 600 < one["stored"].time < now + 60
     assert type(one["_id"]) is ObjectId
     check_staff_id(one["staff_id"])
     assert MAC.fullmatch(one["mac"])

@@ -121,10 +121,10 @@ def staff_detections(staff_id: str) -> Response:
     context = get_context()
     context.availability.check_reachable()
     with time_limit(READ_PROBE_SECONDS):  # whether the shard answers that this person is on
-        version = context.latest.versions([who]).get(who)
+        state = context.states.read({who: 0}).get(who)
     directory = context.directory.current()
-    etag = responses.tag(sorted(given.items()), version and version.number, directory.tag)
-    if version and (unchanged := responses.not_modified(etag)):
+    etag = responses.tag(sorted(given.items()), state and state.mark.name, directory.tag)
+    if state and (unchanged := responses.not_modified(etag)):
         return unchanged
     with responses.one_at_a_time if wanted.limit > SMALL_LIMIT else nullcontext():
         page = context.detections.page(wanted.range, wanted.after, wanted.limit)
@@ -138,7 +138,7 @@ def staff_detections(staff_id: str) -> Response:
     if page.next and not wanted.whole:
         following = urlencode(given | {"cursor": _cursor(page.next)})
         response.headers["Link"] = f'<{request.path}?{following}>; rel="next"'
-    return responses.tagged(response, etag) if version else response
+    return responses.tagged(response, etag) if state else response
 
 
 def _wanted(staff_id: str, given: dict[str, str]) -> _Wanted:

@@ -74,9 +74,9 @@ class LastMinutes:
             blocks = grown(rows)
         if sum(one.rows for one in blocks) > MAX_ROWS:
             raise StoreUnavailable(TOO_MANY)
-        history = History(0, start, blocks)
+        history = History(None, start, blocks)
         self._cached = _Cached(people, end, history)
-        window = history.window(TimeRange("", start, end), None)
+        window = history.window(TimeRange("", start, end))
         # By the versions, and by the checksum of the text, with which its gzip member ends.
         etag = f"{people.tag}-{window.rows:x}-{window.gzip()[-8:].hex()}"
         return [(window, etag)] * len(calls)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from ingest.histories.blocks import BLOCK_ROWS, Block, Row, in_blocks, packed
 from ingest.rules.request_parameters import TimeRange
 from ingest.storage.detections import Detections, HistoryRow
-from ingest.storage.latest import Version
+from ingest.storage.states import State
 from ingest.storage.times_by_place import TimesAt
 
 # How many detections are read with one command; while they are, each takes some 100 bytes.
@@ -14,10 +14,10 @@ PIECE = 8192
 
 
 def read_blocks(
-    detections: Detections, wanted: TimeRange, version: Version | None
+    detections: Detections, wanted: TimeRange, state: State | None
 ) -> tuple[Block, ...]:
-    """Return all detections of a range, newest first, with all that the version counts."""
-    return packed(_blocks(detections, wanted, version))
+    """Return all detections of a range, newest first, with all that the state has."""
+    return packed(_blocks(detections, wanted, state))
 
 
 def texts(found: Iterable[HistoryRow]) -> Iterator[Row]:
@@ -36,8 +36,8 @@ def _beginning(level: str, location: str) -> bytes:
     return f'{text[:-1]},"timestamp":'.encode()
 
 
-def _blocks(detections: Detections, wanted: TimeRange, version: Version | None) -> Iterator[Block]:
-    as_of = version and version.read_at
+def _blocks(detections: Detections, wanted: TimeRange, state: State | None) -> Iterator[Block]:
+    as_of = state and state.read_at
     while wanted.end >= wanted.start:
         places = detections.times_by_place(wanted, PIECE, as_of)
         keys, beginnings = _in_order(places)

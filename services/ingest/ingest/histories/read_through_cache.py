@@ -1,7 +1,7 @@
 """Histories, cached compressed in the process and proved exact at every request.
 
-One point read of `latest` tells whether a cached history is still all of it. When not, only what
-changed since is read again.
+One small read tells the state of the database, and so whether a cached history is still all of it.
+When not, only what changed since is read again.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from ingest.histories.time_window import WHOLE_BYTES, History, Window
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId, TimeRange
 from ingest.storage.client import time_limit
 from ingest.storage.detections import Detections
-from ingest.storage.latest import Latest, Version
+from ingest.storage.states import State, States
 
 # What all cached histories may take, compressed: 30,000 detections take about 0.3 MiB.
 CACHE_BYTES = 6 * 2**20
@@ -32,27 +32,27 @@ READERS = 2
 READ_GROUPS = 16
 # Of a window that ended so long ago only itself is cached: not the history, all up to now, as well.
 CACHED_AGE_SECONDS = 86_400
-# A database that does not tell a version in this time tells no history either.
-VERSION_TIMEOUT_SECONDS = 0.8
-# How many versions are read with one command.
-VERSIONS = 500
+# A database that does not tell a state in this time tells no history either.
+STATE_SECONDS = 0.8
+# How many states are read with one command.
+STATES = 100
 # Of how many people it is remembered that their shard did not answer.
 MAX_SILENT = 5000
 
 
 class _Wanted(NamedTuple):
     window: TimeRange
-    version: Version
+    state: State
 
 
 class Histories:
     """Answers windows of histories: from memory where that is proved to be all of it."""
 
     def __init__(
-        self, detections: Detections, latest: Latest, check_reachable: Callable[[], None]
+        self, detections: Detections, states: States, check_reachable: Callable[[], None]
     ) -> None:
         self._detections = detections
-        self._latest = latest
+        self._states = states
         self._check_reachable = check_reachable
         self._lock = threading.Lock()  # of the two below
         self._windows: OrderedDict[tuple[TimeRange, int], Window] = OrderedDict()
@@ -61,20 +61,20 @@ class Histories:
         self._reads: list[Batcher[_Wanted, Window]] = [
             Batcher(self._read, self._readers) for _ in range(READ_GROUPS)
         ]
-        self._version_reader = ThreadPoolExecutor(1, "versions")
-        self._versions: Batcher[StaffId, Version | None] = Batcher(
-            self._read_versions, self._version_reader, limit=VERSIONS, gather=True
+        self._state_reader = ThreadPoolExecutor(1, "states")
+        self._asked: Batcher[StaffId, State | None] = Batcher(
+            self._read_states, self._state_reader, limit=STATES, gather=True
         )
         # Whose shard did not answer: they wait apart, where they hold up nobody else.
         self._silent: set[StaffId] = set()
-        self._silent_reader = ThreadPoolExecutor(1, "silent-versions")
-        self._silent_versions: Batcher[StaffId, Version | None] = Batcher(
-            self._read_versions_there, self._silent_reader, limit=VERSIONS
+        self._silent_reader = ThreadPoolExecutor(1, "silent-states")
+        self._silent_asked: Batcher[StaffId, State | None] = Batcher(
+            self._read_states_there, self._silent_reader, limit=STATES
         )
 
     def close(self) -> None:
         """End the threads."""
-        self._version_reader.shutdown()
+        self._state_reader.shutdown()
         self._silent_reader.shutdown()
         self._readers.shutdown()
 
@@ -84,53 +84,58 @@ class Histories:
         `now` in unix seconds. StoreUnavailable: the database cannot prove or tell it.
         """
         silent = wanted.staff_id in self._silent
-        versions = self._silent_versions if silent else self._versions
-        version = await versions.submit(wanted.staff_id)
-        if version and (window := self._from_memory(wanted, version)):
+        asked = self._silent_asked if silent else self._asked
+        state = await asked.submit(wanted.staff_id)
+        if state and (window := self._from_memory(wanted, state.mark.name)):
             return window
-        if version is None or wanted.end < now - CACHED_AGE_SECONDS:
+        if state is None or wanted.end < now - CACHED_AGE_SECONDS:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._readers, self._alone, wanted, version)
+            return await loop.run_in_executor(self._readers, self._alone, wanted, state)
         reads = self._reads[hash(wanted.staff_id) % READ_GROUPS]
-        return await reads.submit(_Wanted(wanted, version))
+        return await reads.submit(_Wanted(wanted, state))
 
-    def _read_versions(self, staff_ids: list[StaffId]) -> list[Version | Exception | None]:
+    def _read_states(self, staff_ids: list[StaffId]) -> list[State | Exception | None]:
         self._check_reachable()
+        known = self._known(staff_ids)
         try:
-            with time_limit(VERSION_TIMEOUT_SECONDS):
-                found = self._latest.versions(list(set(staff_ids)))
+            with time_limit(STATE_SECONDS):
+                found = self._states.read(known)
         except StoreUnavailable:
-            if len(set(staff_ids)) > 1:  # one dead shard is enough
-                return self._read_versions_there(staff_ids)
+            if len(known) > 1:  # one dead shard is enough
+                return self._read_states_there(staff_ids)
             self._note_silent(staff_ids, set(staff_ids))
             raise
         return [found.get(staff_id) for staff_id in staff_ids]
 
-    def _read_versions_there(self, staff_ids: list[StaffId]) -> list[Version | Exception | None]:
+    def _read_states_there(self, staff_ids: list[StaffId]) -> list[State | Exception | None]:
         """Do so for those whose shards answer; the others are silent from now on."""
         self._check_reachable()
-        with time_limit(VERSION_TIMEOUT_SECONDS):
-            found, complete = self._latest.versions_there(list(set(staff_ids)))
+        with time_limit(STATE_SECONDS):
+            found, complete = self._states.read_there(self._known(staff_ids))
         silent = set() if complete else set(staff_ids) - found.keys()
         self._note_silent(staff_ids, silent)
         unavailable = StoreUnavailable("the shard of this staff member does not answer")
         return [unavailable if one in silent else found.get(one) for one in staff_ids]
+
+    def _known(self, staff_ids: list[StaffId]) -> dict[StaffId, int]:
+        """Return the newest stamp that is known of each, 0 where none is."""
+        marks = {one: cached.mark for one in staff_ids if (cached := self._cached.get(one))}
+        return {one: mark.newest if (mark := marks.get(one)) else 0 for one in staff_ids}
 
     def _note_silent(self, asked: list[StaffId], silent: set[StaffId]) -> None:
         self._silent.difference_update(asked)
         if len(self._silent) < MAX_SILENT:
             self._silent.update(silent)
 
-    def _from_memory(self, wanted: TimeRange, version: Version) -> Window | None:
-        """Answer from memory alone, None when that is not enough for this version."""
-        key = (wanted, version.number)
+    def _from_memory(self, wanted: TimeRange, state: int) -> Window | None:
+        """Answer from memory alone, None when that is not enough for the state of this name."""
         with self._lock:
-            window = self._windows.get(key)
+            window = self._windows.get((wanted, state))
             if window:
-                self._windows.move_to_end(key)
+                self._windows.move_to_end((wanted, state))
                 return window
             history = self._cached.get(wanted.staff_id)
-            if history is None or history.version != version.number:
+            if history is None or not _is(history, state):
                 return None
             self._cached.move_to_end(wanted.staff_id)
         return self._window(history, wanted) if history.floor <= wanted.start else None
@@ -154,68 +159,66 @@ class Histories:
     def _brought_up(self, staff_id: StaffId, wanted: list[_Wanted]) -> History:
         """Return a history, now cached, that covers all that is wanted of it."""
         history = self._cached.get(staff_id)
-        version = max((one.version for one in wanted), key=lambda one: one.number)
+        state = max((one.state for one in wanted), key=lambda one: one.mark.newest)
         start = min(one.window.start for one in wanted)
-        if history and history.version > version.number:
+        if history and history.mark and history.mark.newest > state.mark.newest:
             # Another reader was quicker, or the database is an older copy: it has to say.
-            [found] = self._read_versions([staff_id])
-            version = found if isinstance(found, Version) else version
-        history = self._read_missing(history, staff_id, start, version)
+            [found] = self._read_states([staff_id])
+            state = found if isinstance(found, State) else state
+        history = self._read_missing(history, staff_id, start, state)
         self._cache(staff_id, history)
         return history
 
-    def _alone(self, wanted: TimeRange, version: Version | None) -> Window:
-        """Return a window of which nothing else is read; without a version nothing names it.
+    def _alone(self, wanted: TimeRange, state: State | None) -> Window:
+        """Return a window of which nothing else is read; without a state nothing names it.
 
-        It may have what came after the version: so does its name, which counts rows and bytes.
+        It may have what came after the state: so does its name, which counts rows and bytes.
         """
-        blocks = self._blocks(*wanted, version)
-        if version is None:
-            return History(0, wanted.start, blocks).window(wanted, None)
-        return self._window(History(version.number, wanted.start, blocks), wanted)
+        mark = state.mark if state else None
+        return self._window(History(mark, wanted.start, self._blocks(*wanted, state)), wanted)
 
     def _window(self, history: History, wanted: TimeRange) -> Window:
         """Return a window, cached for the next who wants the same while nothing changes."""
-        window = history.window(wanted, history.version)
-        if window.length <= WHOLE_BYTES:
+        window = history.window(wanted)
+        if history.mark and window.length <= WHOLE_BYTES:
             with self._lock:
-                self._windows[wanted, history.version] = window
+                self._windows[wanted, history.mark.name] = window
                 if len(self._windows) > WINDOWS:
                     self._windows.popitem(last=False)
         return window
 
     def _read_missing(
-        self, history: History | None, staff_id: StaffId, start: int, version: Version
+        self, history: History | None, staff_id: StaffId, start: int, state: State
     ) -> History:
-        """Return the history at this version, reading as little as possible."""
-        if history and history.version != version.number:
-            since = version.changed_since(history.version)
-            history = None if since is None else self._renewed(history, staff_id, since, version)
+        """Return the history at this state, reading as little as possible."""
+        if history and not _is(history, state.mark.name):
+            since = state.changed_since(history.mark) if history.mark else None
+            history = None if since is None else self._renewed(history, staff_id, since, state)
         if history is None:
-            blocks = self._blocks(staff_id, start, MAX_UNIX_SECONDS, version)
-            return History(version.number, start, blocks)
+            blocks = self._blocks(staff_id, start, MAX_UNIX_SECONDS, state)
+            return History(state.mark, start, blocks)
         if start < history.floor:
-            older = self._blocks(staff_id, start, history.floor - 1, version)
-            history = History(version.number, start, history.blocks + older)
+            older = self._blocks(staff_id, start, history.floor - 1, state)
+            history = History(state.mark, start, history.blocks + older)
         return history
 
-    def _renewed(self, old: History, staff_id: StaffId, since: int, version: Version) -> History:
+    def _renewed(self, old: History, staff_id: StaffId, since: int, state: State) -> History:
         """Return the history with what is newer than `since` read again."""
         since = max(since, old.floor)
         rows, rest = old.before(since)
-        fresh = self._rows(staff_id, since, version)
-        return History(version.number, old.floor, grown(itertools.chain(fresh, rows)) + rest)
+        fresh = self._rows(staff_id, since, state)
+        return History(state.mark, old.floor, grown(itertools.chain(fresh, rows)) + rest)
 
     def _blocks(
-        self, staff_id: StaffId, start: int, end: int, version: Version | None = None
+        self, staff_id: StaffId, start: int, end: int, state: State | None = None
     ) -> tuple[Block, ...]:
-        """Return what may be a whole history, with all that the version counts."""
-        return read_blocks(self._detections, TimeRange(staff_id, start, end), version)
+        """Return what may be a whole history, with all that the state has."""
+        return read_blocks(self._detections, TimeRange(staff_id, start, end), state)
 
-    def _rows(self, staff_id: StaffId, start: int, version: Version) -> Iterator[Row]:
-        """Yield the few rows of the end of a history, with all that the version counts."""
+    def _rows(self, staff_id: StaffId, start: int, state: State) -> Iterator[Row]:
+        """Yield the few rows of the end of a history, with all that the state has."""
         wanted = TimeRange(staff_id, start, MAX_UNIX_SECONDS)
-        return texts(self._detections.list_between(wanted, version.read_at))
+        return texts(self._detections.list_between(wanted, state.read_at))
 
     def _cache(self, staff_id: StaffId, history: History) -> None:
         with self._lock:
@@ -225,3 +228,7 @@ class Histories:
             while size > CACHE_BYTES:
                 _, gone = self._cached.popitem(last=False)
                 size -= gone.size
+
+
+def _is(history: History, state: int) -> bool:
+    return history.mark is not None and history.mark.name == state

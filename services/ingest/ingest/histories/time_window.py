@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from ingest.histories.blocks import BLOCK_ROWS, Block, Part, Row
 from ingest.histories.gzip_join import joined
 from ingest.rules.request_parameters import TimeRange
+from ingest.storage.states import Mark
 
 # How long a body may be to be cached as it was sent.
 WHOLE_BYTES = 256 * 1024
@@ -16,15 +17,15 @@ OPENING, CLOSING = b'{"location":[', b"]}\n"
 
 
 class Window:
-    """What lies between two timestamps; `version` names this state of it (None: nothing does)."""
+    """What lies between two timestamps; `mark` names this state of it (None: nothing does)."""
 
-    def __init__(self, blocks: list[Block | Part], version: int | None) -> None:
+    def __init__(self, blocks: list[Block | Part], mark: Mark | None) -> None:
         self._blocks = blocks
         self.rows = sum(block.rows for block in blocks)
         commas = max(0, len(blocks) - 1)
         # Of the body, not compressed.
         self.length = len(OPENING + CLOSING) + commas + sum(block.length for block in blocks)
-        self.etag = None if version is None else f'W/"{version:x}-{self.rows:x}-{self.length:x}"'
+        self.etag = None if mark is None else f'W/"{mark.name:x}-{self.rows:x}-{self.length:x}"'
         self._text: bytes | None = None
         self._gzip: bytes | None = None
 
@@ -52,20 +53,23 @@ class Window:
 
 
 class History:
-    """All detections of one staff member from `floor` on, newest first, as of a version."""
+    """All detections of one staff member from `floor` on, newest first, as of a state."""
 
-    __slots__ = ("blocks", "floor", "size", "version")
+    __slots__ = ("blocks", "floor", "mark", "size")
 
-    def __init__(self, version: int, floor: int, blocks: tuple[Block, ...]) -> None:
-        self.version = version
+    def __init__(self, mark: Mark | None, floor: int, blocks: tuple[Block, ...]) -> None:
+        self.mark = mark  # None: nothing names it
         self.floor = floor
         self.blocks = blocks  # the first may be a short one, not compressed: the tail
-        self.size = OWN_BYTES + sum(block.size for block in blocks)
+        stamps = len(mark.stamps) if mark else 0
+        self.size = OWN_BYTES + 8 * stamps + sum(block.size for block in blocks)
 
-    def window(self, wanted: TimeRange, version: int | None) -> Window:
+    def window(self, wanted: TimeRange) -> Window:
         """Return what lies between two timestamps."""
         spans = ((block, *block.span(wanted.start, wanted.end)) for block in self.blocks)
-        return Window([block.part(low, high) for block, low, high in spans if high > low], version)
+        return Window(
+            [block.part(low, high) for block, low, high in spans if high > low], self.mark
+        )
 
     def before(self, since: int) -> tuple[list[Row], tuple[Block, ...]]:
         """Return what is older than `since`: a few rows, and the whole blocks after them."""

@@ -1,4 +1,4 @@
-"""Detections that are older than the collection `latest`: an upgraded or restored database."""
+"""Detections that are older than the collection `latest` or have no stamps: of older releases."""
 
 import logging
 import threading
@@ -7,8 +7,10 @@ from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.detections import Detections
 from ingest.storage.documents import Document
+from ingest.storage.inserts import Inserts
 from ingest.storage.latest import Latest
 from ingest.storage.latest_updates import RECENT
+from ingest.storage.notes import Notes
 
 log = logging.getLogger(__name__)
 
@@ -19,14 +21,20 @@ RETRY_SECONDS = 5.0
 
 
 class BackFill:
-    """Records in `latest`, once, what a service without that collection stored.
+    """Records in `latest`, once, what an older release stored, and stamps the newest of each.
+
+    So each has a state that names his history (`storage/states.py`), and is noted with that stamp.
 
     Two services may do so at once, and while detections come in: to record one twice does no harm.
     """
 
-    def __init__(self, detections: Detections, latest: Latest) -> None:
+    def __init__(
+        self, detections: Detections, inserts: Inserts, latest: Latest, notes: Notes
+    ) -> None:
         self._detections = detections
+        self._inserts = inserts
         self._latest = latest
+        self._notes = notes
         self._closed = threading.Event()
 
     def start(self) -> None:
@@ -46,13 +54,16 @@ class BackFill:
             failed = self._latest.record_changes(one for them in missing for one in them)
             if failed:
                 raise StoreUnavailable(str(failed))
+            self._inserts.stamp([them[0] for them in missing])
             count += len(missing)
             if self._closed.wait(REST_SECONDS):
                 break
+        if count:
+            self._notes.bring_up()  # with their stamps
         return count
 
     def _missing(self, staff_ids: list[StaffId]) -> list[list[Document]]:
-        """Return the newest detections of each of those of whom some are not shown."""
+        """Return the newest detections of each of those of whom some are not shown, or no stamp."""
         shown = self._latest.shown(staff_ids)
         missing = []
         for staff_id in staff_ids:

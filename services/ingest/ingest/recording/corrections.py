@@ -6,7 +6,6 @@ from typing import NamedTuple
 from ingest.storage.beacons import READ_TIMEOUT_SECONDS, Beacon, Beacons
 from ingest.storage.client import time_limit
 from ingest.storage.directory import CHECK_SECONDS, UNKNOWN, Place
-from ingest.storage.latest import Latest
 from ingest.storage.past_places import PastPlaces
 
 # What the database may take besides the wait; together below the 30 s that the gateway gives it.
@@ -33,11 +32,8 @@ class Corrections:
     on with what another one left.
     """
 
-    def __init__(
-        self, past_places: PastPlaces, latest: Latest, beacons: Beacons, write_seconds: float
-    ) -> None:
+    def __init__(self, past_places: PastPlaces, beacons: Beacons, write_seconds: float) -> None:
         self._past_places = past_places
-        self._latest = latest
         self._beacons = beacons
         self._write_seconds = write_seconds
 
@@ -46,12 +42,11 @@ class Corrections:
 
         Call it after the beacon was put into the directory. A later edit of it wins: what was
         stored with its place stays so. What waits in a spool keeps the place that it came with.
-        StoreUnavailable: some may be rewritten, and readers may not know; call it again, which does
-        the rest.
+        StoreUnavailable: some may be rewritten; call it again, which does the rest.
         """
         mac, places = beacon.mac, [Place(beacon.level, beacon.location)]
         # Until then a service may store the old place: it learns of the new one after the check and
-        # its two reads; what it took in just before is stored, and then noted in `latest`, later.
+        # its two reads; what it took in just before is stored, and perhaps stamped again, later.
         wait = CHECK_SECONDS + 2 * READ_TIMEOUT_SECONDS + 2 * self._write_seconds
         settled = time.monotonic() + wait
         with time_limit(wait + TIMEOUT_SECONDS):
@@ -62,8 +57,6 @@ class Corrections:
                     self._note_edit(mac, places)
                 later, done = self._move(mac, places, LATER_SECONDS)
                 corrected += later
-            # All who heard it: an earlier call may have ended before this.
-            self._latest.correct(self._past_places.heard_by(mac), mac, places)
             remaining = None if done else self._past_places.count_elsewhere(mac, places)
         return Correction(corrected, remaining)
 

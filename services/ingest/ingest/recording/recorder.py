@@ -10,10 +10,9 @@ from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.recording.spools import Spools
 from ingest.storage.availability import Availability
-from ingest.storage.detections import Detections
 from ingest.storage.directory import UNKNOWN, Directory, Place
 from ingest.storage.documents import Document
-from ingest.storage.latest import Latest
+from ingest.storage.inserts import Inserts
 
 log = logging.getLogger(__name__)
 
@@ -31,14 +30,12 @@ class Recorder:
     def __init__(
         self,
         availability: Availability,
-        detections: Detections,
-        latest: Latest,
+        inserts: Inserts,
         directory: Directory,
         spools: Spools,
     ) -> None:
         self._availability = availability
-        self._detections = detections
-        self._latest = latest
+        self._inserts = inserts
         self._directory = directory
         self._spools = spools
         self._pool = ThreadPoolExecutor(1, "recorder")
@@ -111,15 +108,13 @@ class Recorder:
         return [next(outcomes) if is_here else Outcome.UNAVAILABLE for is_here in reachable]
 
     def commit(self, documents: list[Document]) -> list[Outcome]:
-        """Store documents and raise the versions; what one shard did not take is UNAVAILABLE.
+        """Store documents; what one shard did not take is UNAVAILABLE.
 
         StoreUnavailable: any of them may be stored or not. Once more does no harm.
         """
         self._fill_in_places(documents)
-        stored = self._detections.store(documents)
+        stored = self._inserts.store(documents)
         outcomes = [Outcome.STORED] * len(documents)
-        if not any(stored):
-            return self._with_versions(documents, documents, outcomes)
         for position in stored.repeated:
             outcomes[position] = Outcome.DUPLICATE
         for position, reason in stored.refused.items():
@@ -127,12 +122,9 @@ class Recorder:
             log.error("MongoDB refuses detection %s: %s", documents[position]["_id"], reason)
         for position in stored.failed:
             outcomes[position] = Outcome.UNAVAILABLE
-        new = [one for one, how in zip(documents, outcomes, strict=True) if how is Outcome.STORED]
-        if stored.repeated:
-            new += self._unrecorded([documents[position] for position in stored.repeated])
         if stored.failed:
             self._availability.lost(StoreUnavailable(next(iter(stored.failed.values()))))
-        return self._with_versions(new, documents, outcomes)
+        return outcomes
 
     def _fill_in_places(self, documents: list[Document]) -> None:
         """Give those a place that came without one. StoreUnavailable: the directory is unknown."""
@@ -140,29 +132,6 @@ class Recorder:
             # That which tells whether the directory has changed may be the dead shard.
             cached = self._directory.cached() if self._availability.degraded else None
             _fill_in((cached or self._directory.current()).places, documents)
-
-    def _unrecorded(self, repeated: list[Document]) -> list[Document]:
-        """Return the stored copies whose version may not have been raised.
-
-        The first attempt may have ended between the two commands. What `latest` shows was
-        recorded, so that an ordinary repeat raises no version: nothing has changed.
-        """
-        return self._latest.not_shown(self._detections.stored_copies(repeated))
-
-    def _with_versions(
-        self, new: list[Document], documents: list[Document], outcomes: list[Outcome]
-    ) -> list[Outcome]:
-        """Raise the versions for what is new; without its version a detection is UNAVAILABLE."""
-        failed = self._latest.record_changes(new) if new else {}
-        if not failed:
-            return outcomes
-        self._availability.lost(StoreUnavailable(next(iter(failed.values()))))
-        return [
-            Outcome.UNAVAILABLE
-            if one["staff_id"] in failed and how is not Outcome.REJECTED
-            else how
-            for one, how in zip(documents, outcomes, strict=True)
-        ]
 
     def _store_alone(self, request: Request) -> list[Result]:
         """Store one request of a group that failed by no fault of the database."""

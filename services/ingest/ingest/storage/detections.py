@@ -26,14 +26,11 @@ from ingest.storage.documents import (
     whole,
     whole_number,
 )
-from ingest.storage.driver import DUPLICATE_KEY, domain_errors, write
+from ingest.storage.driver import domain_errors
 from ingest.storage.times_by_place import TimesAt, by_place, times_at
 
 # Documents that the driver decodes at once: some 600 bytes each.
 BATCH = 2000
-# Codes with which MongoDB refuses a document for what it is: bad value, failed to parse, type
-# mismatch, invalid BSON, dollar-prefixed and empty field names, failed validation, too large.
-REFUSED = frozenset({2, 9, 14, 22, 52, 56, 121, 10334})
 # One step in an index for each staff member.
 SCAN_TIMEOUT_SECONDS = 30
 
@@ -51,14 +48,6 @@ class RecentRow(NamedTuple):
     mac: str
 
 
-class Stored(NamedTuple):
-    """What became of documents, by position: those in none of the three were stored."""
-
-    repeated: set[int]
-    refused: dict[int, str]
-    failed: dict[int, str]  # on one shard, say; they may be stored or not
-
-
 class Position(NamedTuple):
     """Where a page ends: its last detection. The next page has none before it, and no gap."""
 
@@ -74,34 +63,12 @@ class Page(NamedTuple):
 
 
 class Detections:
-    """Stores detections and reads them back."""
+    """Reads detections."""
 
     def __init__(self, staff: Collection[Document]) -> None:
         self._staff = staff
         # What a majority has is never rolled back: what is cached of it stays true.
         self._durable = staff.with_options(read_concern=ReadConcern("majority"))
-
-    def store(self, documents: list[Document]) -> Stored:
-        """Store documents durably.
-
-        StoreUnavailable: any of them may be stored or not. The same `_id` again does no harm.
-        """
-        stored = Stored(set(), {}, {})
-        failed = write(self._staff, "insert", {"documents": documents})
-        for position, (code, reason) in failed.items():
-            if code == DUPLICATE_KEY:
-                stored.repeated.add(position)
-            else:
-                (stored.refused if code in REFUSED else stored.failed)[position] = reason
-        return stored
-
-    def stored_copies(self, documents: list[Document]) -> list[Document]:
-        """Return documents as they are stored: a repeat may differ from its first copy."""
-        staff_ids = list({document["staff_id"] for document in documents})
-        ids = [document["_id"] for document in documents]
-        with domain_errors():
-            found = self._staff.find({"_id": {"$in": ids}, "staff_id": {"$in": staff_ids}})
-            return [whole(one) for one in found]
 
     def already_stored(self, documents: list[Document]) -> list[bool]:
         """Tell for each document whether it, or one before it in the list, is its first copy."""

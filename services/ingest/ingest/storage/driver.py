@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from bson import Timestamp
 from pymongo.collection import Collection
 from pymongo.errors import PyMongoError
 
@@ -37,19 +38,34 @@ def readable(
             log.warning("document %r cannot be read", document.get("_id"))
 
 
-def write(
-    collection: Collection[dict[str, Any]], command: str, statements: dict[str, Any]
-) -> dict[int, tuple[int, str]]:
-    """Run an unordered write, durably; return the code and the text of each statement that failed.
+class Written(NamedTuple):
+    """The code and the text of each statement that failed, and the database's time after all."""
 
-    The driver's layers for bulk writes cost more than the command. StoreUnavailable: any of it may
-    be done or not. The driver does not repeat it; the spool does.
+    failed: dict[int, tuple[int, str]]
+    at: Timestamp | None
+
+
+def command(
+    collection: Collection[dict[str, Any]], name: str, statements: dict[str, Any]
+) -> dict[str, Any]:
+    """Run a command on a collection; return the reply. The driver does not repeat it.
+
+    Its layers above cost more than a command. StoreUnavailable: any of it may be done or not.
     """
-    durably = {"ordered": False, "writeConcern": {"w": "majority"}}
     try:  # not `domain_errors`: a generator costs each command microseconds
-        reply = collection.database.command({command: collection.name} | statements | durably)
+        return collection.database.command({name: collection.name} | statements)
     except PyMongoError as error:
         raise StoreUnavailable(str(error)) from error
+
+
+def write(collection: Collection[dict[str, Any]], name: str, statements: dict[str, Any]) -> Written:
+    """Run an unordered write, durably; return what of it failed.
+
+    StoreUnavailable: any of it may be done or not. The driver does not repeat it; the spool does.
+    """
+    durably = {"ordered": False, "writeConcern": {"w": "majority"}}
+    reply = command(collection, name, statements | durably)
     if "writeConcernError" in reply:
         raise StoreUnavailable(str(reply["writeConcernError"]))
-    return {one["index"]: (one["code"], one["errmsg"]) for one in reply.get("writeErrors", [])}
+    failed = {one["index"]: (one["code"], one["errmsg"]) for one in reply.get("writeErrors", [])}
+    return Written(failed, reply.get("operationTime"))

@@ -1,6 +1,7 @@
 """Everybody's last detection, cached compactly: read once for all who ask, and exact for each.
 
-One read tells everybody's version. Only those are read again whose version is another one.
+When what was stored is noted, one read tells everybody's version. Only those are read again whose
+version is another one.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from ingest.rules import levels
 from ingest.rules.request_parameters import StaffId, by_staff_id
 from ingest.storage.client import time_limit
 from ingest.storage.latest import Entry, Latest
+from ingest.storage.notes import Notes
 
 # A database that does not tell the versions in this time is one of which a shard is missing.
 VERSIONS_SECONDS = 0.8
@@ -55,8 +57,9 @@ class People(NamedTuple):
 class Everyone:
     """Caches everybody's last detection."""
 
-    def __init__(self, latest: Latest, rule: levels.Rule) -> None:
+    def __init__(self, latest: Latest, notes: Notes, rule: levels.Rule) -> None:
         self._latest = latest
+        self._notes = notes
         self._rule = rule
         self._cached: dict[StaffId, LastHeard] = {}
         self._people = People([], array("d"), "", complete=False)
@@ -98,9 +101,11 @@ class Everyone:
         if not self._doubtful:
             try:
                 with time_limit(VERSIONS_SECONDS):
+                    self._notes.bring_up()
                     return *self._latest.every_version(), True
             except StoreUnavailable:
                 self._doubtful = True
+        self._notes.bring_up_there()
         with time_limit(VERSIONS_SECONDS):
             staff_ids, versions, complete = self._latest.every_version_there()
         self._doubtful = not complete

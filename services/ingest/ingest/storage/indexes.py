@@ -10,6 +10,7 @@ from pymongo.collection import Collection
 
 from ingest.errors import StoreUnavailable
 from ingest.storage.driver import domain_errors
+from ingest.storage.stamps import STAMP
 
 log = logging.getLogger(__name__)
 
@@ -18,12 +19,19 @@ _BY_BEACON = IndexModel(
 )
 # Covers who was where last, the unknown beacons, and what a correction has to change.
 BY_BEACON: str = _BY_BEACON.document["name"]
+_BY_STAMP_OF_STAFF = IndexModel([("staff_id", 1), (STAMP, 1), ("timestamp", 1)])
+_BY_STAMP = IndexModel([(STAMP, 1)])
+# What is new of a person; what is new of everybody.
+BY_STAMP_OF_STAFF: str = _BY_STAMP_OF_STAFF.document["name"]
+BY_STAMP: str = _BY_STAMP.document["name"]
 INDEXES = [
     # A history, read from the index alone.
     IndexModel([("staff_id", 1), ("timestamp", DESCENDING), ("level", 1), ("location", 1)]),
     # The last 15 minutes.
     IndexModel([("timestamp", DESCENDING)]),
     _BY_BEACON,
+    _BY_STAMP_OF_STAFF,
+    _BY_STAMP,
 ]
 
 # Who restores a database may leave them out.

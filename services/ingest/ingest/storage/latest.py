@@ -1,39 +1,35 @@
-"""The collection `latest`: one small document per staff member, changed by every commit.
+"""The collection `latest`: one small document per staff member, for who asks for everybody.
 
-Its `version` tells a reader whether a cached history is still all of it, and its `changes` from
-which timestamp on to read again when it is not. Each commit raises the version by a step of its
-own, chosen at random: a database that is restored under running services comes to none of the
-versions again that they know. So a version is a name, and how many commits lie between two is
-found by going back the steps.
+`storage/notes.py` brings it up to date. Its `version` tells a reader whether what is cached is
+still current, and its `changes` from which timestamp on to read again when it is not. Each note
+raises the version by a step of its own, chosen at random: a database that is restored under running
+services comes to none of the versions again that they know. So a version is a name, and how many
+notes lie between two is found by going back the steps.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from bson import ObjectId, Timestamp
-from pymongo.client_session import ClientSession
+from bson import ObjectId
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
 from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.client import time_limit
-from ingest.storage.directory import Place
 from ingest.storage.documents import Detection, Document, detection
 from ingest.storage.driver import DUPLICATE_KEY, domain_errors, write
 from ingest.storage.latest_updates import (
-    CORRECTION,
     LAST,
+    NEVER,
     SINCE_BITS,
     UPDATE,
     Change,
     change,
-    step,
 )
+from ingest.storage.stamps import STAMP, number
 
-# How many of them are corrected with one command.
-PEOPLE = 500
 # Documents that the driver decodes at once: some 8 kB each.
 BATCH = 100
 # How many versions are read with one command: 16 MiB hold more.
@@ -52,7 +48,6 @@ class Version(NamedTuple):
 
     number: int
     changes: list[int]  # of each commit, packed: from which timestamp on, and the step
-    read_at: Timestamp | None = None  # the database's time: rows have to be read as of later
 
     def changed_since(self, number: int) -> int | None:
         """Return the lowest timestamp that changed after version `number`, None if not known."""
@@ -85,7 +80,7 @@ class Latest:
         self._latest = latest.with_options(read_concern=ReadConcern("majority"))
 
     def record_changes(self, documents: Iterable[Document]) -> dict[StaffId, str]:
-        """Raise the versions for documents that were just stored, before a client hears of it.
+        """Show documents that were stored, and raise the versions.
 
         Returns for whom their shard did not, and why. StoreUnavailable: the versions may have
         grown or not. Once more does no harm.
@@ -95,42 +90,34 @@ class Latest:
             groups[document["staff_id"]].append(document)
         return self._write([change(staff_id, group) for staff_id, group in groups.items()])
 
-    def correct(self, staff_ids: Sequence[StaffId], mac: str, places: Sequence[Place]) -> None:
-        """Show a beacon's detections that have none of these places at the first.
-
-        And make every reader read these staff members' histories again, after an edit in place:
-        call it once that is acknowledged, and before the client hears of it. StoreUnavailable:
-        call it again.
-        """
-        allowed = [one._asdict() for one in places]
-        constants = {"mac": mac, "place": allowed[0], "allowed": allowed}
-        for first in range(0, len(staff_ids), PEOPLE):
-            some = {"_id": {"$in": staff_ids[first : first + PEOPLE]}}
-            update = {"q": some, "u": CORRECTION, "c": constants | step(0), "multi": True}
-            failed = write(self._latest, "update", {"updates": [update]})
-            if failed:
-                raise StoreUnavailable(str(failed))
-
     def versions(self, staff_ids: list[StaffId]) -> dict[StaffId, Version]:
         """Return where each staff member's history stands; those without detections are left out.
 
-        What was acknowledged before the call is included.
+        What was noted before the call is included.
         """
         query = {"_id": {"$in": staff_ids}}
-        with domain_errors(), self._latest.database.client.start_session() as session:
-            found = list(self._latest.find(query, {"version": 1, "changes": 1}, session=session))
-            at = session.operation_time
-        return _versions(found, at)
-
-    def not_shown(self, documents: list[Document]) -> list[Document]:
-        """Return those of the documents that `recent` does not show."""
-        shown = self.shown(list({document["staff_id"] for document in documents}))
-        return [one for one in documents if one["_id"] not in shown.get(one["staff_id"], ())]
+        with domain_errors():
+            found = self._latest.find(query, {"version": 1, "changes": 1})
+            return {one["_id"]: Version(one["version"], one["changes"]) for one in found}
 
     def shown(self, staff_ids: list[StaffId]) -> dict[StaffId, set[ObjectId]]:
-        """Return which detections are shown of each staff member."""
-        found = self._read({"_id": {"$in": staff_ids}}, {"recent.id": 1})
-        return {one["_id"]: {shown["id"] for shown in one["recent"]} for one in found}
+        """Return which detections are shown of each staff member who has a stamp."""
+        query = {"_id": {"$in": staff_ids}, STAMP: {"$gt": NEVER}}
+        with domain_errors():
+            found = self._latest.find(query, {"recent.id": 1})
+            return {one["_id"]: {shown["id"] for shown in one["recent"]} for one in found}
+
+    def newest_stamps(self, staff_ids: list[StaffId]) -> dict[StaffId, int]:
+        """Return the newest stamp that is noted of each staff member, as a number."""
+        with domain_errors():
+            return _stamps(self._latest.find({"_id": {"$in": staff_ids}}, {STAMP: 1}))
+
+    def newest_stamps_there(self, staff_ids: list[StaffId]) -> dict[StaffId, int]:
+        """Do the same for those whose shards answer.
+
+        With a dead shard it takes all the time that it is given.
+        """
+        return _stamps(self._read_there({"_id": {"$in": staff_ids}}, {STAMP: 1})[0])
 
     def answering(self, staff_ids: list[StaffId], seconds: float) -> set[StaffId]:
         """Return those whom a shard shows in time; those of a dead one are left out."""
@@ -147,17 +134,6 @@ class Latest:
         except StoreUnavailable:
             return False
         return True
-
-    def versions_there(self, staff_ids: list[StaffId]) -> tuple[dict[StaffId, Version], bool]:
-        """Do the same for those whose shards answer; tell also whether all shards do.
-
-        With a dead shard it takes all the time that it is given.
-        """
-        query = {"_id": {"$in": staff_ids}}
-        with domain_errors(), self._latest.database.client.start_session() as session:
-            found, complete = self._read_there(query, {"changes": 1}, session)
-            at = session.operation_time
-        return _versions(found, at), complete
 
     def every_version(self) -> tuple[list[StaffId], list[int]]:
         """Return everybody's staff id and version, in the same order.
@@ -193,7 +169,7 @@ class Latest:
                     yield Entry(recent[0].staff_id, int(one["version"]), recent)
 
     def _read_there(
-        self, query: dict[str, Any], fields: dict[str, int], session: ClientSession | None = None
+        self, query: dict[str, Any], fields: dict[str, int]
     ) -> tuple[list[dict[str, Any]], bool]:
         """Read versions and these fields from the shards that answer; tell whether all did."""
         # As a command: the driver's cursors do not say whether a shard is missing.
@@ -205,13 +181,9 @@ class Latest:
         options |= {"readConcern": {"level": "majority"}}
         find = {"find": self._latest.name, "filter": query, "projection": fields | {"version": 1}}
         with domain_errors():
-            reply = self._latest.database.command(find | options, session=session)
+            reply = self._latest.database.command(find | options)
         cursor = reply["cursor"]
         return cursor["firstBatch"], not cursor.get("partialResultsReturned")
-
-    def _read(self, query: dict[str, Any], fields: dict[str, int]) -> Iterator[dict[str, Any]]:
-        with domain_errors():
-            yield from self._latest.find(query, fields)
 
     def _write(self, changes: list[Change]) -> dict[StaffId, str]:
         """Apply changes with one command; those that lost a race of two services once more."""
@@ -223,7 +195,7 @@ class Latest:
                 {"q": {"_id": staff_id}, "u": UPDATE, "c": constants, "upsert": True}
                 for staff_id, constants in changes
             ]
-            failed = write(self._latest, "update", {"updates": updates})
+            failed = write(self._latest, "update", {"updates": updates}).failed
             # Two services met somebody new at once: now the document is there.
             again = [changes[n] for n, (code, _) in failed.items() if code == DUPLICATE_KEY]
             wrong |= {
@@ -233,5 +205,5 @@ class Latest:
         return wrong | {staff_id: "not recorded in two attempts" for staff_id, _ in changes}
 
 
-def _versions(found: Iterable[dict[str, Any]], at: Timestamp | None) -> dict[StaffId, Version]:
-    return {one["_id"]: Version(one["version"], one["changes"], at) for one in found}
+def _stamps(found: Iterable[dict[str, Any]]) -> dict[StaffId, int]:
+    return {one["_id"]: number(one[STAMP]) for one in found if STAMP in one}

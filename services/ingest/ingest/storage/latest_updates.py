@@ -1,14 +1,16 @@
-"""What a commit does to a document of the collection `latest`, in MongoDB's words."""
+"""What a note does to a document of the collection `latest`, in MongoDB's words."""
 
 import random
 from operator import itemgetter
 from typing import Any
 
 import bson
+from bson import Timestamp
 from bson.raw_bson import RawBSONDocument
 
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.documents import Document
+from ingest.storage.stamps import STAMP
 
 # How many of the newest detections each document shows.
 RECENT = 8
@@ -23,6 +25,7 @@ SINCE_BITS = 32
 LAST = 2**SINCE_BITS - 1
 # What of each.
 SHOWN = ("timestamp", "received_at", "mac", "rssi", "level", "location")
+NEVER = Timestamp(0, 0)
 
 Change = tuple[StaffId, dict[str, Any]]  # whose, and the constants of the update
 
@@ -30,12 +33,14 @@ Change = tuple[StaffId, dict[str, Any]]  # whose, and the constants of the updat
 def change(staff_id: StaffId, documents: list[Document]) -> Change:
     """Return what a commit of some of a staff member's documents changes."""
     since = min(document["timestamp"] for document in documents)
+    newest = max(document.get(STAMP, NEVER) for document in documents)
     if len(documents) > 1:
-        newest = sorted(documents, key=itemgetter("timestamp"), reverse=True)
-        by_id = {one["_id"]: one for one in newest[: 2 * RECENT]}  # a repeat may stand among them
-        documents = list(by_id.values())[:RECENT]
-    shown = [{"id": one["_id"]} | {name: one[name] for name in SHOWN} for one in documents]
-    return staff_id, step(since) | {"shown": shown}
+        documents = sorted(documents, key=itemgetter("timestamp"), reverse=True)[:RECENT]
+    shown = [
+        {"id": one["_id"], STAMP: one.get(STAMP, NEVER)} | {name: one[name] for name in SHOWN}
+        for one in documents
+    ]
+    return staff_id, step(since) | {"shown": shown, "newest": newest}
 
 
 def step(since: int) -> dict[str, int]:
@@ -53,38 +58,24 @@ _RAISED: dict[str, Any] = {
 }
 
 
-def _encoded(recent: Any) -> list[Any]:
-    """Return an update that raises the version and changes what is shown.
-
-    It is the same for all, and encoded once: what differs comes as constants.
-    """
-    return [RawBSONDocument(bson.encode({"$set": _RAISED | {"recent": recent}}))]
-
-
 def _sorted_in() -> dict[str, Any]:
-    """Return what is shown after a commit, by the constant `shown`."""
-    others = {
-        "$filter": {
-            "input": {"$ifNull": ["$recent", []]},
-            "cond": {"$not": [{"$in": ["$$this.id", "$$shown.id"]}]},
-        }
+    """Return what is shown after a commit, by the constant `shown`: of each the last stamped."""
+    kept = {"$ifNull": ["$recent", []]}
+    older = {
+        "$and": [{"$eq": ["$$kept.id", "$$one.id"]}, {"$gt": [f"$$kept.{STAMP}", f"$$one.{STAMP}"]}]
     }
+    is_older = {"$anyElementTrue": [{"$map": {"input": kept, "as": "kept", "in": older}}]}
+    fresh = {"$filter": {"input": "$$shown", "as": "one", "cond": {"$not": [is_older]}}}
+    others = {"$filter": {"input": kept, "cond": {"$not": [{"$in": ["$$this.id", "$$fresh.id"]}]}}}
     in_order = {
         "$sortArray": {
-            "input": {"$concatArrays": ["$$shown", others]},
+            "input": {"$concatArrays": ["$$fresh", others]},
             "sortBy": {"timestamp": -1, "id": -1},
         }
     }
-    return {"$slice": [in_order, RECENT]}
+    return {"$let": {"vars": {"fresh": fresh}, "in": {"$slice": [in_order, RECENT]}}}
 
 
-def _corrected() -> dict[str, Any]:
-    """Return what is shown after a correction, by its constants."""
-    at = {"level": "$$this.level", "location": "$$this.location"}
-    wrong = {"$and": [{"$eq": ["$$this.mac", "$$mac"]}, {"$not": {"$in": [at, "$$allowed"]}}]}
-    moved = {"$mergeObjects": ["$$this", "$$place"]}
-    return {"$map": {"input": "$recent", "in": {"$cond": [wrong, moved, "$$this"]}}}
-
-
-UPDATE = _encoded(_sorted_in())
-CORRECTION = _encoded(_corrected())
+# It is the same for all, and encoded once: what differs comes as constants.
+_SHOWS = {"recent": _sorted_in(), STAMP: {"$max": [f"${STAMP}", "$$newest"]}}
+UPDATE = [RawBSONDocument(bson.encode({"$set": _RAISED | _SHOWS}))]

@@ -6,10 +6,10 @@ from typing import Any
 from bson import ObjectId
 from pymongo.collection import Collection
 
-from ingest.rules.request_parameters import StaffId
 from ingest.storage.directory import Place
-from ingest.storage.documents import Document, valid_staff_ids
+from ingest.storage.documents import Document
 from ingest.storage.driver import domain_errors
+from ingest.storage.stamps import RENEWED
 
 
 class PastPlaces:
@@ -17,12 +17,6 @@ class PastPlaces:
 
     def __init__(self, staff: Collection[Document]) -> None:
         self._staff = staff
-
-    def heard_by(self, mac: str) -> list[StaffId]:
-        """Return who ever heard a beacon."""
-        pipeline: list[Document] = [{"$match": {"mac": mac}}, {"$group": {"_id": "$staff_id"}}]
-        with domain_errors():
-            return valid_staff_ids(one["_id"] for one in self._staff.aggregate(pipeline))
 
     def elsewhere(self, mac: str, places: Sequence[Place], limit: int) -> list[ObjectId]:
         """Return some of the detections of a beacon that have none of these places."""
@@ -37,10 +31,14 @@ class PastPlaces:
             return max(0, self._staff.count_documents({"mac": mac}) - sum(there))
 
     def move(self, found: list[ObjectId], mac: str, places: Sequence[Place]) -> int:
-        """Give those of `found` that still have none of the places the first; return how many."""
+        """Give those of `found` that still have none of the places the first; return how many.
+
+        Each is stamped in the step that commits it, so no stamp has to be doubted.
+        """
         query = {"_id": {"$in": found}} | _elsewhere(mac, places)
         with domain_errors():
-            return self._staff.update_many(query, {"$set": places[0]._asdict()}).modified_count
+            update = {"$set": places[0]._asdict()} | RENEWED
+            return self._staff.update_many(query, update).modified_count
 
 
 def _elsewhere(mac: str, places: Sequence[Place]) -> dict[str, Any]:

@@ -1,0 +1,95 @@
+"""Storing detections, each with a stamp that is close to its commit."""
+
+import time
+from typing import NamedTuple
+
+from bson import ObjectId
+from pymongo.collection import Collection
+
+from ingest.errors import StoreUnavailable
+from ingest.storage.documents import Document
+from ingest.storage.driver import DUPLICATE_KEY, command, write
+from ingest.storage.stamps import NEW, RENEWED, STAMP, WRITE_SECONDS, Clock
+
+# Codes with which MongoDB refuses a document for what it is: bad value, failed to parse, type
+# mismatch, invalid BSON, dollar-prefixed and empty field names, failed validation, too large.
+REFUSED = frozenset({2, 9, 14, 22, 52, 56, 121, 10334})
+
+
+class Stored(NamedTuple):
+    """What became of documents, by position: those in none of the three were stored."""
+
+    repeated: set[int]
+    refused: dict[int, str]
+    failed: dict[int, str]  # on one shard, say; they may be stored or not
+
+
+class Inserts:
+    """Stores detections."""
+
+    def __init__(self, staff: Collection[Document]) -> None:
+        self._staff = staff
+        self._clock = Clock()
+
+    def store(self, documents: list[Document]) -> Stored:
+        """Store documents durably, and so that every reader finds them.
+
+        StoreUnavailable: any of them may be stored or not. The same `_id` again does no harm.
+        """
+        for document in documents:
+            document[STAMP] = NEW
+        began = time.monotonic()
+        written = write(self._staff, "insert", {"documents": documents})
+        is_close = self._clock.is_close(began, written.at)
+        stored = Stored(set(), {}, {})
+        for position, (code, reason) in written.failed.items():
+            if code == DUPLICATE_KEY:
+                stored.repeated.add(position)
+            else:
+                (stored.refused if code in REFUSED else stored.failed)[position] = reason
+        if not is_close:
+            self._renew([one for n, one in enumerate(documents) if n not in written.failed])
+        if stored.repeated:
+            self._renew(self._unsure([documents[position] for position in stored.repeated]))
+        return stored
+
+    def stamp(self, documents: list[Document]) -> None:
+        """Stamp documents that an older release stored. StoreUnavailable: some may be."""
+        self._renew(documents)
+
+    def _unsure(self, repeated: list[Document]) -> list[Document]:
+        """Return those whose first copy may have been committed long after its stamp.
+
+        Nobody waited for the attempt that stored it. It was committed before now: if the stamp is
+        not old, the commit was close.
+        """
+        find = _named(repeated) | {"projection": {STAMP: 1}, "readConcern": {"level": "majority"}}
+        reply = command(self._staff, "find", find)
+        now = reply["operationTime"].time
+        sure = {
+            one["_id"]
+            for one in reply["cursor"]["firstBatch"]
+            if STAMP in one and now - one[STAMP].time < WRITE_SECONDS
+        }
+        return [one for one in repeated if one["_id"] not in sure]
+
+    def _renew(self, documents: list[Document]) -> None:
+        """Stamp stored documents again, with the time of a commit that somebody waits for."""
+        if not documents:
+            return
+        update = {"q": _named(documents)["filter"], "u": RENEWED, "multi": True}
+        for _ in range(2):  # the first command of a process cannot be judged
+            began = time.monotonic()
+            written = write(self._staff, "update", {"updates": [update]})
+            if written.failed:
+                raise StoreUnavailable(str(written.failed))
+            if self._clock.is_close(began, written.at):
+                return
+        raise StoreUnavailable("the database's clock was set, or it is too slow")
+
+
+def _named(documents: list[Document]) -> Document:
+    ids: list[ObjectId] = [document["_id"] for document in documents]
+    staff_ids = list({document["staff_id"] for document in documents})
+    named = {"_id": {"$in": ids}, "staff_id": {"$in": staff_ids}}
+    return {"filter": named, "singleBatch": True, "batchSize": len(ids) + 1}

@@ -1,0 +1,217 @@
+"""Brings the collection `latest` up to date with what was stored: before a read, and now and then.
+
+So a detection costs one commit, not two: of what comes in meanwhile each person is noted once. The
+collection `notes` has one document, the position: all with a stamp that was settled at its `at`
+(see `storage/stamps.py`) is noted, and of what is newer it lists what is. One shard's clock may lag
+behind another's, but a question sets it ahead to what the asker knows. So `at` is a stamp that
+somebody knew before each shard was asked.
+"""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError, OperationFailure
+from pymongo.read_concern import ReadConcern
+
+from ingest.errors import StoreUnavailable
+from ingest.storage.client import time_limit
+from ingest.storage.documents import Document, whole
+from ingest.storage.driver import command, domain_errors
+from ingest.storage.indexes import BY_STAMP
+from ingest.storage.latest import Latest
+from ingest.storage.latest_updates import SHOWN
+from ingest.storage.stamps import READ_SECONDS, STAMP, no_such_index, number, settled, stamp
+
+log = logging.getLogger(__name__)
+
+# How often `latest` is brought up to date when nobody reads it.
+NOTE_SECONDS = 10.0
+# How many detections are noted with one command; how many at most while a shard is away.
+PIECE, MAX_THERE = 500, 2000
+# How many the position lists: the rest of them is noted again each time, which does no harm.
+MAX_LISTED = 2000
+# What the position, and what is new, may take while a shard is away, and another thread before.
+POSITION_SECONDS, NEW_SECONDS, TURN_SECONDS = 0.2, 0.4, 0.8
+_ID = "staff"
+_FIELDS = dict.fromkeys(("staff_id", STAMP, *SHOWN), 1)
+
+
+class _Position(NamedTuple):
+    at: int
+    seen: int  # the newest stamp that was noted
+    listed: frozenset[int]
+    name: int  # of this write of it
+
+
+class Notes:
+    """Notes in `latest` what was stored."""
+
+    def __init__(self, database: Database[dict[str, Any]], latest: Latest) -> None:
+        majority = ReadConcern("majority")
+        self._staff = database["staff"].with_options(read_concern=majority)
+        self._positions = database["notes"].with_options(read_concern=majority)
+        self._latest = latest
+        self._turn = threading.Lock()  # also guards the two below
+        self._known: _Position | None = None
+        self._there: _Position | None = None  # while a shard is away, of the others
+        self._closed = threading.Event()
+
+    def start(self) -> None:
+        """Begin to do so now and then, in a thread."""
+        threading.Thread(target=self._run, name="notes", daemon=True).start()
+
+    def close(self) -> None:
+        """End soon."""
+        self._closed.set()
+
+    def bring_up(self) -> None:
+        """Note everything that was acknowledged before the call. StoreUnavailable."""
+        with self._in_turn():
+            position = self._read_position()
+            pieces = self._pieces(settled(position.at))
+            self._known = self._advance(position, pieces, self._write_position)
+            self._there = None
+
+    def bring_up_there(self) -> None:
+        """Do so for people whose shards answer. StoreUnavailable: where to begin is not known.
+
+        With a dead shard it takes all the time that it is given.
+        """
+        with self._in_turn():
+            position = self._there or self._position_if_there()
+            with time_limit(NEW_SECONDS):
+                found = self._found_there(settled(position.at))
+            pieces = [(found, len(found) < MAX_THERE)]
+            self._there = self._advance(position, pieces, lambda one: one)
+
+    def _advance(
+        self,
+        position: _Position,
+        pieces: Iterable[tuple[list[Document], bool]],
+        kept: Callable[[_Position], _Position],
+    ) -> _Position:
+        """Note what is after a position, piece by piece; return the position then."""
+        seen_before, listed_before = position.seen, position.listed
+        listed: dict[int, int] = {}
+        for found, is_all in pieces:
+            keys = {_key(one): number(one[STAMP]) for one in found}
+            new = [
+                one
+                for key, one in zip(keys, found, strict=True)
+                if key not in listed_before and key not in listed
+            ]
+            self._note(new)
+            listed = dict([*(listed | keys).items()][-MAX_LISTED:])
+            seen = max(position.seen, *keys.values(), 0)
+            at = max(position.at, seen_before if is_all else min(seen_before, _last(found)))
+            if new or (at, seen) != (position.at, position.seen):
+                unsettled = frozenset(key for key, one in listed.items() if one > settled(at))
+                position = kept(position._replace(at=at, seen=seen, listed=unsettled))
+        return position
+
+    def _note(self, found: list[Document]) -> None:
+        for first in range(0, len(found), PIECE):
+            some = found[first : first + PIECE]
+            failed = self._latest.record_changes(whole(one) | {STAMP: one[STAMP]} for one in some)
+            if failed:
+                raise StoreUnavailable(str(failed))
+
+    def _pieces(self, floor: int) -> Iterator[tuple[list[Document], bool]]:
+        """Yield what is stamped after `floor`, by the stamps, and whether that was the last."""
+        while True:
+            found = self._found(floor)
+            is_all = len(found) < PIECE
+            yield found, is_all
+            if is_all:
+                return
+            floor = _last(found)
+
+    def _found(self, floor: int) -> list[Document]:
+        began = time.monotonic()
+        query = {STAMP: {"$gt": stamp(floor)}}
+        cursor = self._staff.find(query, _FIELDS).sort(STAMP).limit(PIECE).batch_size(PIECE + 1)
+        with domain_errors():
+            try:
+                found = list(cursor.hint(BY_STAMP))
+            except OperationFailure as error:
+                if not no_such_index(error):
+                    raise
+                found = list(cursor.clone().hint(None))  # it is being made
+        if time.monotonic() - began > READ_SECONDS:
+            raise StoreUnavailable("the database is too slow to tell what is new")
+        return found
+
+    def _found_there(self, floor: int) -> list[Document]:
+        find: dict[str, Any] = {"filter": {STAMP: {"$gt": stamp(floor)}}, "sort": {STAMP: 1}}
+        find |= {"projection": _FIELDS, "limit": MAX_THERE, "batchSize": MAX_THERE + 1}
+        find |= {"singleBatch": True, "allowPartialResults": True}
+        reply = command(self._staff, "find", find | {"readConcern": {"level": "majority"}})
+        found: list[Document] = reply["cursor"]["firstBatch"]
+        return found
+
+    def _position_if_there(self) -> _Position:
+        try:
+            with time_limit(POSITION_SECONDS):
+                return self._read_position()
+        except StoreUnavailable:
+            if self._known is None:
+                raise
+            return self._known
+
+    def _read_position(self) -> _Position:
+        with domain_errors():
+            found = self._positions.find_one({"_id": _ID})
+        if found is None:
+            return _Position(0, 0, frozenset(), 0)
+        return _Position(found["at"], found["seen"], frozenset(found["listed"]), found["name"])
+
+    def _write_position(self, position: _Position) -> _Position:
+        """Write a position, unless another service did so meanwhile: then that stands."""
+        named = position._replace(name=random.getrandbits(62))  # nobody gains by guessing it
+        values = named._asdict() | {"listed": list(named.listed)}
+        with domain_errors():
+            try:
+                where = {"_id": _ID, "name": position.name}
+                self._positions.update_one(where, {"$set": values}, upsert=not position.name)
+            except DuplicateKeyError:
+                pass  # another service was the first
+        return named
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        if not self._turn.acquire(timeout=TURN_SECONDS):
+            raise StoreUnavailable("another thread has much to note")
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    def _run(self) -> None:
+        is_told = False
+        while not self._closed.wait(NOTE_SECONDS):
+            try:
+                self.bring_up()
+                is_told = False
+            except StoreUnavailable as error:
+                if not is_told:  # once, not for as long as the database is away
+                    log.warning("it is not noted who was heard: %s", error)
+                is_told = True
+            except Exception:  # whatever the database holds, the thread goes on
+                log.exception("it is not noted who was heard")
+
+
+def _last(found: list[Document]) -> int:
+    """Return after which stamp to go on: two shards may have stamped at once."""
+    return number(found[-1][STAMP]) - 1
+
+
+def _key(found: Document) -> int:
+    named = f"{found['_id']} {number(found[STAMP])}".encode()
+    return int.from_bytes(blake2b(named, digest_size=8).digest(), "big", signed=True)
