@@ -1,6 +1,10 @@
 """A real headless Chromium, as Debian packages it."""
 
+import os
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from playwright.sync_api import Browser, Playwright
 
@@ -20,8 +24,20 @@ OPTIONS = [
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-def launch(playwright: Playwright) -> Browser:
-    """Start the browser that ./scripts/test installs."""
+@contextmanager
+def launched(playwright: Playwright) -> Iterator[Browser]:
+    """Run the browser that ./scripts/test installs.
+
+    It ends the process of a page that is closed at any moment, also between making a file of shared
+    memory and unlinking it: what is left so is in a folder of its own, and goes with it.
+    """
     need(*NAMES)
     program = next(filter(None, map(shutil.which, NAMES)))
-    return playwright.chromium.launch(executable_path=program, args=OPTIONS)
+    with tempfile.TemporaryDirectory(prefix="browser-") as folder:
+        browser = playwright.chromium.launch(
+            executable_path=program, args=OPTIONS, env={**os.environ, "TMPDIR": folder}
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
