@@ -89,7 +89,11 @@ patiently() {
 # unanswered: in the last log, something of a mirror's is missing. Apt goes on with the lists that it has.
 unanswered() { grep -q '^[EW]: Failed to fetch' "$LOG/setup.log"; }
 
-# apt_install PACKAGE...: installs, or says exactly what to install.
+# packaged PACKAGE: there is one of that name. Apt would also take another that provides it: on Ubuntu,
+# for chromium, one that holds no browser but asks for a snap.
+packaged() { [ -n "$(apt-cache show "$1" 2>/dev/null)" ]; }
+
+# apt_install PACKAGE...: installs, or says exactly what to install; with EXACT set, none of another name.
 apt_install() {
     local until=$((SECONDS + MIRROR_SECONDS)) missed
     command -v apt-get >/dev/null || die "please install first: $*"
@@ -98,6 +102,7 @@ apt_install() {
         missed=""
         (run_logged "reading the package lists" apt_alone apt-get update) &&
             { ! unanswered || missed=1; } &&
+            { [ -z "${EXACT:-}" ] || packaged "$1"; } &&
             (run_logged "installing $*" apt_alone bash -c "$INSTALL" bash "$@") && return
         ! unanswered || missed=1
         if [ -z "$missed" ] || ((SECONDS >= until)); then die "please install first: $*"; fi

@@ -108,13 +108,11 @@ def browser() -> "Iterator[Browser]":
     """Run the one browser of this process: Playwright cannot be begun twice."""
     from playwright.sync_api import expect, sync_playwright  # most processes need none
 
-    from tests.page.browser import launch
+    from tests.page.browser import launched
 
     expect.set_options(timeout=30_000)  # ms; a busy machine draws slowly
-    with sync_playwright() as playwright:
-        browser = launch(playwright)
+    with sync_playwright() as playwright, launched(playwright) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Iterable
+from typing import NoReturn
 
 import pytest
 
@@ -14,12 +16,22 @@ LACKED = "WAYMARK_LACKS"
 # Set where everything can be had (.ci/run): there a skip would hide a defect.
 NO_SKIPS = "WAYMARK_NO_SKIPS"
 MARK = "this machine lacks "
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def need(*names: str) -> None:
     """Skip the test, and all that share its fixture, where none of these programs is."""
     if not any(map(shutil.which, names)):
         _lacks(names[0])
+
+
+def need_browser() -> str:
+    """Return the program of a browser, or skip it where none is that runs.
+
+    Ubuntu's chromium-browser may be a stub that asks for a snap.
+    """
+    found = filter(None, map(shutil.which, BROWSERS))
+    return next(filter(_runs, found), None) or _lacks(BROWSERS[0])
 
 
 def need_routers() -> None:
@@ -30,7 +42,11 @@ def need_routers() -> None:
         _lacks("mongos")
 
 
-def _lacks(name: str) -> None:
+def _runs(program: str) -> bool:
+    return not subprocess.run([program, "--version"], check=False, capture_output=True).returncode
+
+
+def _lacks(name: str) -> NoReturn:
     reasons = dict(line.split("=", 1) for line in os.environ.get(LACKED, "").splitlines())
     text = f"{MARK}{name}: {reasons.get(name, './scripts/test installs it')}"
     if os.environ.get(NO_SKIPS):

@@ -4,10 +4,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
+from playwright.sync_api import Playwright
 
 from tests import needs
+from tests.page.browser import launched
 
 LINE = "SKIPPED 2 tests: this machine lacks chromium: Ubuntu has no package chromium"
 TESTS = """
@@ -58,3 +61,24 @@ def test_what_is_lacked_is_told_loudly_and_where_all_can_be_had_it_is_an_error(
     assert strict.returncode == 1
     assert "2 errors" in strict.stdout
     assert LINE not in strict.stdout
+
+
+def test_a_stub_that_only_asks_for_a_snap_is_no_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv(needs.LACKED, "chromium=Ubuntu has no package chromium\n")
+    monkeypatch.delenv(needs.NO_SKIPS, raising=False)
+
+    def program(name: str, status: int) -> str:
+        file = tmp_path / name
+        file.write_text(f"#!/bin/sh\nexit {status}\n")
+        file.chmod(0o755)
+        return str(file)
+
+    program("chromium-browser", 1)
+    lacked = pytest.raises(pytest.skip.Exception, match="lacks chromium: Ubuntu has no package")
+    with lacked, launched(cast(Playwright, None)):
+        pass
+    chrome = program("google-chrome", 0)
+    assert needs.need_browser() == chrome

@@ -1,10 +1,13 @@
 """A real headless Chromium, as Debian packages it."""
 
-import shutil
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from playwright.sync_api import Browser, Playwright
 
-from tests.needs import need
+from tests.needs import need_browser
 
 STRANGER = "stranger.example"  # a name that leads to this machine
 OPTIONS = [
@@ -17,11 +20,21 @@ OPTIONS = [
     "--disable-sync",
     f"--host-resolver-rules=MAP {STRANGER} 127.0.0.1",
 ]
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-def launch(playwright: Playwright) -> Browser:
-    """Start the browser that ./scripts/test installs."""
-    need(*NAMES)
-    program = next(filter(None, map(shutil.which, NAMES)))
-    return playwright.chromium.launch(executable_path=program, args=OPTIONS)
+@contextmanager
+def launched(playwright: Playwright) -> Iterator[Browser]:
+    """Run the browser that ./scripts/test installs.
+
+    It ends the process of a page that is closed at any moment, also between making a file of shared
+    memory and unlinking it: what is left so is in a folder of its own, and goes with it.
+    """
+    program = need_browser()
+    with tempfile.TemporaryDirectory(prefix="browser-") as folder:
+        browser = playwright.chromium.launch(
+            executable_path=program, args=OPTIONS, env={**os.environ, "TMPDIR": folder}
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()

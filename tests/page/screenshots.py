@@ -16,7 +16,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from mongo.directory import parse
-from tests.page.browser import launch
+from tests.page.browser import launched
 from tests.system.conftest import Stack
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +51,8 @@ def main() -> None:
         try:
             stack.up("--demo")
             furnish(stack)
-            take(launch(playwright), stack.url, folder)
+            with launched(playwright) as browser:
+                take(browser, stack.url, folder)
         finally:
             stack.down()
     print(f"{len(list(folder.glob('*.png')))} pictures in {folder}, the small ones in {README}")
