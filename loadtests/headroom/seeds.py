@@ -3,12 +3,13 @@
 Each function is a context: at its end what it stored is gone.
 """
 
+import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
-from bson import ObjectId
+from bson import ObjectId, Timestamp
 from pymongo import MongoClient
 
 from loadtests.engine import endpoints
@@ -23,6 +24,7 @@ WINDOW_SECONDS = 780  # of the 900 in the window: none leaves it during a case
 WINDOW_STAFF = 300  # each heard every 4 s makes 57,000 rows
 STAY_SECONDS = 120  # of somebody at one spot
 CACHED_SECONDS = 6.0  # after it the gateway no longer answers with the window before
+NOTED_SECONDS = 60.0  # services note every 10 s
 RECENT = 8  # detections that `latest` shows of somebody
 AT_ONCE = 5_000  # documents
 LEVELS, SPOTS = 7, 57
@@ -69,17 +71,23 @@ def _samples(site: Site) -> tuple[Document, Document]:
         if site.gateway.send(endpoints.insert(one)).status in endpoints.STORED:
             site.ledger.acknowledge([one])
     who = items[0]["staff_id"]
+    until = time.monotonic() + NOTED_SECONDS
     with MongoClient[Document](site.mongodb_uri) as client:
-        detection = client[DATABASE]["staff"].find_one({"staff_id": who})
-        entry = client[DATABASE]["latest"].find_one({"_id": who})
-    if not (detection and entry and len(entry["recent"]) == RECENT):
-        raise OSError("the stack stored no detection to learn their shape from")
-    return detection, entry
+        while time.monotonic() < until:
+            detection = client[DATABASE]["staff"].find_one({"staff_id": who})
+            entry = client[DATABASE]["latest"].find_one({"_id": who})
+            position = client[DATABASE]["notes"].find_one() or {"at": 0}
+            if detection and entry and len(entry["recent"]) == RECENT and position["at"]:
+                return detection, entry
+            time.sleep(1)
+    raise OSError("the stack noted no detection to learn their shape from")
 
 
 def _row(sample: Document, who: int, timestamp: int) -> Document:
     heard = {"_id": ObjectId(), "staff_id": who, "timestamp": timestamp}
-    return sample | heard | _place(who, timestamp)
+    # Stored then, and noted since: what the services have to note is not measured here.
+    stamp = {"stored": Timestamp(timestamp - WINDOW_SECONDS, random.getrandbits(31))}
+    return sample | heard | _place(who, timestamp) | stamp
 
 
 def _entry(sample: Document, who: int, newest: int) -> Document:

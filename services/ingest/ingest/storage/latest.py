@@ -119,6 +119,10 @@ class Latest:
         """
         return _stamps(self._read_there({"_id": {"$in": staff_ids}}, {STAMP: 1})[0])
 
+    def newest_stamp_there(self) -> int:
+        """Return the newest stamp that is noted of anybody whose shard answers, 0 for none."""
+        return max(_stamps(self._read_there({}, {STAMP: 1})[0]).values(), default=0)
+
     def answering(self, staff_ids: list[StaffId], seconds: float) -> set[StaffId]:
         """Return those whom a shard shows in time; those of a dead one are left out."""
         query = {"_id": {"$in": staff_ids}}

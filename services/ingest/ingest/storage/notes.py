@@ -37,8 +37,10 @@ NOTE_SECONDS = 10.0
 PIECE, MAX_THERE = 500, 2000
 # How many the position lists: the rest of them is noted again each time, which does no harm.
 MAX_LISTED = 2000
-# What the position, and what is new, may take while a shard is away, and another thread before.
-POSITION_SECONDS, NEW_SECONDS, TURN_SECONDS = 0.2, 0.4, 0.8
+# What it may take to find what is new while a shard is away, and another thread before.
+NEW_SECONDS, TURN_SECONDS = 0.3, 0.8
+# How long before the newest stamp that is noted to begin when the position is away.
+BEFORE_SECONDS = 60
 _ID = "staff"
 _FIELDS = dict.fromkeys(("staff_id", STAMP, *SHOWN), 1)
 
@@ -58,9 +60,10 @@ class Notes:
         self._staff = database["staff"].with_options(read_concern=majority)
         self._positions = database["notes"].with_options(read_concern=majority)
         self._latest = latest
-        self._turn = threading.Lock()  # also guards the two below
+        self._turn = threading.Lock()  # also guards all below
         self._known: _Position | None = None
         self._there: _Position | None = None  # while a shard is away, of the others
+        self._missed = False  # whether one was away since all was noted
         self._closed = threading.Event()
 
     def start(self) -> None:
@@ -77,19 +80,21 @@ class Notes:
             position = self._read_position()
             pieces = self._pieces(settled(position.at))
             self._known = self._advance(position, pieces, self._write_position)
-            self._there = None
+            self._there, self._missed = None, False
 
-    def bring_up_there(self) -> None:
-        """Do so for people whose shards answer. StoreUnavailable: where to begin is not known.
+    def bring_up_there(self) -> bool:
+        """Do so for people whose shards answer; tell whether it is all. StoreUnavailable.
 
         With a dead shard it takes all the time that it is given.
         """
         with self._in_turn():
-            position = self._there or self._position_if_there()
+            position = self._there or self._known or self._guessed()
             with time_limit(NEW_SECONDS):
-                found = self._found_there(settled(position.at))
-            pieces = [(found, len(found) < MAX_THERE)]
-            self._there = self._advance(position, pieces, lambda one: one)
+                found, all_answered = self._found_there(settled(position.at))
+            is_all = len(found) < MAX_THERE
+            self._missed |= not (all_answered and is_all)
+            self._there = self._advance(position, [(found, is_all)], lambda one: one)
+            return not self._missed
 
     def _advance(
         self,
@@ -131,7 +136,7 @@ class Notes:
             yield found, is_all
             if is_all:
                 return
-            floor = _last(found)
+            floor = max(_last(found), floor + 1)  # a copy may have one stamp for all
 
     def _found(self, floor: int) -> list[Document]:
         began = time.monotonic()
@@ -148,22 +153,20 @@ class Notes:
             raise StoreUnavailable("the database is too slow to tell what is new")
         return found
 
-    def _found_there(self, floor: int) -> list[Document]:
+    def _found_there(self, floor: int) -> tuple[list[Document], bool]:
         find: dict[str, Any] = {"filter": {STAMP: {"$gt": stamp(floor)}}, "sort": {STAMP: 1}}
         find |= {"projection": _FIELDS, "limit": MAX_THERE, "batchSize": MAX_THERE + 1}
         find |= {"singleBatch": True, "allowPartialResults": True}
         reply = command(self._staff, "find", find | {"readConcern": {"level": "majority"}})
-        found: list[Document] = reply["cursor"]["firstBatch"]
-        return found
+        cursor = reply["cursor"]
+        return cursor["firstBatch"], not cursor.get("partialResultsReturned")
 
-    def _position_if_there(self) -> _Position:
-        try:
-            with time_limit(POSITION_SECONDS):
-                return self._read_position()
-        except StoreUnavailable:
-            if self._known is None:
-                raise
-            return self._known
+    def _guessed(self) -> _Position:
+        """Return where to begin when the position may be on the shard that is away."""
+        self._missed = True
+        with time_limit(NEW_SECONDS):
+            newest = self._latest.newest_stamp_there()
+        return _Position(max(0, newest - (BEFORE_SECONDS << 32)), newest, frozenset(), 0)
 
     def _read_position(self) -> _Position:
         with domain_errors():
