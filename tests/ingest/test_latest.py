@@ -16,6 +16,7 @@ from ingest.storage.documents import document
 from ingest.storage.latest import Latest, Version
 from ingest.storage.latest_updates import CHANGES, RECENT
 from ingest.storage.notes import Notes
+from scripts.processes.waiting import eventually
 
 GOOD = {"user_address": "7", "beacon_address": "C2A628384B08", "rssi": -20}
 
@@ -84,6 +85,12 @@ def test_what_came_in_meanwhile_is_noted_once(client: FlaskClient, database: Dat
     assert shown(database) == before[0]
     (position,) = database["notes"].find()
     assert len(position["listed"]) == 1 + 2 * RECENT  # none of them is settled
+    notes_ = Notes(database, Latest(database["latest"]))
+    eventually(lambda: notes_.bring_up() or not database["notes"].find_one()["listed"], 30)  # type: ignore[index,func-returns-value]
+    before = shown(database), list(database["notes"].find())
+    time.sleep(2.1)  # the database's clock goes on
+    notes_.bring_up()
+    assert (shown(database), list(database["notes"].find())) == before
 
 
 def test_a_batch_is_one_change_for_each_staff_member(app: Flask, database: Database[Any]) -> None:

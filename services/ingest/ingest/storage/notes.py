@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from pymongo.client_session import ClientSession
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError, OperationFailure
 from pymongo.read_concern import ReadConcern
@@ -34,9 +35,9 @@ log = logging.getLogger(__name__)
 # How often `latest` is brought up to date when nobody reads it.
 NOTE_SECONDS = 10.0
 # How many detections are noted with one command; how many at most while a shard is away.
-PIECE, MAX_THERE = 500, 2000
-# How many the position lists: the rest of them is noted again each time, which does no harm.
-MAX_LISTED = 2000
+PIECE, MAX_THERE, MAX_PIECES_THERE = 500, 2000, 4
+# How many the position lists, 13 bytes each: the rest is noted again each time, for some seconds.
+MAX_LISTED = 20_000
 # What it may take to find what is new while a shard is away, and another thread before.
 NEW_SECONDS, TURN_SECONDS = 0.3, 0.8
 # How long before the newest stamp that is noted to begin when the position is away.
@@ -77,9 +78,13 @@ class Notes:
     def bring_up(self) -> None:
         """Note everything that was acknowledged before the call. StoreUnavailable."""
         with self._in_turn():
-            position = self._read_position()
-            pieces = self._pieces(settled(position.at))
-            self._known = self._advance(position, pieces, self._write_position)
+            # What is asked in a session is told by who knows of all before: by no deposed primary.
+            with domain_errors(), self._staff.database.client.start_session() as session:
+                position = self._read_position(session)
+                asked_at = session.operation_time
+                known = max(position.at, number(asked_at) if asked_at else 0)
+                pieces = self._pieces(settled(position.at), session)
+                self._known = self._advance(position, known, pieces, self._write_position)
             self._there, self._missed = None, False
 
     def bring_up_there(self) -> bool:
@@ -89,35 +94,36 @@ class Notes:
         """
         with self._in_turn():
             position = self._there or self._known or self._guessed()
-            with time_limit(NEW_SECONDS):
-                found, all_answered = self._found_there(settled(position.at))
-            is_all = len(found) < MAX_THERE
-            self._missed |= not (all_answered and is_all)
-            self._there = self._advance(position, [(found, is_all)], lambda one: one)
+            pieces = self._pieces_there(settled(position.at))
+            self._there = self._advance(position, position.seen, pieces, lambda one: one)
             return not self._missed
 
     def _advance(
         self,
         position: _Position,
+        asked_at: int,
         pieces: Iterable[tuple[list[Document], bool]],
         kept: Callable[[_Position], _Position],
     ) -> _Position:
-        """Note what is after a position, piece by piece; return the position then."""
-        seen_before, listed_before = position.seen, position.listed
+        """Note what is after a position, piece by piece; return the position then.
+
+        `asked_at`: a stamp that was known before the pieces were asked for.
+        """
+        listed_before = position.listed
         listed: dict[int, int] = {}
         for found, is_all in pieces:
             keys = {_key(one): number(one[STAMP]) for one in found}
             new = [
                 one
-                for key, one in zip(keys, found, strict=True)
-                if key not in listed_before and key not in listed
+                for one in found
+                if (key := _key(one)) not in listed_before and key not in listed
             ]
             self._note(new)
             listed = dict([*(listed | keys).items()][-MAX_LISTED:])
             seen = max(position.seen, *keys.values(), 0)
-            at = max(position.at, seen_before if is_all else min(seen_before, _last(found)))
-            if new or (at, seen) != (position.at, position.seen):
-                unsettled = frozenset(key for key, one in listed.items() if one > settled(at))
+            at = max(position.at, asked_at if is_all else min(asked_at, _last(found)))
+            unsettled = frozenset(key for key, one in listed.items() if one > settled(at))
+            if new or unsettled != position.listed:  # else nothing of it would be read again
                 position = kept(position._replace(at=at, seen=seen, listed=unsettled))
         return position
 
@@ -128,20 +134,25 @@ class Notes:
             if failed:
                 raise StoreUnavailable(str(failed))
 
-    def _pieces(self, floor: int) -> Iterator[tuple[list[Document], bool]]:
+    def _pieces(self, floor: int, session: ClientSession) -> Iterator[tuple[list[Document], bool]]:
         """Yield what is stamped after `floor`, by the stamps, and whether that was the last."""
         while True:
-            found = self._found(floor)
+            found = self._found(floor, session)
             is_all = len(found) < PIECE
             yield found, is_all
             if is_all:
                 return
             floor = max(_last(found), floor + 1)  # a copy may have one stamp for all
 
-    def _found(self, floor: int) -> list[Document]:
+    def _found(self, floor: int, session: ClientSession) -> list[Document]:
         began = time.monotonic()
         query = {STAMP: {"$gt": stamp(floor)}}
-        cursor = self._staff.find(query, _FIELDS).sort(STAMP).limit(PIECE).batch_size(PIECE + 1)
+        cursor = (
+            self._staff.find(query, _FIELDS, session=session)
+            .sort(STAMP)
+            .limit(PIECE)
+            .batch_size(PIECE + 1)
+        )
         with domain_errors():
             try:
                 found = list(cursor.hint(BY_STAMP))
@@ -152,6 +163,18 @@ class Notes:
         if time.monotonic() - began > READ_SECONDS:
             raise StoreUnavailable("the database is too slow to tell what is new")
         return found
+
+    def _pieces_there(self, floor: int) -> Iterator[tuple[list[Document], bool]]:
+        for _ in range(MAX_PIECES_THERE):
+            with time_limit(NEW_SECONDS):
+                found, all_answered = self._found_there(floor)
+            is_all = len(found) < MAX_THERE
+            self._missed |= not all_answered
+            yield found, is_all
+            if is_all:
+                return
+            floor = max(_last(found), floor + 1)
+        self._missed = True
 
     def _found_there(self, floor: int) -> tuple[list[Document], bool]:
         find: dict[str, Any] = {"filter": {STAMP: {"$gt": stamp(floor)}}, "sort": {STAMP: 1}}
@@ -168,9 +191,9 @@ class Notes:
             newest = self._latest.newest_stamp_there()
         return _Position(max(0, newest - (BEFORE_SECONDS << 32)), newest, frozenset(), 0)
 
-    def _read_position(self) -> _Position:
+    def _read_position(self, session: ClientSession) -> _Position:
         with domain_errors():
-            found = self._positions.find_one({"_id": _ID})
+            found = self._positions.find_one({"_id": _ID}, session=session)
         if found is None:
             return _Position(0, 0, frozenset(), 0)
         return _Position(found["at"], found["seen"], frozenset(found["listed"]), found["name"])
