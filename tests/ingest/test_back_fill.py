@@ -67,9 +67,9 @@ def test_two_services_note_everybody_while_detections_come_in(
     busy = ["guard-0", "guard-1", "guard-7", "nobody-before"]
     with MongoClient[dict[str, Any]](mongod) as client:
         with Phones(through(*(one.url for one in services)), busy) as phones:
-            eventually(lambda: client["ICT3102"]["latest"].count_documents({}) > len(PEOPLE), 30)
+            eventually(lambda: client["ICT3102"]["latest"].count_documents({}) > len(PEOPLE), 90)
             time.sleep(0.5)
-        eventually(lambda: exact(client["ICT3102"]), 10)
+        eventually(lambda: exact(client["ICT3102"]), 60)
         stored = client["ICT3102"]["staff"].count_documents({"staff_id": "nobody-before"})
     assert stored == phones.acknowledged["nobody-before"]
     for service in services:

@@ -33,7 +33,7 @@ from ingest.storage.stamps import READ_SECONDS, STAMP, no_such_index, number, se
 log = logging.getLogger(__name__)
 
 # How often `latest` is brought up to date when nobody reads it.
-NOTE_SECONDS = 10.0
+NOTE_SECONDS = 20.0
 # How many detections are noted with one command; how many at most while a shard is away.
 PIECE, MAX_THERE, MAX_PIECES_THERE = 500, 2000, 4
 # How many the position lists, 13 bytes each: the rest is noted again each time, for some seconds.
