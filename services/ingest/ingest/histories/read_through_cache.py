@@ -119,8 +119,8 @@ class Histories:
 
     def _known(self, staff_ids: list[StaffId]) -> dict[StaffId, int]:
         """Return the newest stamp that is known of each, 0 where none is."""
-        marks = {one: cached.mark for one in staff_ids if (cached := self._cached.get(one))}
-        return {one: mark.newest if (mark := marks.get(one)) else 0 for one in staff_ids}
+        cached = {one: self._cached.get(one) for one in staff_ids}
+        return {who: one.mark.newest if one and one.mark else 0 for who, one in cached.items()}
 
     def _note_silent(self, asked: list[StaffId], silent: set[StaffId]) -> None:
         self._silent.difference_update(asked)

@@ -54,7 +54,7 @@ class BackFill:
             failed = self._latest.record_changes(one for them in missing for one in them)
             if failed:
                 raise StoreUnavailable(str(failed))
-            self._inserts.stamp([them[0] for them in missing])
+            self._inserts.renew([them[0] for them in missing])
             count += len(missing)
             if self._closed.wait(REST_SECONDS):
                 break

@@ -58,6 +58,28 @@ def command(
         raise StoreUnavailable(str(error)) from error
 
 
+class There(NamedTuple):
+    """The documents of the shards that answer, whether all do, and the database's time."""
+
+    found: list[dict[str, Any]]
+    all_answered: bool
+    at: Timestamp | None
+
+
+def find_there(collection: Collection[dict[str, Any]], limit: int, find: dict[str, Any]) -> There:
+    """Find what a majority of each shard that answers has, at most `limit` documents.
+
+    As a command: the driver's cursors do not say whether a shard is missing. With a dead shard it
+    takes all the time that it is given. StoreUnavailable: no shard answers.
+    """
+    options: dict[str, Any] = {"limit": limit, "batchSize": limit + 1, "singleBatch": True}
+    options |= {"allowPartialResults": True, "readConcern": {"level": "majority"}}
+    reply = command(collection, "find", find | options)
+    cursor = reply["cursor"]
+    all_answered = not cursor.get("partialResultsReturned")
+    return There(cursor["firstBatch"], all_answered, reply.get("operationTime"))
+
+
 def write(collection: Collection[dict[str, Any]], name: str, statements: dict[str, Any]) -> Written:
     """Run an unordered write, durably; return what of it failed.
 

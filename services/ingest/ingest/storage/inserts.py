@@ -48,14 +48,10 @@ class Inserts:
             else:
                 (stored.refused if code in REFUSED else stored.failed)[position] = reason
         if not is_close:
-            self._renew([one for n, one in enumerate(documents) if n not in written.failed])
+            self.renew([one for n, one in enumerate(documents) if n not in written.failed])
         if stored.repeated:
-            self._renew(self._unsure([documents[position] for position in stored.repeated]))
+            self.renew(self._unsure([documents[position] for position in stored.repeated]))
         return stored
-
-    def stamp(self, documents: list[Document]) -> None:
-        """Stamp documents that an older release stored. StoreUnavailable: some may be."""
-        self._renew(documents)
 
     def _unsure(self, repeated: list[Document]) -> list[Document]:
         """Return those whose first copy may have been committed long after its stamp.
@@ -63,8 +59,9 @@ class Inserts:
         Nobody waited for the attempt that stored it. It was committed before now: if the stamp is
         not old, the commit was close.
         """
-        find = _named(repeated) | {"projection": {STAMP: 1}, "readConcern": {"level": "majority"}}
-        reply = command(self._staff, "find", find)
+        find: Document = {"filter": _named(repeated), "projection": {STAMP: 1}}
+        find |= {"singleBatch": True, "batchSize": len(repeated) + 1}
+        reply = command(self._staff, "find", find | {"readConcern": {"level": "majority"}})
         now = reply["operationTime"].time
         sure = {
             one["_id"]
@@ -73,11 +70,14 @@ class Inserts:
         }
         return [one for one in repeated if one["_id"] not in sure]
 
-    def _renew(self, documents: list[Document]) -> None:
-        """Stamp stored documents again, with the time of a commit that somebody waits for."""
+    def renew(self, documents: list[Document]) -> None:
+        """Stamp stored documents anew, also those of older releases. StoreUnavailable: some may be.
+
+        With the time of a commit that somebody waits for.
+        """
         if not documents:
             return
-        update = {"q": _named(documents)["filter"], "u": RENEWED, "multi": True}
+        update = {"q": _named(documents), "u": RENEWED, "multi": True}
         for _ in range(2):  # the first command of a process cannot be judged
             began = time.monotonic()
             written = write(self._staff, "update", {"updates": [update]})
@@ -91,5 +91,4 @@ class Inserts:
 def _named(documents: list[Document]) -> Document:
     ids: list[ObjectId] = [document["_id"] for document in documents]
     staff_ids = list({document["staff_id"] for document in documents})
-    named = {"_id": {"$in": ids}, "staff_id": {"$in": staff_ids}}
-    return {"filter": named, "singleBatch": True, "batchSize": len(ids) + 1}
+    return {"_id": {"$in": ids}, "staff_id": {"$in": staff_ids}}

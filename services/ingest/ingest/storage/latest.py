@@ -19,7 +19,7 @@ from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.client import time_limit
 from ingest.storage.documents import Detection, Document, detection
-from ingest.storage.driver import DUPLICATE_KEY, domain_errors, write
+from ingest.storage.driver import DUPLICATE_KEY, domain_errors, find_there, write
 from ingest.storage.latest_updates import (
     LAST,
     NEVER,
@@ -176,18 +176,9 @@ class Latest:
         self, query: dict[str, Any], fields: dict[str, int]
     ) -> tuple[list[dict[str, Any]], bool]:
         """Read versions and these fields from the shards that answer; tell whether all did."""
-        # As a command: the driver's cursors do not say whether a shard is missing.
-        options: dict[str, Any] = {
-            "singleBatch": True,
-            "batchSize": MAX_READ,
-            "allowPartialResults": True,
-        }
-        options |= {"readConcern": {"level": "majority"}}
-        find = {"find": self._latest.name, "filter": query, "projection": fields | {"version": 1}}
-        with domain_errors():
-            reply = self._latest.database.command(find | options)
-        cursor = reply["cursor"]
-        return cursor["firstBatch"], not cursor.get("partialResultsReturned")
+        find = {"filter": query, "projection": fields | {"version": 1}}
+        there = find_there(self._latest, MAX_READ, find)
+        return there.found, there.all_answered
 
     def _write(self, changes: list[Change]) -> dict[StaffId, str]:
         """Apply changes with one command; those that lost a race of two services once more."""

@@ -10,7 +10,6 @@ somebody knew before each shard was asked.
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -18,17 +17,17 @@ from typing import Any, NamedTuple
 
 from pymongo.client_session import ClientSession
 from pymongo.database import Database
-from pymongo.errors import DuplicateKeyError, OperationFailure
+from pymongo.errors import DuplicateKeyError
 from pymongo.read_concern import ReadConcern
 
 from ingest.errors import StoreUnavailable
 from ingest.storage.client import time_limit
 from ingest.storage.documents import Document, whole
-from ingest.storage.driver import command, domain_errors
+from ingest.storage.driver import domain_errors, find_there
 from ingest.storage.indexes import BY_STAMP
 from ingest.storage.latest import Latest
 from ingest.storage.latest_updates import SHOWN
-from ingest.storage.stamps import READ_SECONDS, STAMP, no_such_index, number, settled, stamp
+from ingest.storage.stamps import STAMP, number, read, settled, stamp
 
 log = logging.getLogger(__name__)
 
@@ -112,15 +111,14 @@ class Notes:
         listed_before = position.listed
         listed: dict[int, int] = {}
         for found, is_all in pieces:
-            keys = {_key(one): number(one[STAMP]) for one in found}
+            keyed = {_key(one): one for one in found}
             new = [
-                one
-                for one in found
-                if (key := _key(one)) not in listed_before and key not in listed
+                one for key, one in keyed.items() if key not in listed_before and key not in listed
             ]
             self._note(new)
-            listed = dict([*(listed | keys).items()][-MAX_LISTED:])
-            seen = max(position.seen, *keys.values(), 0)
+            stamps = {key: number(one[STAMP]) for key, one in keyed.items()}
+            listed = dict([*(listed | stamps).items()][-MAX_LISTED:])
+            seen = max(position.seen, *stamps.values(), 0)
             at = max(position.at, asked_at if is_all else min(asked_at, _last(found)))
             unsettled = frozenset(key for key, one in listed.items() if one > settled(at))
             if new or unsettled != position.listed:  # else nothing of it would be read again
@@ -145,24 +143,9 @@ class Notes:
             floor = max(_last(found), floor + 1)  # a copy may have one stamp for all
 
     def _found(self, floor: int, session: ClientSession) -> list[Document]:
-        began = time.monotonic()
-        query = {STAMP: {"$gt": stamp(floor)}}
-        cursor = (
-            self._staff.find(query, _FIELDS, session=session)
-            .sort(STAMP)
-            .limit(PIECE)
-            .batch_size(PIECE + 1)
-        )
+        cursor = self._staff.find({STAMP: {"$gt": stamp(floor)}}, _FIELDS, session=session)
         with domain_errors():
-            try:
-                found = list(cursor.hint(BY_STAMP))
-            except OperationFailure as error:
-                if not no_such_index(error):
-                    raise
-                found = list(cursor.clone().hint(None))  # it is being made
-        if time.monotonic() - began > READ_SECONDS:
-            raise StoreUnavailable("the database is too slow to tell what is new")
-        return found
+            return read(cursor.sort(STAMP).limit(PIECE).batch_size(PIECE + 1), BY_STAMP)
 
     def _pieces_there(self, floor: int) -> Iterator[tuple[list[Document], bool]]:
         for _ in range(MAX_PIECES_THERE):
@@ -177,12 +160,10 @@ class Notes:
         self._missed = True
 
     def _found_there(self, floor: int) -> tuple[list[Document], bool]:
-        find: dict[str, Any] = {"filter": {STAMP: {"$gt": stamp(floor)}}, "sort": {STAMP: 1}}
-        find |= {"projection": _FIELDS, "limit": MAX_THERE, "batchSize": MAX_THERE + 1}
-        find |= {"singleBatch": True, "allowPartialResults": True}
-        reply = command(self._staff, "find", find | {"readConcern": {"level": "majority"}})
-        cursor = reply["cursor"]
-        return cursor["firstBatch"], not cursor.get("partialResultsReturned")
+        query = {STAMP: {"$gt": stamp(floor)}}
+        find = {"filter": query, "sort": {STAMP: 1}, "projection": _FIELDS}
+        there = find_there(self._staff, MAX_THERE, find)
+        return there.found, there.all_answered
 
     def _guessed(self) -> _Position:
         """Return where to begin when the position may be on the shard that is away."""

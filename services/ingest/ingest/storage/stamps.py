@@ -11,7 +11,10 @@ import time
 from typing import Any
 
 from bson import Timestamp
+from pymongo.cursor import Cursor
 from pymongo.errors import OperationFailure
+
+from ingest.errors import StoreUnavailable
 
 # The field of a detection.
 STAMP = "stored"
@@ -63,6 +66,20 @@ class Clock:
         return at.time - last[0] <= now - last[1] + 1
 
 
-def no_such_index(error: OperationFailure) -> bool:
-    """Tell whether a command failed because the index of its hint is being made."""
-    return error.code == _BAD_VALUE
+def read(cursor: Cursor[dict[str, Any]], index: str) -> list[dict[str, Any]]:
+    """Read stamps by an index, or without it while it is being made. StoreUnavailable: too slow."""
+    began = time.monotonic()
+    try:
+        found = list(cursor.hint(index))
+    except OperationFailure as error:
+        if error.code != _BAD_VALUE:
+            raise
+        found = list(cursor.clone().hint(None))
+    check_quick(began)
+    return found
+
+
+def check_quick(began: float) -> None:
+    """Raise StoreUnavailable for a read that took so long that it may have missed something."""
+    if time.monotonic() - began > READ_SECONDS:
+        raise StoreUnavailable("the database is too slow to tell what is new")

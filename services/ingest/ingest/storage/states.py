@@ -16,17 +16,15 @@ from bson import Timestamp
 from pymongo import DESCENDING
 from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
-from pymongo.errors import OperationFailure
 from pymongo.read_concern import ReadConcern
 
-from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.client import time_limit
 from ingest.storage.documents import Document, unix_seconds
-from ingest.storage.driver import domain_errors
+from ingest.storage.driver import domain_errors, find_there
 from ingest.storage.indexes import BY_STAMP_OF_STAFF
 from ingest.storage.latest import Latest
-from ingest.storage.stamps import READ_SECONDS, STAMP, no_such_index, number, settled, stamp
+from ingest.storage.stamps import STAMP, check_quick, number, read, settled, stamp
 
 # How many stamps are looked at, of each; the history of who has more is read again whole.
 MAX_STAMPS = 2000
@@ -104,17 +102,11 @@ class States:
         with time_limit(FLOORS_SECONDS):
             floors = self._floors(known, self._latest.newest_stamps_there)
         began = time.monotonic()
-        # As a command: the driver's cursors do not say whether a shard is missing.
-        find: dict[str, Any] = {"find": self._staff.name, "filter": _after(floors)}
-        find |= {"projection": _FIELDS, "limit": MAX_STAMPS + 1, "batchSize": MAX_STAMPS + 1}
-        find |= {"singleBatch": True, "allowPartialResults": True}
-        with domain_errors():
-            reply = self._staff.database.command(find | {"readConcern": {"level": "majority"}})
-        _check_quick(began)
-        cursor = reply["cursor"]
-        is_all = len(cursor["firstBatch"]) <= MAX_STAMPS
-        states = _states(floors, cursor["firstBatch"], reply.get("operationTime"), is_all=is_all)
-        return states, not cursor.get("partialResultsReturned")
+        find = {"filter": _after(floors), "projection": _FIELDS}
+        there = find_there(self._staff, MAX_STAMPS + 1, find)
+        check_quick(began)
+        is_all = len(there.found) <= MAX_STAMPS
+        return _states(floors, there.found, there.at, is_all=is_all), there.all_answered
 
     def _floors(self, known: Mapping[StaffId, int], newest_stamps: Any) -> dict[StaffId, int]:
         """Return after which stamp each staff member's detections are to be read."""
@@ -136,19 +128,10 @@ class States:
     def _found(
         self, query: Document, session: ClientSession, *, newest: bool = False
     ) -> list[Document]:
-        began = time.monotonic()
-        cursor = self._staff.find(query, _FIELDS, session=session, hint=BY_STAMP_OF_STAFF)
+        cursor = self._staff.find(query, _FIELDS, session=session)
         if newest:
             cursor = cursor.sort(STAMP, DESCENDING)
-        cursor = cursor.limit(MAX_STAMPS + 1).batch_size(MAX_STAMPS + 2)
-        try:
-            found = list(cursor)
-        except OperationFailure as error:
-            if not no_such_index(error):
-                raise
-            found = list(cursor.clone().hint(None))  # it is being made
-        _check_quick(began)
-        return found
+        return read(cursor.limit(MAX_STAMPS + 1).batch_size(MAX_STAMPS + 2), BY_STAMP_OF_STAFF)
 
 
 def _states(
@@ -180,9 +163,3 @@ def _mark(stamps: Many[int], *, is_all: bool) -> Mark:
 def _after(floors: dict[StaffId, int]) -> Document:
     each = [{"staff_id": who, STAMP: {"$gt": stamp(floor)}} for who, floor in floors.items()]
     return each[0] if len(each) == 1 else {"$or": each}
-
-
-def _check_quick(began: float) -> None:
-    """Raise StoreUnavailable for a read that took so long that it may have missed something."""
-    if time.monotonic() - began > READ_SECONDS:
-        raise StoreUnavailable("the database is too slow to tell a state")
