@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from flask.testing import FlaskClient
 from pymongo.database import Database
 
 from ingest.context import Context
-from ingest.storage import notes
+from ingest.storage import note_positions, notes, stamps
 from ingest.storage.documents import document
 from ingest.storage.latest import Latest, Version
 from ingest.storage.latest_updates import CHANGES, RECENT
@@ -207,3 +208,134 @@ def test_more_than_a_piece_is_noted_and_a_lost_position_does_no_harm(
     database["latest"].delete_many({})
     context.notes.bring_up()
     assert database["latest"].count_documents({}) == 9
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let stamps be settled after a second: what is tested commits at once."""
+    monkeypatch.setattr(stamps, "SETTLE_SECONDS", 1)
+
+
+def rows(count: int, *, people: int = 50) -> list[dict[str, Any]]:
+    return [
+        {"staff_id": n % people, "timestamp": n, "mac": "A" * 12, "rssi": -1, "level": "4"}
+        | {"location": "Lobby", "received_at": None, "stored": stamps.NEW}
+        for n in range(count)
+    ]
+
+
+class Noted:
+    """Counts the detections that are noted."""
+
+    def __init__(self, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        record = context.latest.record_changes
+
+        def counted(documents: Iterable[dict[str, Any]]) -> dict[Any, str]:
+            given = list(documents)
+            self.count += len(given)
+            return record(given)
+
+        monkeypatch.setattr(context.latest, "record_changes", counted)
+
+    def by(self, notes_: Notes) -> int:
+        before = self.count
+        notes_.bring_up()
+        return self.count - before
+
+
+def test_more_than_the_position_lists_and_then_silence(
+    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch, soon: None
+) -> None:
+    context: Context = app.extensions["context"]
+    noted = Noted(context, monkeypatch)
+    database["staff"].insert_many(rows(2 * notes.MAX_LISTED), ordered=False)
+    assert noted.by(context.notes) == 2 * notes.MAX_LISTED
+    (position,) = database["notes"].find()
+    assert len(position["listed"]) <= notes.MAX_LISTED
+    eventually(lambda: noted.by(context.notes) == 0, 30)
+    # Nobody is to be read again for ever: the position follows a database in which nothing happens.
+    eventually(lambda: noted.by(context.notes) == 0 and not listed(database), 30)
+
+
+def listed(database: Database[Any]) -> list[int]:
+    found: list[int] = database["notes"].find_one()["listed"]  # type: ignore[index]
+    return found
+
+
+def test_a_clock_that_does_not_go_on_stops_nothing(
+    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when it was set back by an hour: until then no stamp is settled by its time."""
+    context: Context = app.extensions["context"]
+    monkeypatch.setattr(note_positions, "settled", lambda _: 0)
+    noted = Noted(context, monkeypatch)
+    database["staff"].insert_many(rows(5000), ordered=False)
+    began = time.monotonic()
+    assert noted.by(context.notes) == 5000
+    eventually(lambda: noted.by(context.notes) == 0 and not listed(database), 30)
+    assert time.monotonic() - began > note_positions.COMMITTED_SECONDS
+    at = stamps.stamp(database["notes"].find_one()["at"])  # type: ignore[index]
+    assert not database["staff"].count_documents({"stored": {"$gt": at}})
+
+
+def test_a_copy_of_a_server_whose_clock_was_ahead(
+    client: FlaskClient, app: Flask, database: Database[Any]
+) -> None:
+    context: Context = app.extensions["context"]
+    send(client, 100)
+    send(client, 50, user_address="8")
+    url = "/extractbeacon?staff_id=7&start_time=0&end_time=4102444800"
+    assert len(client.get(url).json["location"]) == 1  # type: ignore[index]
+    # It is restored here, with stamps and a position that are of tomorrow.
+    ahead = [{"$set": {"stored": Timestamp(int(time.time()) + 86_400, 1)}}]
+    database["staff"].update_many({}, ahead)
+    database["latest"].update_many({}, ahead)
+    database["notes"].update_one({}, {"$inc": {"at": 86_400 << 32}})
+    assert len(client.get(url).json["location"]) == 1  # type: ignore[index]
+    assert client.post("/newbeacondetect", json=GOOD | {"timestamp": 200}).status_code == 200
+    assert len(client.get(url).json["location"]) == 2  # type: ignore[index]
+    told = client.get("/api/v1/staff").json
+    assert told
+    assert [one["timestamp"] for one in told["data"]] == [200, 50]
+    # From now on they are as if they were stored now.
+    now = Timestamp(int(time.time()) + 60, 0)
+    assert database["staff"].count_documents({"stored": {"$gt": now}}) == 0
+    assert client.post("/newbeacondetect", json=GOOD | {"timestamp": 300}).status_code == 200
+    assert len(client.get(url).json["location"]) == 3  # type: ignore[index]
+    assert context.states.read({7: None})[7].is_all
+
+
+def test_a_command_is_close_when_the_database_says_so() -> None:
+    clock = stamps.Clock()
+    assert not clock.is_close(clock.begin(), Timestamp(100, 1))  # nothing was known before
+    assert clock.is_close(clock.begin(), Timestamp(100 + stamps.WRITE_SECONDS, 1))
+    # Its clock was set ahead meanwhile; or nothing was sent for a while: who can tell?
+    assert not clock.is_close(clock.begin(), Timestamp(107, 1))
+    begun = clock.begin()
+    assert clock.is_close(begun, Timestamp(107, 9))
+    slow = begun._replace(at=begun.at - stamps.WRITE_SECONDS - 1)
+    assert not clock.is_close(slow, Timestamp(107, 9))
+
+
+def test_after_a_while_a_detection_is_stamped_with_a_time_that_is_known(
+    client: FlaskClient, app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the database's clock did meanwhile."""
+    context: Context = app.extensions["context"]
+    inserts = context.recorder._inserts
+    renewed: list[int] = []
+    renew = inserts.renew
+
+    def counted(documents: list[dict[str, Any]]) -> None:
+        renewed.append(len(documents))
+        renew(documents)
+
+    monkeypatch.setattr(inserts, "renew", counted)
+    send(client, 100)
+    renewed.clear()
+    send(client, 101)
+    assert renewed == []
+    monkeypatch.setattr(inserts._clock, "_told", Timestamp(int(time.time()) - 60, 1))
+    send(client, 102)
+    assert renewed == [1]

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import pytest
+from bson.datetime_ms import DatetimeMS
 from flask import Flask
 from pymongo.database import Database
 
@@ -19,6 +20,13 @@ OLDER: dict[str, dict[str, Any]] = {
     "with nothing else": {"timestamp": NOW - 60, "mac": MAC},
     "without a time": {"timestamp": None, "mac": MAC, "rssi": -60} | PLACE,
     "of another kind": {"timestamp": "x", "mac": MAC, "rssi": "x", "level": 4, "location": {}},
+    "with dates that no calendar has": {
+        "timestamp": NOW - 60,
+        "received_at": DatetimeMS(2**60),
+        "mac": MAC,
+        "rssi": -60,
+    }
+    | PLACE,
     "with a huge time": {"timestamp": 2**62, "mac": MAC, "rssi": -60} | PLACE,
 }
 
@@ -70,7 +78,9 @@ def test_a_correction_of_the_past(api: Api, database: Database[Any]) -> None:
     assert answer.status_code == 200, answer.text
     for number in range(len(OLDER)):
         api.hear(number)
-    assert {one["level"] for one in api.get("/staff")["data"]} == {"5"}
+    everyone = api.get("/staff")["data"]
+    assert {one["level"] for one in everyone} == {"5"}
+    assert {one["staff_id"] for one in everyone} == set(range(len(OLDER)))  # nobody is "unknown"
 
 
 def test_the_change_feed(api: Api, database: Database[Any]) -> None:

@@ -121,7 +121,7 @@ def staff_detections(staff_id: str) -> Response:
     context = get_context()
     context.availability.check_reachable()
     with time_limit(READ_PROBE_SECONDS):  # whether the shard answers that this person is on
-        state = context.states.read({who: 0}).get(who)
+        state = context.states.read({who: None}).get(who)
     directory = context.directory.current()
     etag = responses.tag(sorted(given.items()), state and state.mark.name, directory.tag)
     if state and (unchanged := responses.not_modified(etag)):

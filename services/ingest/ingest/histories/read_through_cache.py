@@ -20,7 +20,7 @@ from ingest.histories.time_window import WHOLE_BYTES, History, Window
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId, TimeRange
 from ingest.storage.client import time_limit
 from ingest.storage.detections import Detections
-from ingest.storage.states import State, States
+from ingest.storage.states import Mark, State, States
 
 # What all cached histories may take, compressed: 30,000 detections take about 0.3 MiB.
 CACHE_BYTES = 6 * 2**20
@@ -111,16 +111,15 @@ class Histories:
         """Do so for those whose shards answer; the others are silent from now on."""
         self._check_reachable()
         with time_limit(STATE_SECONDS):
-            found, complete = self._states.read_there(self._known(staff_ids))
-        silent = set() if complete else set(staff_ids) - found.keys()
+            found, silent = self._states.read_there(self._known(staff_ids))
         self._note_silent(staff_ids, silent)
         unavailable = StoreUnavailable("the shard of this staff member does not answer")
         return [unavailable if one in silent else found.get(one) for one in staff_ids]
 
-    def _known(self, staff_ids: list[StaffId]) -> dict[StaffId, int]:
-        """Return the newest stamp that is known of each, 0 where none is."""
+    def _known(self, staff_ids: list[StaffId]) -> dict[StaffId, Mark | None]:
+        """Return what is remembered of each."""
         cached = {one: self._cached.get(one) for one in staff_ids}
-        return {who: one.mark.newest if one and one.mark else 0 for who, one in cached.items()}
+        return {who: one.mark if one else None for who, one in cached.items()}
 
     def _note_silent(self, asked: list[StaffId], silent: set[StaffId]) -> None:
         self._silent.difference_update(asked)
@@ -159,7 +158,8 @@ class Histories:
     def _brought_up(self, staff_id: StaffId, wanted: list[_Wanted]) -> History:
         """Return a history, now cached, that covers all that is wanted of it."""
         history = self._cached.get(staff_id)
-        state = max((one.state for one in wanted), key=lambda one: one.mark.newest)
+        # Of equals the one that was read last.
+        state = max((one.state for one in reversed(wanted)), key=lambda one: one.mark.newest)
         start = min(one.window.start for one in wanted)
         if history and history.mark and history.mark.newest > state.mark.newest:
             # Another reader was quicker, or the database is an older copy: it has to say.

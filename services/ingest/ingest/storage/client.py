@@ -33,6 +33,8 @@ class Client:
             connectTimeoutMS=config.mongodb_timeout_ms,
             retryWrites=True,
             w="majority",
+            # What an older database holds may lie outside of Python's years 1 to 9999.
+            datetime_conversion="DATETIME_AUTO",
         )
 
     @property

@@ -91,6 +91,12 @@ def whole(found: Document) -> Document:
     return {"_id": found["_id"]} | complete | {"received_at": received_at}
 
 
+def has_staff_and_time(found: Document) -> bool:
+    """Tell whether a stored document is somebody's, and of some time: it can be his latest."""
+    timed = isinstance(found.get("timestamp"), int | float | datetime.datetime)
+    return timed and staff_id(found.get("staff_id")) != UNKNOWN
+
+
 def staff_id(value: Any) -> StaffId:
     """Return a stored staff id; the driver reads large numbers as a type of its own."""
     if isinstance(value, str):

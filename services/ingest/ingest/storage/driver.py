@@ -7,11 +7,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from bson import Timestamp
 from pymongo.collection import Collection
-from pymongo.errors import PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError
 
 from ingest.errors import StoreUnavailable
 
 DUPLICATE_KEY = 11000
+# What MongoDB says of a hint to an index that is not there.
+BAD_VALUE = 2
 
 Result = TypeVar("Result")
 
@@ -39,10 +41,10 @@ def readable(
 
 
 class Written(NamedTuple):
-    """The code and the text of each statement that failed, and the database's time after all."""
+    """The code and the text of each statement that failed, and the latest time that it told."""
 
     failed: dict[int, tuple[int, str]]
-    at: Timestamp | None
+    at: Timestamp
 
 
 def command(
@@ -63,21 +65,31 @@ class There(NamedTuple):
 
     found: list[dict[str, Any]]
     all_answered: bool
-    at: Timestamp | None
+    at: Timestamp
 
 
-def find_there(collection: Collection[dict[str, Any]], limit: int, find: dict[str, Any]) -> There:
+def find_there(
+    collection: Collection[dict[str, Any]], limit: int, find: dict[str, Any], index: str = ""
+) -> There:
     """Find what a majority of each shard that answers has, at most `limit` documents.
 
-    As a command: the driver's cursors do not say whether a shard is missing. With a dead shard it
-    takes all the time that it is given. StoreUnavailable: no shard answers.
+    By an index, or without it while it is being made. As a command: the driver's cursors do not say
+    whether a shard is missing. With a dead shard it takes all the time that it is given.
+    StoreUnavailable: no shard answers.
     """
     options: dict[str, Any] = {"limit": limit, "batchSize": limit + 1, "singleBatch": True}
     options |= {"allowPartialResults": True, "readConcern": {"level": "majority"}}
-    reply = command(collection, "find", find | options)
+    hint = {"hint": index} if index else {}
+    try:
+        reply = command(collection, "find", find | options | hint)
+    except StoreUnavailable as error:
+        why = error.__cause__
+        if not (hint and isinstance(why, OperationFailure) and why.code == BAD_VALUE):
+            raise
+        reply = command(collection, "find", find | options)
     cursor = reply["cursor"]
     all_answered = not cursor.get("partialResultsReturned")
-    return There(cursor["firstBatch"], all_answered, reply.get("operationTime"))
+    return There(cursor["firstBatch"], all_answered, reply["operationTime"])
 
 
 def write(collection: Collection[dict[str, Any]], name: str, statements: dict[str, Any]) -> Written:
@@ -90,4 +102,4 @@ def write(collection: Collection[dict[str, Any]], name: str, statements: dict[st
     if "writeConcernError" in reply:
         raise StoreUnavailable(str(reply["writeConcernError"]))
     failed = {one["index"]: (one["code"], one["errmsg"]) for one in reply.get("writeErrors", [])}
-    return Written(failed, reply.get("operationTime"))
+    return Written(failed, max(reply["operationTime"], reply["$clusterTime"]["clusterTime"]))

@@ -1,6 +1,5 @@
 """Storing detections, each with a stamp that is close to its commit."""
 
-import time
 from typing import NamedTuple
 
 from bson import ObjectId
@@ -38,9 +37,9 @@ class Inserts:
         """
         for document in documents:
             document[STAMP] = NEW
-        began = time.monotonic()
+        begun = self._clock.begin()
         written = write(self._staff, "insert", {"documents": documents})
-        is_close = self._clock.is_close(began, written.at)
+        is_close = self._clock.is_close(begun, written.at)
         stored = Stored(set(), {}, {})
         for position, (code, reason) in written.failed.items():
             if code == DUPLICATE_KEY:
@@ -78,17 +77,17 @@ class Inserts:
         if not documents:
             return
         update = {"q": _named(documents), "u": RENEWED, "multi": True}
-        for _ in range(2):  # the first command of a process cannot be judged
-            began = time.monotonic()
+        for _ in range(2):  # the first command after a while is never close
+            begun = self._clock.begin()
             written = write(self._staff, "update", {"updates": [update]})
             if written.failed:
                 raise StoreUnavailable(str(written.failed))
-            if self._clock.is_close(began, written.at):
+            if self._clock.is_close(begun, written.at):
                 return
         raise StoreUnavailable("the database's clock was set, or it is too slow")
 
 
 def _named(documents: list[Document]) -> Document:
     ids: list[ObjectId] = [document["_id"] for document in documents]
-    staff_ids = list({document["staff_id"] for document in documents})
+    staff_ids = list({document.get("staff_id") for document in documents})  # a copy may lack them
     return {"_id": {"$in": ids}, "staff_id": {"$in": staff_ids}}

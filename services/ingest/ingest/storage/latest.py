@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from bson import ObjectId
+from bson import ObjectId, Timestamp
+from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
@@ -19,7 +20,7 @@ from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.client import time_limit
 from ingest.storage.documents import Detection, Document, detection
-from ingest.storage.driver import DUPLICATE_KEY, domain_errors, find_there, write
+from ingest.storage.driver import DUPLICATE_KEY, There, domain_errors, find_there, write
 from ingest.storage.latest_updates import (
     LAST,
     NEVER,
@@ -107,21 +108,22 @@ class Latest:
             found = self._latest.find(query, {"recent.id": 1})
             return {one["_id"]: {shown["id"] for shown in one["recent"]} for one in found}
 
-    def newest_stamps(self, staff_ids: list[StaffId]) -> dict[StaffId, int]:
+    def newest_stamps(self, staff_ids: list[StaffId], session: ClientSession) -> dict[StaffId, int]:
         """Return the newest stamp that is noted of each staff member, as a number."""
+        query = {"_id": {"$in": staff_ids}}
         with domain_errors():
-            return _stamps(self._latest.find({"_id": {"$in": staff_ids}}, {STAMP: 1}))
+            return _stamps(self._latest.find(query, {STAMP: 1}, session=session))
 
-    def newest_stamps_there(self, staff_ids: list[StaffId]) -> dict[StaffId, int]:
-        """Do the same for those whose shards answer.
+    def newest_stamps_there(
+        self, staff_ids: list[StaffId] | None = None
+    ) -> tuple[dict[StaffId, int], Timestamp]:
+        """Do the same for those, or all, whose shards answer; return the database's time too.
 
         With a dead shard it takes all the time that it is given.
         """
-        return _stamps(self._read_there({"_id": {"$in": staff_ids}}, {STAMP: 1})[0])
-
-    def newest_stamp_there(self) -> int:
-        """Return the newest stamp that is noted of anybody whose shard answers, 0 for none."""
-        return max(_stamps(self._read_there({}, {STAMP: 1})[0]).values(), default=0)
+        query = {} if staff_ids is None else {"_id": {"$in": staff_ids}}
+        there = self._read_there(query, {STAMP: 1})
+        return _stamps(there.found), there.at
 
     def answering(self, staff_ids: list[StaffId], seconds: float) -> set[StaffId]:
         """Return those whom a shard shows in time; those of a dead one are left out."""
@@ -159,7 +161,7 @@ class Latest:
 
         With a dead shard it takes all the time that it is given.
         """
-        found, complete = self._read_there({}, {})
+        found, complete, _ = self._read_there({}, {})
         return [one["_id"] for one in found], [one["version"] for one in found], complete
 
     def entries(self, staff_ids: list[StaffId]) -> Iterator[Entry]:
@@ -172,13 +174,10 @@ class Latest:
                     recent = [detection(shown | who) for shown in one["recent"]]
                     yield Entry(recent[0].staff_id, int(one["version"]), recent)
 
-    def _read_there(
-        self, query: dict[str, Any], fields: dict[str, int]
-    ) -> tuple[list[dict[str, Any]], bool]:
-        """Read versions and these fields from the shards that answer; tell whether all did."""
+    def _read_there(self, query: dict[str, Any], fields: dict[str, int]) -> There:
+        """Read versions and these fields from the shards that answer."""
         find = {"filter": query, "projection": fields | {"version": 1}}
-        there = find_there(self._latest, MAX_READ, find)
-        return there.found, there.all_answered
+        return find_there(self._latest, MAX_READ, find)
 
     def _write(self, changes: list[Change]) -> dict[StaffId, str]:
         """Apply changes with one command; those that lost a race of two services once more."""

@@ -8,13 +8,14 @@ is true of one server; `storage/notes.py` says what it takes for several shards.
 """
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from bson import Timestamp
 from pymongo.cursor import Cursor
 from pymongo.errors import OperationFailure
 
 from ingest.errors import StoreUnavailable
+from ingest.storage.driver import BAD_VALUE
 
 # The field of a detection.
 STAMP = "stored"
@@ -25,8 +26,6 @@ RENEWED: dict[str, Any] = {"$currentDate": {STAMP: {"$type": "timestamp"}}}
 WRITE_SECONDS, READ_SECONDS = 3, 2
 # Both, and what whole seconds and a clock that is a little ahead may add.
 SETTLE_SECONDS = WRITE_SECONDS + READ_SECONDS + 3
-
-_BAD_VALUE = 2  # what MongoDB says of a hint to an index that is not there
 
 
 def number(stamp: Timestamp) -> int:
@@ -39,31 +38,45 @@ def stamp(number: int) -> Timestamp:
     return Timestamp(number >> 32, number & 0xFFFFFFFF)
 
 
-def settled(newest: int) -> int:
-    """Return the last stamp after which a reader may have missed something; as numbers."""
-    return max(0, (newest >> 32) - SETTLE_SECONDS) << 32
+def settled(told: int) -> int:
+    """Return the last stamp after which a reader may have missed something; as numbers.
+
+    `told`: a time that the database told before or while he read. Not a stamp alone: a copy may
+    have been restored into a server whose clock is behind its stamps.
+    """
+    return max(0, (told >> 32) - SETTLE_SECONDS) << 32
+
+
+class Begun(NamedTuple):
+    """When a command begins: by `time.monotonic`, and the last time that the database told."""
+
+    at: float
+    told: Timestamp
 
 
 class Clock:
-    """Tells whether the stamps of a command are close enough to its commit."""
+    """Tells whether the stamps of a command are close enough to its commit.
+
+    The driver tells the database with each command the latest time that it was told. So a stamp is
+    not before that, and the commit not after the time that the reply tells.
+    """
 
     def __init__(self) -> None:
-        self._last: tuple[int, float] | None = None  # the database's time, and ours then
+        self._told = NEW
 
-    def is_close(self, began: float, at: Timestamp | None) -> bool:
-        """Judge a command by when it began (`time.monotonic`), and its reply's operation time.
+    def begin(self) -> Begun:
+        """Begin a command."""
+        return Begun(time.monotonic(), self._told)
 
-        It stamped after it began. If it was quick by our clock, stamp and commit differ by more
-        only if the database's clock was set ahead in between: then its time has grown by more than
-        ours.
+    def is_close(self, begun: Begun, told: Timestamp) -> bool:
+        """Judge a command by the time that its reply told.
+
+        It is never close when nothing was sent for a while: only the time of its reply is then
+        known, and that the next one follows it.
         """
-        now = time.monotonic()
-        if at is None:
-            return False
-        last, self._last = self._last, (at.time, now)
-        if last is None or now - began > WRITE_SECONDS:
-            return False
-        return at.time - last[0] <= now - last[1] + 1
+        self._told = max(self._told, told)
+        quick = time.monotonic() - begun.at <= WRITE_SECONDS
+        return quick and told.time - begun.told.time <= WRITE_SECONDS
 
 
 def read(cursor: Cursor[dict[str, Any]], index: str) -> list[dict[str, Any]]:
@@ -72,7 +85,7 @@ def read(cursor: Cursor[dict[str, Any]], index: str) -> list[dict[str, Any]]:
     try:
         found = list(cursor.hint(index))
     except OperationFailure as error:
-        if error.code != _BAD_VALUE:
+        if error.code != BAD_VALUE:
             raise
         found = list(cursor.clone().hint(None))
     check_quick(began)

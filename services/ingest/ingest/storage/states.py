@@ -10,7 +10,7 @@ import time
 from array import array
 from collections.abc import Collection as Many
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bson import Timestamp
 from pymongo import DESCENDING
@@ -24,20 +24,24 @@ from ingest.storage.documents import Document, unix_seconds
 from ingest.storage.driver import domain_errors, find_there
 from ingest.storage.indexes import BY_STAMP_OF_STAFF
 from ingest.storage.latest import Latest
-from ingest.storage.stamps import STAMP, check_quick, number, read, settled, stamp
+from ingest.storage.stamps import NEW, STAMP, check_quick, number, read, settled, stamp
 
 # How many stamps are looked at, of each; the history of who has more is read again whole.
 MAX_STAMPS = 2000
-# What it may take to find after which stamps to ask while a shard is away, which takes all of it.
-FLOORS_SECONDS = 0.4
+# How many of all are kept when there are more.
+MAX_KEPT = 20_000
+# What each question may take while a shard is away, which takes all of it: after which stamps to
+# ask, which there are, and of whom nothing was told whether his shard answers.
+FLOORS_SECONDS, STAMPS_SECONDS, SILENT_SECONDS = 0.25, 0.35, 0.2
 _FIELDS = {"_id": 0, "staff_id": 1, STAMP: 1, "timestamp": 1}
 
 
 class Mark(NamedTuple):
-    """What is remembered of a state: its name, and the stamps that were not settled, in order."""
+    """What is remembered of a state: its name, and in order the stamps after the settled ones."""
 
     name: int
     stamps: "array[int]"
+    floor: int
 
     @property
     def newest(self) -> int:
@@ -51,8 +55,8 @@ class State(NamedTuple):
     mark: Mark
     floor: int
     timestamps: dict[int, int]
-    is_all: bool  # there are no more of them
-    read_at: Timestamp | None  # the database's time: rows have to be read as of later
+    is_all: bool  # else they are too many to keep
+    read_at: Timestamp  # the database's time: rows have to be read as of later
 
     def changed_since(self, mark: Mark) -> int | None:
         """Return the lowest timestamp that changed since a state, None if that is not known.
@@ -60,14 +64,13 @@ class State(NamedTuple):
         It is not when a stamp is gone: of a database that was restored, or of a detection that was
         changed.
         """
-        floor = settled(mark.newest)
         known = set(mark.stamps)
-        if not self.is_all or self.floor > floor or not known <= self.timestamps.keys():
+        if not self.is_all or self.floor > mark.floor or not known <= self.timestamps.keys():
             return None
         changed = [
             timestamp
             for one, timestamp in self.timestamps.items()
-            if one > floor and one not in known
+            if one > mark.floor and one not in known
         ]
         return min(changed, default=None)
 
@@ -80,49 +83,57 @@ class States:
         self._staff = staff.with_options(read_concern=ReadConcern("majority"))
         self._latest = latest
 
-    def read(self, known: Mapping[StaffId, int]) -> dict[StaffId, State]:
+    def read(self, known: Mapping[StaffId, Mark | None]) -> dict[StaffId, State]:
         """Return each staff member's state; those without stamped detections are left out.
 
-        `known`: the newest stamp that is known of each, 0 for none. What was acknowledged before
-        the call is included. StoreUnavailable.
+        `known`: what is remembered of each. What was acknowledged before the call is included.
+        StoreUnavailable.
         """
-        floors = self._floors(known, self._latest.newest_stamps)
         with domain_errors(), self._staff.database.client.start_session() as session:
+            floors, unknown = _floors(known)
+            if unknown:
+                noted = self._latest.newest_stamps(unknown, session)
+                floors |= _settled(noted, session.operation_time)
             found = self._found(_after(floors), session)
-            at = session.operation_time
             if len(found) > MAX_STAMPS:  # of all together
                 return self._one_by_one(floors, session)
-        return _states(floors, found, at)
+            return _states(floors, found, _told(session))
 
-    def read_there(self, known: Mapping[StaffId, int]) -> tuple[dict[StaffId, State], bool]:
-        """Do the same for those whose shards answer; tell also whether all shards do.
+    def read_there(
+        self, known: Mapping[StaffId, Mark | None]
+    ) -> tuple[dict[StaffId, State], set[StaffId]]:
+        """Do the same for those whose shards answer; return as well whose do not.
 
         With a dead shard it takes all the time that it is given.
         """
-        with time_limit(FLOORS_SECONDS):
-            floors = self._floors(known, self._latest.newest_stamps_there)
+        floors, unknown = _floors(known)
+        if unknown:
+            with time_limit(FLOORS_SECONDS):
+                noted, at = self._latest.newest_stamps_there(unknown)
+            floors |= _settled(noted, at)
         began = time.monotonic()
         find = {"filter": _after(floors), "projection": _FIELDS}
-        there = find_there(self._staff, MAX_STAMPS + 1, find)
+        with time_limit(STAMPS_SECONDS):
+            there = find_there(self._staff, MAX_STAMPS + 1, find, BY_STAMP_OF_STAFF)
         check_quick(began)
         is_all = len(there.found) <= MAX_STAMPS
-        return _states(floors, there.found, there.at, is_all=is_all), there.all_answered
-
-    def _floors(self, known: Mapping[StaffId, int], newest_stamps: Any) -> dict[StaffId, int]:
-        """Return after which stamp each staff member's detections are to be read."""
-        unknown = [staff_id for staff_id, newest in known.items() if not newest]
-        noted = newest_stamps(unknown) if unknown else {}
-        return {one: settled(newest or noted.get(one, 0)) for one, newest in known.items()}
+        states = _states(floors, there.found, there.at, is_all=is_all)
+        # Who has no stamps, or is beyond those that were looked at, may answer all the same.
+        others = [] if there.all_answered else list(known.keys() - states.keys())
+        silent = set(others) - self._latest.answering(others, SILENT_SECONDS) if others else set()
+        return states, silent
 
     def _one_by_one(
         self, floors: dict[StaffId, int], session: ClientSession
     ) -> dict[StaffId, State]:
         """Read the newest stamps of each: much was stored, or changed by a correction."""
         states: dict[StaffId, State] = {}
+        kept = 0
         for who, floor in floors.items():
             found = self._found(_after({who: floor}), session, newest=True)
-            is_all = len(found) <= MAX_STAMPS
-            states |= _states({who: floor}, found, session.operation_time, is_all=is_all)
+            kept += len(found)
+            is_all = len(found) <= MAX_STAMPS and kept <= MAX_KEPT
+            states |= _states({who: floor}, found, _told(session), is_all=is_all)
         return states
 
     def _found(
@@ -134,30 +145,49 @@ class States:
         return read(cursor.limit(MAX_STAMPS + 1).batch_size(MAX_STAMPS + 2), BY_STAMP_OF_STAFF)
 
 
+def _floors(
+    known: Mapping[StaffId, Mark | None],
+) -> tuple[dict[StaffId, int], list[StaffId]]:
+    """Return after which stamp each staff member's are to be read, and of whom that is not known.
+
+    Of those it is after all: whoever has nothing in `latest` has little.
+    """
+    floors = {who: mark.floor if mark else 0 for who, mark in known.items()}
+    return floors, [who for who, mark in known.items() if not mark]
+
+
+def _settled(noted: dict[StaffId, int], at: Timestamp | None) -> dict[StaffId, int]:
+    told = number(at) if at else 0
+    return {who: settled(min(newest, told)) for who, newest in noted.items()}
+
+
+def _told(session: ClientSession) -> Timestamp:
+    """Return the latest time that the database told in a session."""
+    return session.operation_time or NEW
+
+
 def _states(
-    floors: dict[StaffId, int],
-    found: Sequence[Document],
-    at: Timestamp | None,
-    *,
-    is_all: bool = True,
+    floors: dict[StaffId, int], found: Sequence[Document], at: Timestamp, *, is_all: bool = True
 ) -> dict[StaffId, State]:
     timestamps: dict[StaffId, dict[int, int]] = {}
     for one in found:
         stamps = timestamps.setdefault(one["staff_id"], {})
         stamps[number(one[STAMP])] = unix_seconds(one.get("timestamp"))
     return {
-        staff_id: State(_mark(stamps, is_all=is_all), floors[staff_id], stamps, is_all, at)
-        for staff_id, stamps in timestamps.items()
+        who: State(
+            _mark(stamps, at, is_all=is_all), floors[who], stamps if is_all else {}, is_all, at
+        )
+        for who, stamps in timestamps.items()
     }
 
 
-def _mark(stamps: Many[int], *, is_all: bool) -> Mark:
-    unsettled = settled(max(stamps))
-    newest = array("Q", sorted(one for one in stamps if one > unsettled))
-    name = hashlib.blake2b(newest, digest_size=8).digest()
+def _mark(stamps: Many[int], at: Timestamp, *, is_all: bool) -> Mark:
+    floor = settled(min(max(stamps), number(at)))
+    unsettled = array("Q", sorted(one for one in stamps if one > floor))
+    name = hashlib.blake2b(unsettled, digest_size=8).digest()
     if not is_all:  # it proves nothing
         name = random.randbytes(8)  # noqa: S311  # nobody gains by guessing it
-    return Mark(int.from_bytes(name, "big"), newest)
+    return Mark(int.from_bytes(name, "big"), unsettled, floor)
 
 
 def _after(floors: dict[StaffId, int]) -> Document:
