@@ -33,6 +33,7 @@ from ingest.rules.roles import Role
 from ingest.storage import accounts, audit, documents, tokens
 from ingest.storage.documents import Document
 from ingest.storage.latest_updates import LAST
+from ingest.storage.stamps import NEW
 from mongo import clients, topology
 from mongo.sharding import misplaced
 from scripts.processes.cluster import DIRECTORY, Cluster
@@ -452,6 +453,30 @@ def test_reads_of_living_shards_go_on(
     eventually(lambda: run(at_once(app, range(14))) == {*range(14)}, RECOVERY_SECONDS)
     for one in (app, fresh):
         one.extensions["context"].close()
+
+
+def test_much_that_is_new_and_old_is_read_of_living_shards(cluster: Cluster, staff: Any) -> None:
+    """More than is looked at of a group; of one nothing is stamped, as in an older database."""
+    app = create_app(settings(cluster))
+    context, client = app.extensions["context"], app.test_client()
+    gone = of_shard2(cluster, staff)
+    here = sorted(set(range(14)) - gone)
+    for staff_id in range(14):
+        store(client, staff_id)
+    whole(client, "/api/v1/staff", {*range(14)})
+    old, busy = here[:2]
+    staff.update_many({"staff_id": old}, {"$unset": {"stored": 1}})
+    context.client.database["latest"].update_one({"_id": old}, {"$unset": {"stored": 1}})
+    row = {"staff_id": busy, "mac": MAC, "rssi": -20, "level": "4", "location": "Lobby"}
+    rows = [row | {"timestamp": n, "stored": NEW, "received_at": None} for n in range(5000)]
+    staff.insert_many(rows, ordered=False)
+    run(at_once(app, range(7)))  # some histories are cached
+    with cluster.away("shard2", "killed"):
+        eventually(partial(told_of, client, "/api/v1/staff", {*here}), RECOVERY_SECONDS)
+        eventually(lambda: run(at_once(app, range(14))) == {*here}, RECOVERY_SECONDS)
+    eventually(lambda: run(at_once(app, range(14))) == {*range(14)}, RECOVERY_SECONDS)
+    whole(client, "/api/v1/staff", {*range(14)})
+    context.close()
 
 
 def tag_of(client: FlaskClient, path: str) -> str:
