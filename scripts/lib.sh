@@ -77,11 +77,12 @@ apt_alone() {
 # MIRROR_SECONDS: how long a mirror of packages that does not answer is asked again.
 MIRROR_SECONDS=180 MIRROR_PAUSE=5
 
-# patiently COMMAND...: once more and once more, for what only a mirror can make fail.
+# patiently COMMAND...: once more and once more, for what only a mirror can make fail; a status of 2 says
+# that it would be the same.
 patiently() {
     local until=$((SECONDS + MIRROR_SECONDS))
     until "$@"; do
-        ((SECONDS < until)) || return 1
+        [ $? -ne 2 ] && ((SECONDS < until)) || return 1
         sleep $MIRROR_PAUSE
     done
 }
