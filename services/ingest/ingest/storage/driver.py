@@ -102,4 +102,10 @@ def write(collection: Collection[dict[str, Any]], name: str, statements: dict[st
     if "writeConcernError" in reply:
         raise StoreUnavailable(str(reply["writeConcernError"]))
     failed = {one["index"]: (one["code"], one["errmsg"]) for one in reply.get("writeErrors", [])}
-    return Written(failed, max(reply["operationTime"], reply["$clusterTime"]["clusterTime"]))
+    return Written(failed, told(reply))
+
+
+def told(reply: dict[str, Any]) -> Timestamp:
+    """Return the latest time that a reply tells: of its own shard, and of what that heard of."""
+    latest: Timestamp = max(reply["operationTime"], reply["$clusterTime"]["clusterTime"])
+    return latest

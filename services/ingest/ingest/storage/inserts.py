@@ -7,7 +7,7 @@ from pymongo.collection import Collection
 
 from ingest.errors import StoreUnavailable
 from ingest.storage.documents import Document
-from ingest.storage.driver import DUPLICATE_KEY, command, write
+from ingest.storage.driver import DUPLICATE_KEY, command, told, write
 from ingest.storage.stamps import NEW, RENEWED, STAMP, WRITE_SECONDS, Clock
 
 # Codes with which MongoDB refuses a document for what it is: bad value, failed to parse, type
@@ -61,7 +61,7 @@ class Inserts:
         find: Document = {"filter": _named(repeated), "projection": {STAMP: 1}}
         find |= {"singleBatch": True, "batchSize": len(repeated) + 1}
         reply = command(self._staff, "find", find | {"readConcern": {"level": "majority"}})
-        now = reply["operationTime"].time
+        now = told(reply).time
         sure = {
             one["_id"]
             for one in reply["cursor"]["firstBatch"]
