@@ -14,6 +14,7 @@ from pymongo.database import Database
 from ingest.context import Context
 from ingest.storage import note_positions, notes, stamps
 from ingest.storage.documents import document
+from ingest.storage.driver import told
 from ingest.storage.latest import Latest, Version
 from ingest.storage.latest_updates import CHANGES, RECENT
 from ingest.storage.notes import Notes
@@ -314,8 +315,16 @@ def test_a_command_is_close_when_the_database_says_so() -> None:
     assert not clock.is_close(clock.begin(), Timestamp(107, 1))
     begun = clock.begin()
     assert clock.is_close(begun, Timestamp(107, 9))
+    assert not clock.is_close(begun, Timestamp(99, 1))  # of another shard: it tells too little
+    assert not clock.is_close(begun, told({}))  # or nothing
     slow = begun._replace(at=begun.at - stamps.WRITE_SECONDS - 1)
     assert not clock.is_close(slow, Timestamp(107, 9))
+
+
+def test_a_server_that_has_just_started_tells_its_own_time() -> None:
+    own, other = Timestamp(100, 1), Timestamp(101, 1)
+    assert told({"operationTime": own}) == own
+    assert told({"operationTime": own, "$clusterTime": {"clusterTime": other}}) == other
 
 
 def test_after_a_while_a_detection_is_stamped_with_a_time_that_is_known(

@@ -106,6 +106,12 @@ def write(collection: Collection[dict[str, Any]], name: str, statements: dict[st
 
 
 def told(reply: dict[str, Any]) -> Timestamp:
-    """Return the latest time that a reply tells: of its own shard, and of what that heard of."""
-    latest: Timestamp = max(reply["operationTime"], reply["$clusterTime"]["clusterTime"])
-    return latest
+    """Return the latest time that a reply tells: of its own shard, and of what that heard of.
+
+    The second is missing until a server that has just started can sign it.
+    """
+    times: list[Timestamp | None] = [
+        reply.get("operationTime"),
+        reply.get("$clusterTime", {}).get("clusterTime"),
+    ]
+    return max((one for one in times if one), default=Timestamp(0, 0))

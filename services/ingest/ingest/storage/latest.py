@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from bson import ObjectId, Timestamp
-from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
@@ -108,11 +107,12 @@ class Latest:
             found = self._latest.find(query, {"recent.id": 1})
             return {one["_id"]: {shown["id"] for shown in one["recent"]} for one in found}
 
-    def newest_stamps(self, staff_ids: list[StaffId], session: ClientSession) -> dict[StaffId, int]:
-        """Return the newest stamp that is noted of each staff member, as a number."""
+    def newest_stamps(self, staff_ids: list[StaffId]) -> tuple[dict[StaffId, int], Timestamp]:
+        """Return the newest stamp that is noted of each staff member, and the database's time."""
         query = {"_id": {"$in": staff_ids}}
-        with domain_errors():
-            return _stamps(self._latest.find(query, {STAMP: 1}, session=session))
+        with domain_errors(), self._latest.database.client.start_session() as session:
+            found = _stamps(self._latest.find(query, {STAMP: 1}, session=session))
+            return found, session.operation_time or NEVER
 
     def newest_stamps_there(
         self, staff_ids: list[StaffId] | None = None

@@ -76,7 +76,7 @@ class Clock:
         """
         self._told = max(self._told, told)
         quick = time.monotonic() - begun.at <= WRITE_SECONDS
-        return quick and told.time - begun.told.time <= WRITE_SECONDS
+        return quick and begun.told <= told and told.time - begun.told.time <= WRITE_SECONDS
 
 
 def read(cursor: Cursor[dict[str, Any]], index: str) -> list[dict[str, Any]]:

@@ -89,11 +89,10 @@ class States:
         `known`: what is remembered of each. What was acknowledged before the call is included.
         StoreUnavailable.
         """
+        floors, unknown = _floors(known)
+        if unknown:
+            floors |= _settled(*self._latest.newest_stamps(unknown))
         with domain_errors(), self._staff.database.client.start_session() as session:
-            floors, unknown = _floors(known)
-            if unknown:
-                noted = self._latest.newest_stamps(unknown, session)
-                floors |= _settled(noted, session.operation_time)
             found = self._found(_after(floors), session)
             if len(found) > MAX_STAMPS:  # of all together
                 return self._one_by_one(floors, session)
@@ -109,8 +108,7 @@ class States:
         floors, unknown = _floors(known)
         if unknown:
             with time_limit(FLOORS_SECONDS):
-                noted, at = self._latest.newest_stamps_there(unknown)
-            floors |= _settled(noted, at)
+                floors |= _settled(*self._latest.newest_stamps_there(unknown))
         began = time.monotonic()
         find = {"filter": _after(floors), "projection": _FIELDS}
         with time_limit(STAMPS_SECONDS):
@@ -156,9 +154,8 @@ def _floors(
     return floors, [who for who, mark in known.items() if not mark]
 
 
-def _settled(noted: dict[StaffId, int], at: Timestamp | None) -> dict[StaffId, int]:
-    told = number(at) if at else 0
-    return {who: settled(min(newest, told)) for who, newest in noted.items()}
+def _settled(noted: dict[StaffId, int], at: Timestamp) -> dict[StaffId, int]:
+    return {who: settled(min(newest, number(at))) for who, newest in noted.items()}
 
 
 def _told(session: ClientSession) -> Timestamp:

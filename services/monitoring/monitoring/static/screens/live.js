@@ -168,7 +168,8 @@ function showChosen(picture, view) {
  */
 function drawSummary(all, present) {
   if (!staff.data) {
-    setText($("summary"), staff.failure ? "No positions to show yet" : "Loading…");
+    const ended = staff.failure || document.body.dataset.failed;
+    setText($("summary"), ended ? "No positions to show yet" : "Loading…");
     return;
   }
   const gone = all.length - present.length;
