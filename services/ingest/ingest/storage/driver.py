@@ -61,11 +61,14 @@ def command(
 
 
 class There(NamedTuple):
-    """The documents of the shards that answer, whether all do, and the database's time."""
+    """The documents of the shards that answer, whether all do, and the database's time.
+
+    A server that has just started tells none yet.
+    """
 
     found: list[dict[str, Any]]
     all_answered: bool
-    at: Timestamp
+    at: Timestamp | None
 
 
 def find_there(
@@ -89,7 +92,7 @@ def find_there(
         reply = command(collection, "find", find | options)
     cursor = reply["cursor"]
     all_answered = not cursor.get("partialResultsReturned")
-    return There(cursor["firstBatch"], all_answered, reply["operationTime"])
+    return There(cursor["firstBatch"], all_answered, reply.get("operationTime"))
 
 
 def write(collection: Collection[dict[str, Any]], name: str, statements: dict[str, Any]) -> Written:
@@ -108,7 +111,7 @@ def write(collection: Collection[dict[str, Any]], name: str, statements: dict[st
 def told(reply: dict[str, Any]) -> Timestamp:
     """Return the latest time that a reply tells: of its own shard, and of what that heard of.
 
-    The second is missing until a server that has just started can sign it.
+    0 of a server that has just started, which tells none yet.
     """
     times: list[Timestamp | None] = [
         reply.get("operationTime"),

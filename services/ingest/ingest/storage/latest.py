@@ -107,16 +107,18 @@ class Latest:
             found = self._latest.find(query, {"recent.id": 1})
             return {one["_id"]: {shown["id"] for shown in one["recent"]} for one in found}
 
-    def newest_stamps(self, staff_ids: list[StaffId]) -> tuple[dict[StaffId, int], Timestamp]:
+    def newest_stamps(
+        self, staff_ids: list[StaffId]
+    ) -> tuple[dict[StaffId, int], Timestamp | None]:
         """Return the newest stamp that is noted of each staff member, and the database's time."""
         query = {"_id": {"$in": staff_ids}}
         with domain_errors(), self._latest.database.client.start_session() as session:
             found = _stamps(self._latest.find(query, {STAMP: 1}, session=session))
-            return found, session.operation_time or NEVER
+            return found, session.operation_time
 
     def newest_stamps_there(
         self, staff_ids: list[StaffId] | None = None
-    ) -> tuple[dict[StaffId, int], Timestamp]:
+    ) -> tuple[dict[StaffId, int], Timestamp | None]:
         """Do the same for those, or all, whose shards answer; return the database's time too.
 
         With a dead shard it takes all the time that it is given.

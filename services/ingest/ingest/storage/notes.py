@@ -72,7 +72,9 @@ class Notes:
             # What is asked in a session is told by who knows of all before: by no deposed primary.
             with domain_errors(), self._staff.database.client.start_session() as session:
                 position = self._positions.read(session)
-                told = _told(session)
+                told = number(session.operation_time)
+                if not told:
+                    raise StoreUnavailable("the database has just started")
                 if position.at > told:  # a copy, of a server whose clock was ahead
                     position = NOWHERE_YET._replace(name=position.name)
                 proved = self._proof.before(told)
@@ -144,7 +146,12 @@ class Notes:
             found = self._found(floor, session)
             is_all = len(found) < PIECE
             # They are in a copy, of a server whose clock was ahead: as if they were stored now.
-            if ahead := [one for one in found if number(one[STAMP]) > _told(session)]:
+            if ahead := [
+                one for one in found if number(one[STAMP]) > number(session.operation_time)
+            ]:
+                log.warning(
+                    "%d detections are from a clock that was ahead: stamped anew", len(ahead)
+                )
                 self._inserts.renew(ahead)
                 found, is_all = found[: -len(ahead)], False
             yield found, is_all
@@ -178,6 +185,8 @@ class Notes:
         self._missed = True
         with time_limit(NEW_SECONDS):
             newest, at = self._latest.newest_stamps_there()
+        if not at:
+            raise StoreUnavailable("the database has just started")
         known = min(max(newest.values(), default=0), number(at))
         return NOWHERE_YET._replace(at=max(0, known - (BEFORE_SECONDS << 32)))
 
@@ -203,11 +212,6 @@ class Notes:
                 is_told = True
             except Exception:  # whatever the database holds, the thread goes on
                 log.exception("it is not noted who was heard")
-
-
-def _told(session: ClientSession) -> int:
-    """Return the latest time that the database told in a session, as a number."""
-    return number(session.operation_time) if session.operation_time else 0
 
 
 def _last(found: list[Document], otherwise: int = 0) -> int:

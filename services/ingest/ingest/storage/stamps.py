@@ -28,9 +28,9 @@ WRITE_SECONDS, READ_SECONDS = 3, 2
 SETTLE_SECONDS = WRITE_SECONDS + READ_SECONDS + 3
 
 
-def number(stamp: Timestamp) -> int:
-    """Return a stamp as a number: later is larger."""
-    return stamp.time << 32 | stamp.inc
+def number(stamp: Timestamp | None) -> int:
+    """Return a stamp as a number: later is larger, 0 is none."""
+    return stamp.time << 32 | stamp.inc if stamp else 0
 
 
 def stamp(number: int) -> Timestamp:

@@ -24,7 +24,7 @@ from ingest.storage.documents import Document, unix_seconds
 from ingest.storage.driver import domain_errors, find_there
 from ingest.storage.indexes import BY_STAMP_OF_STAFF
 from ingest.storage.latest import Latest
-from ingest.storage.stamps import NEW, STAMP, check_quick, number, read, settled, stamp
+from ingest.storage.stamps import STAMP, check_quick, number, read, settled, stamp
 
 # How many stamps are looked at, of each; the history of who has more is read again whole.
 MAX_STAMPS = 2000
@@ -56,7 +56,7 @@ class State(NamedTuple):
     floor: int
     timestamps: dict[int, int]
     is_all: bool  # else they are too many to keep
-    read_at: Timestamp  # the database's time: rows have to be read as of later
+    read_at: Timestamp | None  # the database's time: rows have to be read as of later
 
     def changed_since(self, mark: Mark) -> int | None:
         """Return the lowest timestamp that changed since a state, None if that is not known.
@@ -96,7 +96,7 @@ class States:
             found = self._found(_after(floors), session)
             if len(found) > MAX_STAMPS:  # of all together
                 return self._one_by_one(floors, session)
-            return _states(floors, found, _told(session))
+            return _states(floors, found, session.operation_time)
 
     def read_there(
         self, known: Mapping[StaffId, Mark | None]
@@ -131,7 +131,7 @@ class States:
             found = self._found(_after({who: floor}), session, newest=True)
             kept += len(found)
             is_all = len(found) <= MAX_STAMPS and kept <= MAX_KEPT
-            states |= _states({who: floor}, found, _told(session), is_all=is_all)
+            states |= _states({who: floor}, found, session.operation_time, is_all=is_all)
         return states
 
     def _found(
@@ -154,17 +154,16 @@ def _floors(
     return floors, [who for who, mark in known.items() if not mark]
 
 
-def _settled(noted: dict[StaffId, int], at: Timestamp) -> dict[StaffId, int]:
+def _settled(noted: dict[StaffId, int], at: Timestamp | None) -> dict[StaffId, int]:
     return {who: settled(min(newest, number(at))) for who, newest in noted.items()}
 
 
-def _told(session: ClientSession) -> Timestamp:
-    """Return the latest time that the database told in a session."""
-    return session.operation_time or NEW
-
-
 def _states(
-    floors: dict[StaffId, int], found: Sequence[Document], at: Timestamp, *, is_all: bool = True
+    floors: dict[StaffId, int],
+    found: Sequence[Document],
+    at: Timestamp | None,
+    *,
+    is_all: bool = True,
 ) -> dict[StaffId, State]:
     timestamps: dict[StaffId, dict[int, int]] = {}
     for one in found:
@@ -178,7 +177,7 @@ def _states(
     }
 
 
-def _mark(stamps: Many[int], at: Timestamp, *, is_all: bool) -> Mark:
+def _mark(stamps: Many[int], at: Timestamp | None, *, is_all: bool) -> Mark:
     floor = settled(min(max(stamps), number(at)))
     unsettled = array("Q", sorted(one for one in stamps if one > floor))
     name = hashlib.blake2b(unsettled, digest_size=8).digest()
