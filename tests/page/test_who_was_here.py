@@ -1,4 +1,4 @@
-"""Who was near a room at a time: asked on Coverage and on the plan, answered with links to Replay."""
+"""Who was near a room at a time: asked on Coverage and on the plan, told with links to Replay."""
 
 import json
 import re
@@ -65,7 +65,7 @@ def test_it_tells_who_was_there_from_when_to_when(opened: Opener, office: Office
     assert query["at"] == [str(minute + 60)]
     row = dialog.get_by_role("listitem")
     begin, end = (local_time(at)[11:] for at in (minute, minute + 240))
-    expect(row).to_contain_text(f"{begin} – {end}")
+    expect(row).to_have_text(re.compile(f"{begin} . {end}$"))
     expect(row.locator("time")).to_have_attribute("title", re.compile("UTC$"))
     expect(page).to_have_url(re.compile(f"room=Vault&room_level={LEVEL}&at={minute + 60}"))
     page.keyboard.press("Escape")
@@ -111,6 +111,7 @@ def test_the_keyboard_reaches_it(opened: Opener, path: str) -> None:
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Who was here?")
     expect(dialog).to_contain_text("heard in Lobby A, level 1")
+    expect(dialog.get_by_label("Time")).to_be_focused()
     dialog.get_by_label("Room").select_option("Lobby B, level 4")
     expect(dialog).to_contain_text("heard in Lobby B, level 4")
     dialog.get_by_label("Within minutes").fill("5")
