@@ -106,8 +106,8 @@ export class WhoWasHere {
       if (asked !== this.#asked) return;
       if (isTooMuch(error))
         return this.#draw("Too much was heard there in that time: choose fewer minutes.");
-      const reason = errorTexts(error).join(" ");
-      this.#draw(`${reason} Who was there could not be read.`, { retry: true });
+      const reason = errorTexts(error).join(", ").replace(/\.$/, "");
+      this.#draw(`${reason}. Who was there could not be read.`, { retry: true });
     }
   }
 
