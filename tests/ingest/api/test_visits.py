@@ -202,8 +202,12 @@ UNEXPLAINED = {"lsid", "$clusterTime", "$db", "maxTimeMS", "readConcern", "apiVe
 
 
 @pytest.mark.long
-def test_the_most_that_is_read_takes_little_memory(api: Api, database: Database[Any]) -> None:
+def test_the_most_that_is_read_takes_little_memory(
+    api: Api, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     most = visits_of_place.MAX_DETECTIONS
+    # To be watched takes several times as long.
+    monkeypatch.setattr(visits_of_place, "SCAN_TIMEOUT_SECONDS", 60)
     # As many visits as can be: everybody is heard once.
     store(
         database,
@@ -214,12 +218,9 @@ def test_the_most_that_is_read_takes_little_memory(api: Api, database: Database[
     )
     tracemalloc.start()
     try:
-        began = time.monotonic()
         page = api.get("/visits", **HERE, **{"from": BASE, "to": BASE + 9000, "limit": 1000})
-        seconds = time.monotonic() - began
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert len(page["data"]) == 1000
     assert peak < 4 * MIB, peak
-    assert seconds < 5

@@ -92,7 +92,7 @@ def visits() -> Response:
     context.availability.check_answers()
     found = context.visits_of_place.read(place, start, end, gap)
     wanted = (visit for visit in found if after is None or _order(visit) > after)
-    with responses.one_at_a_time:
+    with responses.one_at_a_time:  # it is little here, but megabytes in the router
         try:
             page = heapq.nsmallest(limit + 1, wanted, _order)
         except TooMany as error:
