@@ -167,6 +167,13 @@ def test_a_time_to_come_is_no_empty_room(opened: Opener) -> None:
     expect(page.locator("#room-state")).to_contain_text("still to come")
 
 
+def test_an_address_with_no_time_asks_for_one(opened: Opener) -> None:
+    asked: list[str] = []
+    page = opened(f"{ROOM}&at=1e18&within=x", prepare=answered([], asked))
+    expect(page.locator("#room-state")).to_have_text("Choose a time.")
+    assert asked == []
+
+
 @pytest.mark.parametrize("size", [WALL, LAPTOP, PHONE])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_and_axe_finds_nothing(opened: Opener, size: tuple[int, int], scheme: str) -> None:
