@@ -15,6 +15,7 @@ READS = (
     "/api/v1/now",
     "/api/v1/changes",
     "/api/v1/coverage",
+    "/api/v1/visits?level=4&location=Lobby%20B&from=1700000000&to=1700000900",
     "/api/v1/beacons/unknown",
     "/api/v1/system/database",
 )

@@ -70,6 +70,19 @@ interface HistoryAnswer {
   next?: string | null;
 }
 
+/** Somebody at a place; unix seconds. */
+interface VisitAnswer {
+  staff_id: string | number;
+  from: number;
+  to: number;
+  detections: number;
+}
+
+interface VisitsAnswer {
+  data: VisitAnswer[];
+  next?: string | null;
+}
+
 /** A location of the directory, and when somebody was there last. */
 interface CoveredLocation {
   level: string;

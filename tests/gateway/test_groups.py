@@ -20,7 +20,7 @@ EXPECTED = {
         "pollers: location /",
     },
     "long_read.conf": {
-        "location ~ ^/api/v1/(audit$|changes$|coverage$|beacons(/|$)|staff/|system/)",
+        "location ~ ^/api/v1/(audit$|changes$|coverage$|visits$|beacons(/|$)|staff/|system/)",
         "location = /api/v1/beacons/import",
         "location /api/v1/session/oidc",
         "location = /extractbeacon",

@@ -7,6 +7,7 @@ from typing import Any
 import schemathesis
 
 from ingest.api.detection_input import EARLIEST
+from ingest.api.visits import MAX_DAYS
 from ingest.errors import ParameterError
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, integer, moment
 
@@ -30,8 +31,18 @@ def filter_case(_: Any, case: Any) -> bool:
         return False  # a form has no null
     if case.operation.path.endswith("/changes") and query.get("after"):
         return False  # a cursor has a checksum
+    if case.operation.path.endswith("/visits") and not _is_short(query):
+        return False
     items = body.get("detections", [body])
     return all(_can_be(one) for one in (query, *items) if isinstance(one, Mapping))
+
+
+def _is_short(query: Given) -> bool:
+    try:
+        first, last = (moment(query, name, 0, MAX_UNIX_SECONDS) for name in ("from", "to"))
+    except ParameterError:
+        return False
+    return last - first <= MAX_DAYS * 86_400
 
 
 def _can_be(given: Given) -> bool:

@@ -45,6 +45,7 @@ PATHS = [
     "/replay?person=<img src=x onerror=got=1>&from=<svg onload=got=1>",
     "/coverage?gap=1",
     "/coverage?level=<svg onload=got=1>",
+    "/coverage?room=<img src=x onerror=got=1>&room_level=<svg onload=got=1>&at=1&within=x",
     "/directory",
     "/directory?level=<svg onload=got=1>&search=<img src=x onerror=got=1>",
     "/system?x=<img src=x onerror=got=1>#<img src=x onerror=got=1>",

@@ -43,6 +43,7 @@ ROLES = {
     "GET /api/v1/now": Role.READ,
     "GET /api/v1/staff/<staff_id>/detections": Role.READ,
     "GET /api/v1/coverage": Role.READ,
+    "GET /api/v1/visits": Role.READ,
     "GET /api/v1/changes": Role.READ,
     "GET /api/v1/beacons": Role.READ,
     "GET /api/v1/beacons/unknown": Role.READ,

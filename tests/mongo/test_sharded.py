@@ -31,9 +31,12 @@ from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.rules.request_parameters import TimeRange
 from ingest.rules.roles import Role
 from ingest.storage import accounts, audit, documents, tokens
+from ingest.storage.directory import Place
 from ingest.storage.documents import Document
+from ingest.storage.indexes import BY_BEACON
 from ingest.storage.latest_updates import LAST
 from ingest.storage.stamps import NEW
+from ingest.storage.visits_of_place import Visit, VisitsOfPlace, _pieces
 from mongo import clients, topology
 from mongo.sharding import misplaced
 from scripts.processes.cluster import DIRECTORY, Cluster
@@ -121,6 +124,26 @@ def test_where_queries_go(staff: Any) -> None:
     recent = {"timestamp": {"$gte": 5}}
     plan = staff.find(recent).sort("timestamp", -1).explain()["queryPlanner"]["winningPlan"]
     assert (plan["stage"], len(plan["shards"])) == ("SHARD_MERGE_SORT", 2)
+
+
+def test_the_visits_of_a_place_come_from_all_shards_by_the_index(staff: Any) -> None:
+    place = {"mac": MAC, "level": "4", "location": "Lobby B"}
+    staff.insert_many(
+        {"staff_id": who, "timestamp": 1000 + second} | place
+        for who in range(14)
+        for second in (0, 4, 8)
+    )
+    visits = VisitsOfPlace(staff)
+    found = list(visits.read(Place("4", "Lobby B"), 1000, 2000, 300))
+    assert found == [Visit(who, 1000, 1008, 3) for who in range(14)]
+    bounds = {"mac": {"$gte": ""}, "level": "4", "location": "Lobby B", "timestamp": {"$gte": 1}}
+    explain = {"explain": {"distinct": staff.name, "key": "mac", "query": bounds}}
+    assert str(staff.database.command(explain)).count("'DISTINCT_SCAN'") >= 2
+    steps = _pieces(bounds | {"mac": {"$in": [MAC]}}, 300)
+    command = {"aggregate": staff.name, "pipeline": steps, "cursor": {}, "hint": BY_BEACON}
+    plan = staff.database.command({"explain": command, "verbosity": "executionStats"})
+    assert "COLLSCAN" not in str(plan)
+    assert str(plan).count("'totalDocsExamined': 0") == 2
 
 
 class Commands(CommandListener):

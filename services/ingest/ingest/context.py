@@ -40,6 +40,7 @@ from ingest.storage.past_places import PastPlaces
 from ingest.storage.states import States
 from ingest.storage.tokens import Tokens
 from ingest.storage.visits import Visits
+from ingest.storage.visits_of_place import VisitsOfPlace
 
 if TYPE_CHECKING:
     from ingest.access.oidc import Oidc
@@ -53,6 +54,7 @@ class Context(NamedTuple):
     availability: Availability
     detections: Detections
     visits: Visits
+    visits_of_place: VisitsOfPlace
     latest: Latest
     notes: Notes
     states: States
@@ -117,6 +119,7 @@ class Context(NamedTuple):
             availability=availability,
             detections=detections,
             visits=Visits(staff),
+            visits_of_place=VisitsOfPlace(staff),
             latest=latest,
             notes=notes,
             states=states,

@@ -21,6 +21,7 @@ LIFETIME_SECONDS = {
     r"staff": 0,  # the setting SNAPSHOT_SECONDS
     r"staff/[A-Za-z0-9._-]{1,64}/detections": 2,
     r"coverage": 5,
+    r"visits": 2,
     r"beacons": 10,
     r"beacons/unknown": 5,
     r"system/database": 20,

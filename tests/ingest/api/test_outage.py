@@ -38,6 +38,7 @@ def away(tmp_path: Path) -> Iterator[Api]:
         ("GET", "/changes"),
         ("GET", "/changes?wait=20"),
         ("GET", "/coverage"),
+        ("GET", "/visits?level=4&location=Lobby+B&from=0&to=9"),
         ("GET", "/beacons"),
         ("GET", f"/beacons/{MAC}"),
         ("PUT", f"/beacons/{MAC}?correct_past=1"),

@@ -22,6 +22,7 @@ from ingest.api import (
     system,
     tokens,
     unknown_beacons,
+    visits,
 )
 from ingest.errors import ParameterError
 
@@ -44,6 +45,7 @@ DECLARED = (
     system,
     tokens,
     unknown_beacons,
+    visits,
 )
 
 PREFIX = openapi.PREFIX

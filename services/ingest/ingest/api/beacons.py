@@ -74,7 +74,7 @@ _CORRECTS = openapi.gives(CorrectedBeacon) | {
     description="All of it, by MAC. Another service's writes are seen after 2 s at the latest.",
     parameters=[LEVEL, IF_NONE_MATCH],
     answers=openapi.gives(Directory, cached=True),
-    problems=["store_unavailable"],
+    problems=["invalid_request", "store_unavailable"],
     curl="curl 'HOST/api/v1/beacons'",
     tag="beacons",
 )

@@ -28,7 +28,7 @@ from ingest.rules.roles import Role
 from ingest.storage.beacons import Beacon
 from ingest.storage.directory import Snapshot
 from ingest.storage.everyone import People
-from ingest.storage.visits import Visit
+from ingest.storage.visits import LastVisit
 
 # How long one reading of the database serves everybody.
 SHARED_SECONDS = 5.0
@@ -94,7 +94,7 @@ def _coverage(context: Context, directory: Snapshot, people: People) -> Coverage
     )
 
 
-def _place(beacons: Sequence[Beacon], visits: Mapping[str, Visit], now: int) -> CoveredPlace:
+def _place(beacons: Sequence[Beacon], visits: Mapping[str, LastVisit], now: int) -> CoveredPlace:
     """Return the last visit of the beacons that hang at one location."""
     found = [visits[beacon.mac] for beacon in beacons if beacon.mac in visits]
     last = max(found, key=lambda visit: visit.timestamp, default=None)

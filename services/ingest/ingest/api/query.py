@@ -26,13 +26,16 @@ class Text(NamedTuple):
     example: str | None = None
     where: str = "query"
     pattern: str = ""  # of a text that is not empty
+    required: bool = False  # those of a path always are
 
     def described(self) -> Described:
         """Return the parameter as OpenAPI has it."""
         schema: Described = {"type": "string"} | ({"example": self.example} if self.example else {})
+        is_required = self.required or self.where == "path"
         if self.pattern:  # an empty one of the query counts as none
-            schema["pattern"] = f"^({self.pattern}){'?' if self.where == 'query' else ''}$"
-        required = {"required": True} if self.where == "path" else {}
+            empty = "?" if self.where == "query" and not is_required else ""
+            schema["pattern"] = f"^({self.pattern}){empty}$"
+        required = {"required": True} if is_required else {}
         return _described(self.name, self.where, self.description, schema) | required
 
 

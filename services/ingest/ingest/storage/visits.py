@@ -23,7 +23,7 @@ MAX_PARTS = 100
 MAX_NAMED = 50_000
 
 
-class Visit(NamedTuple):
+class LastVisit(NamedTuple):
     """When and by whom a beacon was last heard; unix seconds."""
 
     mac: str
@@ -50,7 +50,7 @@ class Visits:
 
     def last_visits(
         self, beacons: Iterable[Beacon], who: Sequence[StaffId] | None = None
-    ) -> dict[str, Visit]:
+    ) -> dict[str, LastVisit]:
         """Return by MAC when and by whom a beacon was last heard at the place where it hangs now.
 
         By these people if they are given: then only the shards that they are on are asked. One
@@ -59,14 +59,14 @@ class Visits:
         """
         parts = [_last_visit(beacon, who) for beacon in beacons]
         at_once = MAX_PARTS if who is None else max(1, min(MAX_PARTS, MAX_NAMED // len(who)))
-        found: dict[str, Visit] = {}
+        found: dict[str, LastVisit] = {}
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
             for first in range(0, len(parts), at_once):
                 here = parts[first : first + at_once]
                 joined = [{"$unionWith": {"coll": self._staff.name, "pipeline": p}} for p in here]
                 for one in self._staff.aggregate([*here[0], *joined[1:]]):
                     at = unix_seconds(one.get("timestamp"))
-                    found[one["mac"]] = Visit(one["mac"], at, staff_id(one.get("staff_id")))
+                    found[one["mac"]] = LastVisit(one["mac"], at, staff_id(one.get("staff_id")))
         return found
 
     def unknown_beacons(self, known: Iterable[str], since: int) -> list[UnknownBeacon]:

@@ -15,7 +15,7 @@ FILE_BODY_BYTES = 1024 * 1024  # 2000 beacons with places of 64 characters of 4 
 _BATCHES = "/api/v1/detections"
 _FILES = "/api/v1/beacons/import"
 # Seconds or megabytes: it waits for changes, reads a whole history, or corrects the past.
-_LONG = re.compile(r"/api/v1/(audit$|changes$|coverage$|beacons(/|$)|staff/|system/)")
+_LONG = re.compile(r"/api/v1/(audit$|changes$|coverage$|visits$|beacons(/|$)|staff/|system/)")
 _PEOPLE = re.compile(r"/api/v1/(session|accounts)(/|$)")
 
 

@@ -18,11 +18,13 @@ export class Plan {
 
   /**
    * @param {HTMLElement} host
-   * @param {{ pick?: (marker: Marker) => void }} [options] `pick` is called with a marker that is clicked
+   * @param {{ pick?: (marker: Marker) => void, choose?: (spot: Spot) => void }} [options]
+   *   `pick` is called with a marker that is clicked, `choose` with a spot
    */
-  constructor(host, { pick = () => {} } = {}) {
+  constructor(host, { pick = () => {}, choose } = {}) {
     this.host = host;
     this.pick = pick;
+    this.choose = choose;
     this.floor = svg("g", { class: "floor" });
     this.trail = svg("g", { class: "trail" });
     this.names = svg("g", { class: "names" });
@@ -72,10 +74,34 @@ export class Plan {
     this.floor.replaceChildren(
       ...(outline ? [svg("rect", { class: "outline", ...outline })] : []),
       ...(aside ? [drawLabel(aside, "aside")] : []),
-      ...zones.map((zone) => drawZone(zone, scale)),
+      ...zones.map((zone) => this.#drawZone(zone, scale)),
     );
     this.names.replaceChildren(...zones.flatMap(drawNames));
     return this.#drawn;
+  }
+
+  /**
+   * @param {Zone} zone
+   * @param {Scale} scale
+   */
+  #drawZone({ spot, center, points }, scale) {
+    const { choose } = this;
+    return svg(
+      "g",
+      {
+        class: `zone ${spot.state ?? ""} ${choose ? "open" : ""}`,
+        "data-spot": spot.key,
+        ...(choose && { onclick: () => choose(spot) }),
+      },
+      svg("title", {}, spot.title ?? spot.location),
+      svg("polygon", { points: pointList(points) }),
+      svg("circle", {
+        class: "beacon",
+        cx: center.x,
+        cy: center.y,
+        r: Math.max(1.5, scale.unit * 0.14),
+      }),
+    );
   }
 
   /**
@@ -104,25 +130,6 @@ export class Plan {
 /** @param {Point[]} points */
 const pointList = (points) =>
   points.map((point) => `${point.x.toFixed(1)},${point.y.toFixed(1)}`).join(" ");
-
-/**
- * @param {Zone} zone
- * @param {Scale} scale
- */
-function drawZone({ spot, center, points }, scale) {
-  return svg(
-    "g",
-    { class: `zone ${spot.state ?? ""}`, "data-spot": spot.key },
-    svg("title", {}, spot.title ?? spot.location),
-    svg("polygon", { points: pointList(points) }),
-    svg("circle", {
-      class: "beacon",
-      cx: center.x,
-      cy: center.y,
-      r: Math.max(1.5, scale.unit * 0.14),
-    }),
-  );
-}
 
 /** @param {Zone} zone */
 function drawNames({ spot, name, note }) {

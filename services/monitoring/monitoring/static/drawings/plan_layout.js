@@ -9,6 +9,7 @@ import { shorten } from "./marker_layout.js";
  * A spot of a level: where a beacon hangs, or a place that the directory does not know.
  * @typedef {object} Spot
  * @property {string} key
+ * @property {string} level
  * @property {string} location
  * @property {number | null} [x] metres; a spot without a position gets a box below the floor
  * @property {number | null} [y]

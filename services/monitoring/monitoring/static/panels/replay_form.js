@@ -2,6 +2,7 @@
 /** @import { Range } from "./timeline.js" */
 import { $, el, inputById, keyed, setAttribute } from "../page/dom.js";
 import { DOWNLOADS } from "../page/shell.js";
+import { secondsOf, setSeconds } from "../page/time_field.js";
 import { compare } from "../rules/words.js";
 
 /** @returns {{ id: string, range: Range }} */
@@ -24,22 +25,6 @@ export function formProblem(id, range) {
 export function setRange({ from, to }) {
   setSeconds("from", from);
   setSeconds("to", to);
-}
-
-/**
- * A field holds a time in the viewer's zone.
- * @param {string} id
- */
-const secondsOf = (id) => Math.floor(new Date(inputById(id).value).getTime() / 1000);
-
-/**
- * @param {string} id
- * @param {number} timestamp
- */
-function setSeconds(id, timestamp) {
-  const zoneMinutes = new Date(timestamp * 1000).getTimezoneOffset();
-  const local = new Date((timestamp - zoneMinutes * 60) * 1000);
-  inputById(id).value = local.toISOString().slice(0, 19);
 }
 
 /**

@@ -63,16 +63,15 @@ const sameDay = (one, other) => one.toDateString() === other.toDateString();
 /**
  * In the viewer's zone; with the day only when it is not today, with the year when it is another.
  * @param {number} timestamp
- * @param {{ seconds?: boolean }} [options]
+ * @param {{ seconds?: boolean, today?: Date }} [options] `today`: the day that needs no mention
  */
-export function clock(timestamp, { seconds = true } = {}) {
+export function clock(timestamp, { seconds = true, today = new Date() } = {}) {
   const moment = new Date(timestamp * 1000);
   const time = moment.toLocaleTimeString([], {
     hour: "2-digit",
     minute: "2-digit",
     ...(seconds && { second: "2-digit" }),
   });
-  const today = new Date();
   if (sameDay(moment, today)) return time;
   const isThisYear = moment.getFullYear() === today.getFullYear();
   const year = isThisYear ? undefined : "numeric";

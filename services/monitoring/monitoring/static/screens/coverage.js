@@ -7,7 +7,9 @@ import { remember, remembered } from "../page/remembered.js";
 import { showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
+import { offerClosing } from "../panels/form_dialog.js";
 import { drawLevelTabs } from "../panels/level_tabs.js";
+import { WhoWasHere } from "../panels/who_was_here.js";
 import { byLongestGap, fromWestToEast, sinceText, withStates } from "../rules/coverage_states.js";
 import { nearestText, walkers } from "../rules/nearest_person.js";
 import { duration, isComplete, levelOrder, levelText, levelTitle } from "../rules/words.js";
@@ -20,7 +22,11 @@ const MAX_GAP_MINUTES = 10080; // as in the template
 const coverage = new Source("/monitoring/api/coverage", REFRESH_SECONDS, draw);
 /** @type {Source<StaffAnswer>} */
 const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
-const plan = new Plan($("plan"));
+const whoWasHere = new WhoWasHere(
+  () => coverage.now(),
+  () => (coverage.data?.data ?? []).map((one) => ({ ...one, level: String(one.level) })),
+);
+const plan = new Plan($("plan"), { choose: (spot) => whoWasHere.open(spot) });
 const gapField = inputById("gap");
 
 const heading = document.querySelector("[data-gap]");
@@ -126,7 +132,11 @@ function drawBoard(levels, all) {
         row.children[1],
         here,
         (one) => one.key,
-        () => el("li", {}, el("span", { class: "place" }), el("time")),
+        ({ level, location }) => {
+          const onclick = () => whoWasHere.open({ level, location });
+          const title = "Who was here?";
+          return el("li", {}, el("button", { type: "button", class: "place", title, onclick }), el("time"));
+        },
         (tile, one) => {
           setAttribute(tile, "class", `tile ${one.state}`);
           setText(tile.children[0], one.location);
@@ -183,4 +193,6 @@ window.addEventListener("popstate", () => {
   draw();
 });
 staff.start();
-coverage.start();
+offerClosing();
+await coverage.start().refresh(); // it tells the server's time
+whoWasHere.showAddress();

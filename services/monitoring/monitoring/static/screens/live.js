@@ -14,6 +14,7 @@ import { LostContact } from "../panels/lost_contact.js";
 import { drawPeopleList, listed, orderName } from "../panels/people_list.js";
 import { PersonDetails } from "../panels/person_details.js";
 import { offerWallLink } from "../panels/wall_link.js";
+import { WhoWasHere } from "../panels/who_was_here.js";
 import { directorySpots, everyone, spotsToDraw } from "../rules/people_model.js";
 import { bestMatch, finder, isNameOf } from "../rules/people_search.js";
 import {
@@ -34,7 +35,14 @@ const DIRECTORY_SECONDS = 60;
 const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
 /** @type {Source<BeaconsAnswer>} */
 const beacons = new Source("/monitoring/api/beacons", DIRECTORY_SECONDS, draw);
-const plan = new Plan($("plan"), { pick });
+const whoWasHere = new WhoWasHere(
+  () => staff.now(),
+  () => directorySpots(beacons.data?.data ?? []).known,
+);
+const plan = new Plan($("plan"), {
+  pick,
+  ...(!onlyLevel && { choose: (spot) => whoWasHere.open(spot) }),
+});
 const crossSection = new CrossSection($("section"), { pick, choose: (level) => open({ level }) });
 const details = new PersonDetails($("person"), () => open({ person: "" }), draw);
 const lost = new LostContact((id) => open({ person: id }), draw);
@@ -212,10 +220,12 @@ window.addEventListener("popstate", () => {
   draw();
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && parameter("person")) open({ person: "" });
+  if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
+  if (parameter("person")) open({ person: "" });
 });
 $("levels").hidden = Boolean(onlyLevel);
 offerWallLink(() => levels);
 offerClosing();
 beacons.start();
-staff.start();
+await staff.start().refresh(); // it tells the server's time
+whoWasHere.showAddress();

@@ -1,0 +1,142 @@
+"""Who was at a place, and when: /visits."""
+
+import heapq
+import re
+from typing import Annotated
+
+from flask import Response, request
+from msgspec import Meta
+
+from ingest.api import openapi, problems, readers, responses
+from ingest.api.openapi import declare
+from ingest.api.query import Given, Integer, Text
+from ingest.api.schema_fields import ResponseBody, Seconds, StaffId
+from ingest.context import get_context
+from ingest.errors import ParameterError
+from ingest.rules import request_parameters
+from ingest.rules.roles import Role
+from ingest.storage.directory import Place
+from ingest.storage.documents import UNKNOWN
+from ingest.storage.visits_of_place import MAX_DETECTIONS, TooMany
+from ingest.storage.visits_of_place import Visit as Found
+
+MAX_DAYS = 31
+_CURSOR = re.compile(r"([0-9]{1,12})-(.{1,64})")
+_NAME = f".{{1,{request_parameters.MAX_TEXT}}}"
+_LEVEL = Text("level", "Level of the place", "4", pattern=_NAME, required=True)
+_LOCATION = Text("location", "Name of the place", "Lobby B", pattern=_NAME, required=True)
+_FROM = Text(
+    "from",
+    f"Not before: a time in any of the three forms, at most {MAX_DAYS} days before `to`",
+    "2026-01-01T10:00:00Z",
+    pattern=request_parameters.TIME_TEXT,
+    required=True,
+)
+_TO = Text(
+    "to",
+    "Not after; both are inclusive, and cut a visit that goes beyond",
+    "2026-01-01T10:30:00Z",
+    pattern=request_parameters.TIME_TEXT,
+    required=True,
+)
+_GAP = Integer("gap", "The silence, in seconds, after which a visit is over", 60, 3600, 300)
+_LIMIT = Integer("limit", "How many at most", low=1, high=1000, default=100)
+
+
+class Visit(ResponseBody, rename={"from_": "from"}):
+    """Somebody at the place, with no silence longer than `gap`."""
+
+    staff_id: StaffId
+    from_: Annotated[Seconds, Meta(description="First heard there, unix seconds")]
+    to: Annotated[Seconds, Meta(description="Last heard there, unix seconds")]
+    detections: Annotated[int, Meta(description="How often they were heard there", ge=1)]
+
+
+class VisitsOfPlace(ResponseBody):
+    """One page of the visits of a place."""
+
+    data: list[Visit]
+    next: Annotated[str | None, Meta(description="`cursor` of the next page")]
+
+
+@declare(
+    "GET",
+    "/visits",
+    role=Role.READ,
+    summary="Who was at a place, and when",
+    description="Those that began last come first. Every detection that was stored with this level"
+    " and location counts, whichever beacon was heard; what was heard elsewhere meanwhile does not"
+    f" end a visit. A place with more than {MAX_DETECTIONS} detections in the range is a 400 that"
+    " names the first `from` that is not too much.",
+    parameters=[
+        _LEVEL,
+        _LOCATION,
+        _FROM,
+        _TO,
+        _GAP,
+        _LIMIT,
+        Text("cursor", "`next` of the page before", pattern=_CURSOR.pattern),
+    ],
+    answers=openapi.gives(VisitsOfPlace),
+    problems=["invalid_request", "store_unavailable"],
+    curl="curl 'HOST/api/v1/visits?level=4&location=Lobby%20B"
+    "&from=2026-01-01T10:00:00Z&to=2026-01-01T10:30:00Z'",
+    tag="people",
+)
+def visits() -> Response:
+    """Answer one page of the visits of a place."""
+    place, start, end = _wanted()
+    gap, limit = _GAP.read(request.args), _LIMIT.read(request.args)
+    after = _position(request.args.get("cursor"))
+    context = get_context()
+    context.availability.check_answers()
+    found = context.visits_of_place.read(place, start, end, gap)
+    wanted = (visit for visit in found if after is None or _order(visit) > after)
+    with responses.one_at_a_time:  # it is little here, but megabytes in the router
+        try:
+            page = heapq.nsmallest(limit + 1, wanted, _order)
+        except TooMany as error:
+            why = f"from then on there are {MAX_DETECTIONS} detections, which is the most at once"
+            raise ParameterError(_FROM.name, f"must be {error.start} or later: {why}") from None
+    data = [Visit(one.staff_id, one.start, one.end, one.detections) for one in page[:limit]]
+    following = f"{page[limit - 1].start}-{page[limit - 1].staff_id}" if page[limit:] else None
+    return responses.as_json(VisitsOfPlace(data, following))
+
+
+def _wanted() -> tuple[Place, int, int]:
+    """Return the place and the unix seconds that the request names. Raises Problem."""
+    by_name: dict[str, readers.Reader] = {
+        _LEVEL.name: request_parameters.printable,
+        _LOCATION.name: request_parameters.printable,
+        _FROM.name: _moment,
+        _TO.name: _moment,
+    }
+    values, errors = readers.read_all(by_name, request.args)
+    if errors:
+        raise problems.invalid(errors)
+    level, location, start, end = values.values()
+    if location == UNKNOWN:
+        raise ParameterError(_LOCATION.name, "must be a place; see /beacons/unknown for the others")
+    if start > end:
+        raise ParameterError(_FROM.name, "must not be after to")
+    if end - start > MAX_DAYS * 86_400:
+        raise ParameterError(_FROM.name, f"must be at most {MAX_DAYS} days before to")
+    return Place(level, location), start, end
+
+
+def _moment(given: Given, name: str) -> int:
+    return request_parameters.moment(given, name, 0, request_parameters.MAX_UNIX_SECONDS)
+
+
+def _order(visit: Found) -> tuple[int, str]:
+    # By its beginning: what comes in between two pages makes a visit longer, not another.
+    return -visit.start, str(visit.staff_id)
+
+
+def _position(cursor: str | None) -> tuple[int, str] | None:
+    if not cursor:
+        return None
+    found = _CURSOR.fullmatch(cursor)
+    if not found:
+        raise ParameterError("cursor", "is not one that we gave")
+    return -int(found[1]), found[2]

@@ -1,0 +1,104 @@
+"""Who visited a place: from its detections in a range of time, by the index BY_BEACON."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pymongo
+from pymongo import DESCENDING
+from pymongo.collection import Collection
+from pymongo.read_concern import ReadConcern
+
+from ingest.rules.request_parameters import StaffId
+from ingest.storage.directory import Place
+from ingest.storage.documents import UNKNOWN, Document, staff_id
+from ingest.storage.driver import domain_errors
+from ingest.storage.indexes import BY_BEACON
+
+# MongoDB reads no more of the index, and answers pieces of visits: half an hour of 110 people.
+MAX_DETECTIONS = 50_000
+SCAN_TIMEOUT_SECONDS = 5
+# Pieces that the driver decodes at once: some 100 bytes each.
+BATCH = 2000
+
+
+class Visit(NamedTuple):
+    """Somebody at a place without a longer silence: the first and the last time, unix seconds."""
+
+    staff_id: StaffId
+    start: int
+    end: int
+    detections: int
+
+
+class TooMany(Exception):
+    """A place has more than MAX_DETECTIONS in a range; from `start` on it has not."""
+
+    def __init__(self, start: int) -> None:
+        super().__init__(start)
+        self.start = start
+
+
+class VisitsOfPlace:
+    """Reads the collection `staff` by place."""
+
+    def __init__(self, staff: Collection[Document]) -> None:
+        # What a majority has is never rolled back: a visit that was told once was one.
+        self._staff = staff.with_options(read_concern=ReadConcern("majority"))
+
+    def read(self, place: Place, start: int, end: int, gap: int) -> Iterator[Visit]:
+        """Yield the visits between two unix seconds, both included; in no useful order.
+
+        A visit ends with a silence of more than `gap` seconds. All detections that carry the place
+        count, also of a beacon that has since moved or left the directory. Raises TooMany at the
+        end; StoreUnavailable.
+        """
+        query = {**place._asdict(), "timestamp": {"$gte": start, "$lt": end + 1}}
+        with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
+            # One step in the index for each beacon; with them its order is that of time.
+            macs = self._staff.distinct("mac", {"mac": {"$gte": ""}, **query})
+            if macs:
+                steps = _pieces({"mac": {"$in": macs}, **query}, gap)
+                yield from _joined(
+                    self._staff.aggregate(steps, hint=BY_BEACON, batchSize=BATCH), gap
+                )
+
+
+def _pieces(query: Document, gap: int) -> list[Document]:
+    """Return what the database does: it joins each person's detections of every `gap` seconds.
+
+    These are surely of one visit, and far fewer; each person's come one after the other, in time.
+    """
+    slot = {"$floor": {"$divide": ["$timestamp", gap]}}
+    return [
+        {"$match": query},
+        {"$sort": {"timestamp": DESCENDING}},
+        {"$limit": MAX_DETECTIONS + 1},
+        {
+            "$group": {
+                "_id": {"who": "$staff_id", "slot": slot},
+                "first": {"$min": "$timestamp"},
+                "last": {"$max": "$timestamp"},
+                "count": {"$sum": 1},
+            }
+        },
+        {"$sort": {"_id.who": 1, "_id.slot": 1}},
+    ]
+
+
+def _joined(pieces: Iterator[dict[str, Any]], gap: int) -> Iterator[Visit]:
+    visit: Visit | None = None
+    read, oldest = 0, 0
+    for piece in pieces:
+        first, last = int(piece["first"]), int(piece["last"])
+        read, oldest = read + piece["count"], min(oldest or first, first)
+        who = staff_id(piece["_id"].get("who"))
+        if visit and visit.staff_id == who and first - visit.end <= gap:
+            visit = visit._replace(end=last, detections=visit.detections + piece["count"])
+            continue
+        if visit:
+            yield visit
+        visit = Visit(who, first, last, piece["count"]) if who != UNKNOWN else None
+    if visit:
+        yield visit
+    if read > MAX_DETECTIONS:
+        raise TooMany(oldest + 1)

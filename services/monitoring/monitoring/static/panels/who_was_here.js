@@ -1,0 +1,182 @@
+// Who was here: the dialog of a room. It asks for a time and tells who was there around it.
+/** @import { Question, Span } from "../rules/visitors.js" */
+import { changeAddress, parameter } from "../page/address.js";
+import { $, buttonById, el, inputById, selectById, setText } from "../page/dom.js";
+import { RequestFailed, request } from "../page/request.js";
+import { API, onlyLevel } from "../page/shell.js";
+import { secondsOf, setSeconds } from "../page/time_field.js";
+import { updateTime } from "../page/time_element.js";
+import { answerText, replayAddress, spanOf, stayText, widened, within } from "../rules/visitors.js";
+import { compare, isUnknown, levelOrder, levelTitle } from "../rules/words.js";
+import { errorTexts, openDialog } from "./dialog.js";
+
+const MINUTES = 15;
+const MAX_MINUTES = 720;
+const MAX_VISITS = 1000;
+const NOTHING = { room: "", room_level: "", at: "", within: "" };
+
+/** @typedef {{ level: string, location: string }} Room */
+
+export class WhoWasHere {
+  #asked = 0; // only the newest question is answered
+
+  /**
+   * @param {() => number} now the server's unix seconds
+   * @param {() => Room[]} rooms those to choose from
+   */
+  constructor(now, rooms) {
+    this.now = now;
+    this.rooms = rooms;
+    this.dialog = $("room-dialog", HTMLDialogElement);
+    this.dialog.addEventListener("close", () => {
+      this.#asked += 1;
+      if (parameter("room")) changeAddress(NOTHING);
+    });
+    $("room-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#ask();
+    });
+    selectById("room").addEventListener("change", () => this.#ask());
+    buttonById("room-retry").addEventListener("click", () => this.#ask());
+    const opener = buttonById("room-open");
+    opener.hidden = Boolean(onlyLevel); // histories are not for who may see one level
+    opener.addEventListener("click", () => this.open());
+    window.addEventListener("popstate", () => this.showAddress());
+  }
+
+  /**
+   * Asks who is in a room now.
+   * @param {Room} [room] else one of the level that is shown
+   */
+  open(room) {
+    const rooms = this.#sorted();
+    const wanted = room ?? rooms.find((one) => one.level === parameter("level")) ?? rooms[0];
+    if (onlyLevel || !wanted || isUnknown(wanted.location)) return;
+    changeAddress({ ...NOTHING, room: wanted.location, room_level: wanted.level });
+    this.showAddress();
+  }
+
+  /** Shows what the address says, and closes when it says nothing. */
+  showAddress() {
+    const room = { level: parameter("room_level"), location: parameter("room") };
+    if (!room.location || !room.level || onlyLevel) return this.dialog.close();
+    this.#drawRooms(room);
+    setSeconds("room-at", Number(parameter("at")) || Math.floor(this.now() / 60) * 60);
+    inputById("room-within").value = parameter("within") || String(MINUTES);
+    if (!this.dialog.open) {
+      const focused = document.activeElement;
+      const isThere = focused instanceof HTMLElement && focused !== document.body;
+      openDialog(this.dialog, isThere ? focused : buttonById("room-open"));
+    }
+    this.#ask({ isNow: !parameter("at") });
+  }
+
+  /** @returns {Question} what the form says */
+  #question() {
+    const [level, location] = JSON.parse(selectById("room").value);
+    const minutes = Math.round(Number(inputById("room-within").value)) || MINUTES;
+    return {
+      level,
+      location,
+      at: secondsOf("room-at"),
+      minutes: Math.min(MAX_MINUTES, Math.max(1, minutes)),
+    };
+  }
+
+  /** @param {{ isNow?: boolean }} [options] `isNow`: the address says no time */
+  async #ask({ isNow = false } = {}) {
+    const question = this.#question();
+    const { level, location, at, minutes } = question;
+    this.#asked += 1;
+    const asked = this.#asked;
+    if (Number.isNaN(at)) return this.#draw("Choose a time.");
+    inputById("room-within").value = String(minutes);
+    const words = { room: location, room_level: level, at: isNow ? "" : at };
+    const narrowed = minutes === MINUTES ? "" : minutes;
+    changeAddress({ ...words, within: narrowed }, { replace: true });
+    const span = spanOf(question, this.now());
+    if (span.from > span.to) return this.#draw("This time is still to come: choose an earlier one.");
+    this.#draw("Reading…");
+    try {
+      const answer = await request(addressOf(question, span));
+      if (asked !== this.#asked) return;
+      if (!Array.isArray(answer?.data)) throw new Error("Waymark cannot read this now.");
+      this.#drawVisits(question, span, answer);
+    } catch (error) {
+      if (asked !== this.#asked) return;
+      if (isTooMuch(error))
+        return this.#draw("Too much was heard there in that time: choose fewer minutes.");
+      const reason = errorTexts(error).join(", ").replace(/\.$/, "");
+      this.#draw(`${reason}. Who was there could not be read.`, { retry: true });
+    }
+  }
+
+  /**
+   * @param {Question} question
+   * @param {Span} span
+   * @param {VisitsAnswer} answer
+   */
+  #drawVisits(question, span, { data, next }) {
+    const visits = within(data, span);
+    const text = answerText(question, span, visits);
+    this.#draw(next ? `${text} Only the newest are listed: choose fewer minutes.` : text);
+    $("room-visits").replaceChildren(
+      ...visits.map((one) => {
+        const replay = { href: replayAddress(one, question.at), title: "Open Replay at that time" };
+        const stay = updateTime(el("time"), one.from, stayText(one, span));
+        return el("li", {}, el("a", replay, `Staff ${one.staff_id}`), stay);
+      }),
+    );
+  }
+
+  /**
+   * @param {string} text
+   * @param {{ retry?: boolean }} [options]
+   */
+  #draw(text, { retry = false } = {}) {
+    setText($("room-state"), text);
+    buttonById("room-retry").hidden = !retry;
+    $("room-visits").replaceChildren();
+  }
+
+  #sorted() {
+    return this.rooms()
+      .filter((one) => !isUnknown(one.level) && !isUnknown(one.location))
+      .sort((one, other) => levelOrder(one.level, other.level) || compare(one.location, other.location));
+  }
+
+  /**
+   * The rooms to choose from, level by level, and the one that is asked for.
+   * @param {Room} chosen
+   */
+  #drawRooms(chosen) {
+    const values = new Set([...this.#sorted(), chosen].map(valueOf));
+    /** @type {Map<string, HTMLElement>} */
+    const groups = new Map();
+    for (const value of values) {
+      const [level, location] = JSON.parse(value);
+      const group = groups.get(level) ?? el("optgroup", { label: levelTitle(level) });
+      groups.set(level, group);
+      group.append(el("option", { value }, `${location}, level ${level}`));
+    }
+    selectById("room").replaceChildren(...groups.values());
+    selectById("room").value = valueOf(chosen);
+  }
+}
+
+/** @param {Room} room */
+const valueOf = ({ level, location }) => JSON.stringify([level, location]);
+
+/**
+ * @param {Question} question
+ * @param {Span} span
+ */
+function addressOf({ level, location }, span) {
+  const { from, to } = widened(span);
+  const query = new URLSearchParams({ level, location, from: String(from), to: String(to) });
+  return `${API}/visits?${query}&limit=${MAX_VISITS}`;
+}
+
+/** @param {unknown} error */
+const isTooMuch = (error) =>
+  error instanceof RequestFailed && (error.problem?.errors ?? []).some((one) => one.field === "from");
