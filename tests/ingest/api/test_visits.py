@@ -1,7 +1,6 @@
 """Who was at a place, and when, against a plain computation of the same."""
 
 import random
-import time
 import tracemalloc
 from collections import defaultdict
 from typing import Any
@@ -14,7 +13,7 @@ from ingest.storage import visits_of_place
 from ingest.storage.directory import Place
 from ingest.storage.visits_of_place import VisitsOfPlace
 from tests.ingest.api.conftest import MAC, Api
-from tests.ingest.api.test_older_rows import OLDER
+from tests.ingest.api.test_older_rows import NOW, OLDER
 from tests.ingest.test_indexes import Heard
 
 BASE = 1_760_000_000
@@ -123,10 +122,9 @@ def test_a_beacon_that_moved_still_tells_of_its_old_place(api: Api) -> None:
 def test_rows_of_an_older_database_break_nothing(api: Api, database: Database[Any]) -> None:
     for number, row in enumerate(OLDER.values()):
         store(database, [{"staff_id": number, **row}, row])  # the second is nobody's
-    now = int(time.time())
-    found = api.get("/visits", **HERE, **{"from": now - 900, "to": now + 900})["data"]
+    found = api.get("/visits", **HERE, **{"from": NOW - 900, "to": NOW + 900})["data"]
     assert {one["staff_id"] for one in found} == {0, 2, 6}  # those with seconds, and this place
-    assert all(abs(one["from"] - now) < 300 for one in found)
+    assert all(abs(one["from"] - NOW) < 300 for one in found)
 
 
 GOOD = {**HERE, "from": "2026-01-01T10:00:00Z", "to": "2026-01-01T10:30:00+00:00"}

@@ -135,12 +135,15 @@ function drawBoard(levels, all) {
         ({ level, location }) => {
           const onclick = () => whoWasHere.open({ level, location });
           const title = "Who was here?";
-          return el("li", {}, el("button", { type: "button", class: "place", title, onclick }), el("time"));
+          const button = el("button", { type: "button", title, onclick });
+          button.append(el("span", { class: "place" }), el("time"));
+          return el("li", {}, button);
         },
         (tile, one) => {
           setAttribute(tile, "class", `tile ${one.state}`);
-          setText(tile.children[0], one.location);
-          updateVisit(tile.children[1], one);
+          const [place, visit] = tile.children[0].children;
+          setText(place, one.location);
+          updateVisit(visit, one);
         },
       );
     },
