@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 from pymongo.database import Database
 
 from ingest.context import Context
+from ingest.errors import StoreUnavailable
 from ingest.storage import note_positions, notes, stamps
 from ingest.storage.documents import document
 from ingest.storage.driver import told
@@ -257,6 +258,81 @@ def test_more_than_the_position_lists_and_then_silence(
     eventually(lambda: noted.by(context.notes) == 0, 30)
     # Nobody is to be read again for ever: the position follows a database in which nothing happens.
     eventually(lambda: noted.by(context.notes) == 0 and not listed(database), 30)
+
+
+def test_much_is_noted_in_turns_without_a_pause(
+    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch, soon: None
+) -> None:
+    """More than fits the time of one turn, as after a bulk load that nobody watched."""
+    context: Context = app.extensions["context"]
+    noted = Noted(context, monkeypatch)
+    noted.by(context.notes)  # up to here there is nothing
+    database["staff"].insert_many(rows(20_000), ordered=False)
+    monkeypatch.setattr(notes, "ALONE_SECONDS", 0.4)
+    monkeypatch.setattr(notes, "NOTE_SECONDS", 1.0)
+    thread = Notes(database, context.latest)
+    thread.start()
+    monkeypatch.setattr(notes, "NOTE_SECONDS", 3600.0)  # there is one beginning
+    try:
+        eventually(lambda: noted.count >= 20_000, 60)
+        # Nothing of it is still to be noted, for any service.
+        eventually(lambda: noted.by(context.notes) == 0, 30)
+    finally:
+        thread.close()
+
+
+def test_nothing_is_written_or_noted_again_while_nothing_is_new(
+    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of more than one piece, and when another service reads between two of them."""
+    monkeypatch.setattr(stamps, "SETTLE_SECONDS", 3600)
+    monkeypatch.setattr(note_positions, "COMMITTED_SECONDS", 3600)
+    context: Context = app.extensions["context"]
+    noted = Noted(context, monkeypatch)
+    database["staff"].insert_many(rows(5 * notes.PIECE), ordered=False)
+    assert noted.by(context.notes) == 5 * notes.PIECE
+    before = list(database["notes"].find())
+    assert noted.by(context.notes) == 0
+    assert list(database["notes"].find()) == before
+    other = Notes(database, context.latest)
+    find, asked = Notes._found, []
+
+    def between(self: Notes, floor: int, session: Any) -> list[dict[str, Any]]:
+        if self is context.notes:
+            asked.append(floor)
+            if len(asked) == 2:
+                database["staff"].insert_many(rows(3), ordered=False)
+                other.bring_up()
+        return find(self, floor, session)
+
+    monkeypatch.setattr(Notes, "_found", between)
+    assert noted.by(context.notes) <= 2 * 3  # both may note what is new
+    assert noted.by(context.notes) <= 3
+    assert noted.by(context.notes) == 0
+
+
+def test_what_a_shard_did_not_take_is_noted_again(
+    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context: Context = app.extensions["context"]
+    context.notes.bring_up()
+    everybody = rows(3 * notes.PIECE, people=3 * notes.PIECE)
+    database["staff"].insert_many(everybody, ordered=False)
+    record, calls = context.latest.record_changes, []
+
+    def fails_once(documents: Iterable[dict[str, Any]]) -> dict[Any, str]:
+        calls.append(1)
+        if len(calls) == 1:
+            raise StoreUnavailable("a shard is away")
+        return record(documents)
+
+    monkeypatch.setattr(context.latest, "record_changes", fails_once)
+    assert not context.notes.bring_up_there()
+    assert database["latest"].count_documents({}) == 2 * notes.PIECE
+    assert not context.notes.bring_up_there()
+    assert database["latest"].count_documents({}) == 3 * notes.PIECE
+    context.notes.bring_up()
+    assert context.notes.bring_up_there()
 
 
 def listed(database: Database[Any]) -> list[int]:

@@ -29,11 +29,13 @@ log = logging.getLogger(__name__)
 
 # How often `latest` is brought up to date when nobody reads it.
 NOTE_SECONDS = 20.0
+# The same while much is still to be noted.
+REST_SECONDS = 0.1
 # How many detections are noted with one command; how many at most while a shard is away.
 PIECE, MAX_THERE, MAX_PIECES_THERE = 500, 2000, 4
 # How many the position lists: 13 bytes each, in the process 100. The rest is noted again each time,
-# for some seconds.
-MAX_LISTED = 5000
+# for some seconds: as at more than 1250 detections a second.
+MAX_LISTED = 10_000
 # What it may take to find what is new while a shard is away, or to note it; another thread before;
 # and this one when nobody waits for it, but others for their turn.
 NEW_SECONDS, TURN_SECONDS, ALONE_SECONDS = 0.3, 0.8, 0.6
@@ -56,6 +58,7 @@ class Notes:
         self._there: NotePosition | None = None  # while a shard is away, of the others
         self._told_there = 0  # the last time that they told
         self._missed = False  # whether one was away since all was noted
+        self._failed = False  # whether something was not noted of the others
         self._closed = threading.Event()
 
     def start(self) -> None:
@@ -79,8 +82,7 @@ class Notes:
                     position = NOWHERE_YET._replace(name=position.name)
                 proved = self._proof.before(told)
                 pieces = self._pieces(position.at, session)
-                kept = self._positions.write
-                self._known = self._advance(position, proved, pieces, self._note, kept)
+                self._known = self._advance(position, proved, pieces, self._note, self._keep)
                 self._proof.asked(told)
             self._there, self._missed = None, False
 
@@ -93,8 +95,15 @@ class Notes:
             position = self._there or self._known or self._guessed()
             proved = settled(self._told_there)
             pieces = self._pieces_there(position.at)
-            self._there = self._advance(position, proved, pieces, self._note_there, lambda one: one)
+            self._failed = False
+            there = self._advance(position, proved, pieces, self._note_there, lambda one: one)
+            if not self._failed:  # else the same is noted again
+                self._there = there
             return not self._missed
+
+    def _keep(self, position: NotePosition) -> NotePosition:
+        self._known = self._positions.write(position)
+        return self._known
 
     def _advance(
         self,
@@ -121,16 +130,20 @@ class Notes:
             listed = {key: one for key, one in listed.items() if one > at}
             for key in list(listed)[:-MAX_LISTED]:
                 del listed[key]
-            if new or frozenset(listed) != position.listed:  # else it would tell nothing new
-                position = kept(position._replace(at=at, listed=frozenset(listed)))
+            now = frozenset(listed)
+            if not is_all and len(listed_before) <= MAX_LISTED:
+                now |= listed_before  # what comes later in the pieces, if they are not cut here
+            if new or (is_all and now != position.listed):  # else it would tell nothing new
+                position = kept(position._replace(at=at, listed=now))
         return position
 
     def _note_there(self, found: list[Document]) -> None:
-        try:
-            with time_limit(NEW_SECONDS):
-                self._note(found)
-        except StoreUnavailable:
-            self._missed = True  # the shard that is away has to take some
+        for first in range(0, len(found), PIECE):
+            try:
+                with time_limit(NEW_SECONDS):
+                    self._note(found[first : first + PIECE])
+            except StoreUnavailable:  # the shard that is away has to take some, or it is slow
+                self._failed = self._missed = True
 
     def _note(self, found: list[Document]) -> None:
         found = [one for one in found if has_staff_and_time(one)]
@@ -201,12 +214,17 @@ class Notes:
 
     def _run(self) -> None:
         is_told = False
-        while not self._closed.wait(NOTE_SECONDS):
+        pause = NOTE_SECONDS
+        while not self._closed.wait(pause):
+            pause, before = NOTE_SECONDS, self._known
             try:
                 with time_limit(ALONE_SECONDS):
                     self.bring_up()
                 is_told = False
             except StoreUnavailable as error:
+                if self._known is not before:
+                    pause = REST_SECONDS  # it is much: others get their turn, and it goes on
+                    continue
                 if not is_told:  # once, not for as long as the database is away
                     log.warning("it is not noted who was heard: %s", error)
                 is_told = True
