@@ -29,13 +29,13 @@ log = logging.getLogger(__name__)
 
 # How often `latest` is brought up to date when nobody reads it.
 NOTE_SECONDS = 20.0
-# The same while much is still to be noted.
-REST_SECONDS = 0.1
+# The same while much is still to be noted: a quarter of the time, and some 2000 a second.
+REST_SECONDS = 2.0
 # How many detections are noted with one command; how many at most while a shard is away.
 PIECE, MAX_THERE, MAX_PIECES_THERE = 500, 2000, 4
 # How many the position lists: 13 bytes each, in the process 100. The rest is noted again each time,
-# for some seconds: as at more than 1250 detections a second.
-MAX_LISTED = 10_000
+# for some seconds: as at more than 625 detections a second.
+MAX_LISTED = 5000
 # What it may take to find what is new while a shard is away, or to note it; another thread before;
 # and this one when nobody waits for it, but others for their turn.
 NEW_SECONDS, TURN_SECONDS, ALONE_SECONDS = 0.3, 0.8, 0.6
@@ -131,7 +131,7 @@ class Notes:
             for key in list(listed)[:-MAX_LISTED]:
                 del listed[key]
             now = frozenset(listed)
-            if not is_all and len(listed_before) <= MAX_LISTED:
+            if not is_all and len(listed) + len(listed_before) <= MAX_LISTED:
                 now |= listed_before  # what comes later in the pieces, if they are not cut here
             if new or (is_all and now != position.listed):  # else it would tell nothing new
                 position = kept(position._replace(at=at, listed=now))
