@@ -146,22 +146,19 @@ class Notes:
                 self._failed = self._missed = True
 
     def _note(self, found: list[Document]) -> None:
-        found = [one for one in found if has_staff_and_time(one)]
-        for first in range(0, len(found), PIECE):
-            some = [whole(one) | {STAMP: one[STAMP]} for one in found[first : first + PIECE]]
-            failed = self._latest.record_changes(some)
-            if failed:
-                raise StoreUnavailable(str(failed))
+        some = [whole(one) | {STAMP: one[STAMP]} for one in found if has_staff_and_time(one)]
+        failed = self._latest.record_changes(some)
+        if failed:
+            raise StoreUnavailable(str(failed))
 
     def _pieces(self, floor: int, session: ClientSession) -> Iterator[tuple[list[Document], bool]]:
         """Yield what is stamped after `floor`, by the stamps, and whether that was the last."""
         while True:
             found = self._found(floor, session)
             is_all = len(found) < PIECE
+            told = number(session.operation_time)
             # They are in a copy, of a server whose clock was ahead: as if they were stored now.
-            if ahead := [
-                one for one in found if number(one[STAMP]) > number(session.operation_time)
-            ]:
+            if ahead := [one for one in found if number(one[STAMP]) > told]:
                 log.warning(
                     "%d detections are from a clock that was ahead: stamped anew", len(ahead)
                 )
