@@ -321,6 +321,7 @@ def test_everybody_can_use_it(as_: LogIn, site: Site, scheme: str, size: tuple[i
     )
     assert small == []
     page.get_by_role("link", name="anna").click()
+    expect(page.get_by_role("heading", name="Your account")).to_be_visible()
     assert Axe().run(page).response["violations"] == []
     assert not page.evaluate(wide)
 
