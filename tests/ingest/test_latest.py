@@ -16,7 +16,7 @@ from ingest.errors import StoreUnavailable
 from ingest.storage import note_positions, notes, stamps
 from ingest.storage.documents import document
 from ingest.storage.driver import told
-from ingest.storage.latest import Latest, Version
+from ingest.storage.latest import Latest, Recorded, Version
 from ingest.storage.latest_updates import CHANGES, RECENT
 from ingest.storage.notes import Notes
 from scripts.processes.waiting import eventually
@@ -233,7 +233,7 @@ class Noted:
         self.count = 0
         record = context.latest.record_changes
 
-        def counted(documents: Iterable[dict[str, Any]]) -> dict[Any, str]:
+        def counted(documents: Iterable[dict[str, Any]]) -> Recorded:
             given = list(documents)
             self.count += len(given)
             return record(given)
@@ -320,7 +320,7 @@ def test_what_a_shard_did_not_take_is_noted_again(
     database["staff"].insert_many(everybody, ordered=False)
     record, calls = context.latest.record_changes, []
 
-    def fails_once(documents: Iterable[dict[str, Any]]) -> dict[Any, str]:
+    def fails_once(documents: Iterable[dict[str, Any]]) -> Recorded:
         calls.append(1)
         if len(calls) == 1:
             raise StoreUnavailable("a shard is away")
@@ -367,7 +367,9 @@ def test_a_copy_of_a_server_whose_clock_was_ahead(
     # It is restored here, with stamps and a position that are of tomorrow.
     ahead = [{"$set": {"stored": Timestamp(int(time.time()) + 86_400, 1)}}]
     database["staff"].update_many({}, ahead)
-    database["latest"].update_many({}, ahead)
+    entry = {"$mergeObjects": ["$$this", ahead[0]["$set"]]}
+    entries = {"$set": {"recent": {"$map": {"input": "$recent", "in": entry}}}}
+    database["latest"].update_many({}, [*ahead, entries])
     database["notes"].update_one({}, {"$inc": {"at": 86_400 << 32}})
     assert len(client.get(url).json["location"]) == 1  # type: ignore[index]
     assert client.post("/newbeacondetect", json=GOOD | {"timestamp": 200}).status_code == 200
@@ -375,9 +377,15 @@ def test_a_copy_of_a_server_whose_clock_was_ahead(
     told = client.get("/api/v1/staff").json
     assert told
     assert [one["timestamp"] for one in told["data"]] == [200, 50]
+    # What is corrected now is later than what is shown.
+    corrected = {"$set": {"location": "Corrected"}} | stamps.RENEWED
+    database["staff"].update_one({"staff_id": 8}, corrected)
+    note(client)
+    assert [one["location"] for one in shown(database, 8)["recent"]] == ["Corrected"]
     # From now on they are as if they were stored now.
     now = Timestamp(int(time.time()) + 60, 0)
-    assert database["staff"].count_documents({"stored": {"$gt": now}}) == 0
+    for name, field in (("staff", "stored"), ("latest", "stored"), ("latest", "recent.stored")):
+        assert database[name].count_documents({field: {"$gt": now}}) == 0
     assert client.post("/newbeacondetect", json=GOOD | {"timestamp": 300}).status_code == 200
     assert len(client.get(url).json["location"]) == 3  # type: ignore[index]
     assert context.states.read({7: None})[7].is_all

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from bson import ObjectId
+from bson import ObjectId, Timestamp
 from bson.int64 import Int64
 from flask import Flask, Response
 from flask.testing import FlaskClient
@@ -195,9 +195,9 @@ def test_nobody_is_not_told_when_no_shard_answers(
 
     api.hear(1)
     monkeypatch.setattr(Latest, "every_version", away)
-    monkeypatch.setattr(Latest, "every_version_there", lambda _: ([], [], False))
+    monkeypatch.setattr(Latest, "every_version_there", lambda _: ([], [], None))
     assert api.client.get("/api/v1/now").status_code == 503
-    monkeypatch.setattr(Latest, "every_version_there", lambda _: ([], [], True))
+    monkeypatch.setattr(Latest, "every_version_there", lambda _: ([], [], Timestamp(1, 1)))
     assert api.get("/staff")["data"] == []
 
 

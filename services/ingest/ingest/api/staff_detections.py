@@ -1,8 +1,9 @@
 """Where somebody was: /staff/<staff_id>/detections, page by page or as a download."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from typing import Annotated, NamedTuple
 from urllib.parse import urlencode
 
@@ -42,6 +43,9 @@ _ZONE = Text(
     "Asia/Singapore",
     pattern=request_parameters.ZONE_TEXT,
 )
+
+
+ReadPage = Callable[[Position | None, int], Page]  # after which position, and how many
 
 
 class History(ResponseBody):
@@ -126,11 +130,13 @@ def staff_detections(staff_id: str) -> Response:
     etag = responses.tag(sorted(given.items()), state and state.mark.name, directory.tag)
     if state and (unchanged := responses.not_modified(etag)):
         return unchanged
+    as_of = state.read_at if state else None
+    read = partial(context.detections.page, wanted.range, as_of=as_of)
     with responses.one_at_a_time if wanted.limit > SMALL_LIMIT else nullcontext():
-        page = context.detections.page(wanted.range, wanted.after, wanted.limit)
+        page = read(wanted.after, wanted.limit)
         if not page.detections and not context.detections.has(who):
             raise Problem("not_found", f"nothing was ever heard of staff member {staff_id}")
-        response = _response(context, wanted, page, directory)
+        response = _response(wanted, page, read, directory)
     more = page.next is not None
     if more and wanted.whole:
         more = context.detections.longer_than(wanted.range, MAX_DOWNLOAD)
@@ -151,23 +157,23 @@ def _wanted(staff_id: str, given: dict[str, str]) -> _Wanted:
     return _Wanted(between, after, DOWNLOAD_PAGE if whole else limit, kind, whole, zone)
 
 
-def _response(context: Context, wanted: _Wanted, page: Page, directory: Snapshot) -> Response:
+def _response(wanted: _Wanted, page: Page, read: ReadPage, directory: Snapshot) -> Response:
     if wanted.kind == "json":
         rows = [_row(one, directory) for one in page.detections]
         cursor = _cursor(page.next) if page.next else None
         return responses.as_json(History(rows, cursor, page.next is not None))
-    pages = _pages(context, wanted, page)
+    pages = _pages(wanted, page, read)
     subject = Subject(wanted.range, zone_of(wanted.zone))
     rows_of = ([_row(one, directory) for one in found] for found in pages)
     return download(wanted.kind, rows_of, subject)
 
 
-def _pages(context: Context, wanted: _Wanted, page: Page) -> Iterator[list[Detection]]:
+def _pages(wanted: _Wanted, page: Page, read: ReadPage) -> Iterator[list[Detection]]:
     """Yield the detections of a page and, for the whole range, of those after it."""
     count = len(page.detections)
     yield page.detections
     while wanted.whole and page.next and count < MAX_DOWNLOAD:
-        page = context.detections.page(wanted.range, page.next, DOWNLOAD_PAGE)
+        page = read(page.next, DOWNLOAD_PAGE)
         count += len(page.detections)
         yield page.detections
 

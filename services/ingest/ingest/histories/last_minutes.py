@@ -65,7 +65,7 @@ class LastMinutes:
         now = int(time.time())
         start, end = now - WINDOW_SECONDS, now + AHEAD_SECONDS
         since = max(start, self._changed_since(people, start, end))
-        rows = self._rows(since, end)
+        rows = self._rows(people, since, end)
         if self._cached and since > start:
             some, older = self._cached.history.before(since)
             blocks = grown(itertools.chain(rows, some)) + older
@@ -104,10 +104,10 @@ class LastMinutes:
                 break
         return since
 
-    def _rows(self, start: int, end: int) -> Iterator[Row]:
+    def _rows(self, people: People, start: int, end: int) -> Iterator[Row]:
         """Yield each row as JSON; what repeats in them is encoded once."""
         encoded: dict[tuple[Any, ...], tuple[str, str]] = {}
-        found = self._detections.list_recent(start, end)
+        found = self._detections.list_recent(start, end, people.as_of)
         for count, (staff_id, level, location, timestamp, rssi, mac) in enumerate(found):
             if count >= MAX_ROWS:
                 raise StoreUnavailable(TOO_MANY)

@@ -51,9 +51,9 @@ class BackFill:
         everybody = self._detections.staff_ids()
         for first in range(0, len(everybody), GROUP):
             missing = self._missing(everybody[first : first + GROUP])
-            failed = self._latest.record_changes(one for them in missing for one in them)
-            if failed:
-                raise StoreUnavailable(str(failed))
+            recorded = self._latest.record_changes(one for them in missing for one in them)
+            if recorded.failed:
+                raise StoreUnavailable(str(recorded.failed))
             self._inserts.renew([them[0] for them in missing])
             count += len(missing)
             if self._closed.wait(REST_SECONDS):

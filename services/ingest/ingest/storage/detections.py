@@ -1,7 +1,6 @@
 """The collection `staff`: one document per detection, sharded on a hash of `staff_id`."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -26,7 +25,7 @@ from ingest.storage.documents import (
     whole,
     whole_number,
 )
-from ingest.storage.driver import domain_errors
+from ingest.storage.driver import domain_errors, reading
 from ingest.storage.times_by_place import TimesAt, by_place, times_at
 
 # Documents that the driver decodes at once: some 600 bytes each.
@@ -102,24 +101,15 @@ class Detections:
                 found += [whole(one) for one in rows]
         return sorted(found, key=itemgetter("timestamp"), reverse=True)[:limit]
 
-    @contextmanager
-    def _reading(self, as_of: Timestamp | None) -> Iterator[ClientSession]:
-        """Give a session that reads with all that the database had then. StoreUnavailable."""
-        with domain_errors(), self._staff.database.client.start_session() as session:
-            if as_of:
-                session.advance_operation_time(as_of)
-            yield session
-
     def list_between(
         self, wanted: TimeRange, as_of: Timestamp | None = None
     ) -> Iterator[HistoryRow]:
         """Yield timestamp, level and location of one staff member's detections, newest first.
 
-        `as_of`: with all that the database had then. Of several routers one may still believe in a
-        primary that was deposed, which has less; it is then a StoreUnavailable.
+        `as_of`: with all that the database had then (see `driver.reading`).
         """
         projection = {"_id": 0, "timestamp": 1, "level": 1, "location": 1}
-        with self._reading(as_of) as session:
+        with reading(self._staff, as_of) as session:
             found = self._durable.find(_between(wanted), projection, session=session)
             for one in found.sort("timestamp", DESCENDING).batch_size(BATCH):
                 level, location = one.get("level"), one.get("location")
@@ -130,18 +120,23 @@ class Detections:
         self, wanted: TimeRange, limit: int, as_of: Timestamp | None = None
     ) -> list[TimesAt]:
         """Return the newest detections of a range, at most `limit`, as `list_between` has them."""
-        with self._reading(as_of) as session:
+        with reading(self._staff, as_of) as session:
             pipeline = by_place(_between(wanted), limit)
             found = self._durable.aggregate(pipeline, session=session, batchSize=limit)
             return [times_at(one) for one in found]
 
-    def list_recent(self, start: int, end: int) -> Iterator[RecentRow]:
-        """Yield everybody's detections between two unix seconds, both included, newest first."""
+    def list_recent(
+        self, start: int, end: int, as_of: Timestamp | None = None
+    ) -> Iterator[RecentRow]:
+        """Yield everybody's detections between two unix seconds, both included, newest first.
+
+        `as_of` as in `list_between`.
+        """
         fields = ("staff_id", "level", "location", "timestamp", "rssi", "mac")
         projection = {"_id": 0} | dict.fromkeys(fields, 1)
-        with domain_errors():
+        with reading(self._staff, as_of) as session:
             times = {"$gte": start, "$lt": end + 1}
-            found = self._durable.find({"timestamp": times}, projection)
+            found = self._durable.find({"timestamp": times}, projection, session=session)
             for one in found.sort("timestamp", DESCENDING).batch_size(BATCH):
                 yield RecentRow(
                     staff_id(one.get("staff_id")),
@@ -152,47 +147,61 @@ class Detections:
                     text(one.get("mac"), NO_MAC),
                 )
 
-    def page(self, wanted: TimeRange, after: Position | None, limit: int) -> Page:
+    def page(
+        self,
+        wanted: TimeRange,
+        after: Position | None,
+        limit: int,
+        as_of: Timestamp | None = None,
+    ) -> Page:
         """Return the newest detections in a range, those after a position if given.
 
+        `as_of` as in `list_between`.
         In the order (timestamp, _id), which no index has: the index gives the seconds in order,
         and where a page begins or ends within a second, that second is read whole.
         """
-        with domain_errors():
+        with reading(self._staff, as_of) as session:
             found: list[Document] = []
             end = wanted.end
             if after and wanted.start <= after.timestamp <= end:
                 below = ObjectId(after.id)
-                found = self._second(wanted.staff_id, after.timestamp, limit + 1, below)
+                found = self._second(wanted.staff_id, after.timestamp, limit + 1, session, below)
                 end = after.timestamp - 1
             elif after:
                 end = min(end, after.timestamp - 1)
             missing = limit + 1 - len(found)
             if missing > 0:
-                found += self._older(wanted._replace(end=end), missing)
+                found += self._older(wanted._replace(end=end), missing, session)
         page = [detection(one) for one in found[:limit]]
         more = len(found) > limit
         return Page(page, Position(page[-1].timestamp, page[-1].id) if more else None)
 
-    def _older(self, wanted: TimeRange, limit: int) -> list[Document]:
-        rows = self._staff.find(_between(wanted)).sort("timestamp", DESCENDING).limit(limit)
+    def _older(self, wanted: TimeRange, limit: int, session: ClientSession) -> list[Document]:
+        rows = self._durable.find(_between(wanted), session=session)
+        rows = rows.sort("timestamp", DESCENDING).limit(limit)
         # Without a size the first answer has 101 of them, and the rest costs a second command.
         found = sorted(rows.batch_size(limit + 1), key=_position, reverse=True)
         if len(found) < limit:
             return found
         last = int(found[-1]["timestamp"])  # this second may have more than these
         found = [one for one in found if one["timestamp"] >= last + 1]
-        return found + self._second(wanted.staff_id, last, limit - len(found))
+        return found + self._second(wanted.staff_id, last, limit - len(found), session)
 
     def _second(
-        self, staff_id: StaffId, timestamp: int, limit: int, below: ObjectId | None = None
+        self,
+        staff_id: StaffId,
+        timestamp: int,
+        limit: int,
+        session: ClientSession,
+        below: ObjectId | None = None,
     ) -> list[Document]:
         # Within a second the index has an order of its own; an older database has fractions.
         times = {"$gte": timestamp, "$lt": timestamp + 1}
         query: Document = {"staff_id": staff_id, "timestamp": times}
         if below:
             query["_id"] = {"$lt": below}
-        return list(self._staff.find(query).sort("_id", DESCENDING).limit(limit))
+        found = self._durable.find(query, session=session)
+        return list(found.sort("_id", DESCENDING).limit(limit))
 
     def longer_than(self, wanted: TimeRange, count: int) -> bool:
         """Tell whether a range holds more detections than that."""

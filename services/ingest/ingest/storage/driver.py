@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from bson import Timestamp
+from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.errors import OperationFailure, PyMongoError
 
@@ -27,6 +28,21 @@ def domain_errors() -> Iterator[None]:
         yield
     except PyMongoError as error:
         raise StoreUnavailable(str(error)) from error
+
+
+@contextmanager
+def reading(
+    collection: Collection[dict[str, Any]], as_of: Timestamp | None
+) -> Iterator[ClientSession]:
+    """Give a session that reads with all that the database had then.
+
+    Of several routers one may still believe in a primary that was deposed, which has less, and a
+    new primary shows older rows for a moment: it waits then, or is a StoreUnavailable.
+    """
+    with domain_errors(), collection.database.client.start_session() as session:
+        if as_of:
+            session.advance_operation_time(as_of)
+        yield session
 
 
 def readable(

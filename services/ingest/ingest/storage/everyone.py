@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import NamedTuple
 
+from bson import Timestamp
 from msgspec import Struct
 
 from ingest.batcher import Batcher
@@ -55,6 +56,7 @@ class People(NamedTuple):
     heard_at: "array[float]"
     tag: str
     complete: bool  # whether all shards answered: the people of the others are missing
+    as_of: Timestamp | None = None  # the database's time: rows have to be read as of it
 
 
 class Everyone:
@@ -80,7 +82,8 @@ class Everyone:
 
     def _read(self, calls: list[None]) -> list[People | Exception]:
         """Read once for all who wait."""
-        staff_ids, versions, complete = self._versions()
+        staff_ids, versions, as_of = self._versions()
+        complete = as_of is not None
         if not complete and not staff_ids:
             raise StoreUnavailable("no shard answers")
         changed = [
@@ -89,7 +92,7 @@ class Everyone:
             if (cached := self._cached.get(staff_id)) is None or cached.version != version
         ]
         for first in range(0, len(changed), GROUP):
-            self._renew(changed[first : first + GROUP])
+            self._renew(changed[first : first + GROUP], as_of)
         before = self._people
         if changed or not (complete and before.complete and len(staff_ids) == len(before.staff)):
             found = (self._cached.get(staff_id) for staff_id in staff_ids)
@@ -97,28 +100,32 @@ class Everyone:
             if complete:  # who is missing now is gone
                 self._cached = {one.staff_id: one for one in staff}
             self._people = _people(staff, complete=complete)
+        self._people = self._people._replace(as_of=as_of)
         return [self._people] * len(calls)
 
-    def _versions(self) -> tuple[list[StaffId], list[int], bool]:
-        """Return the staff ids and versions of those whose shards answer, and whether all do."""
+    def _versions(self) -> tuple[list[StaffId], list[int], Timestamp | None]:
+        """Return the staff ids and versions of those whose shards answer.
+
+        When all do as well the database's time: they have all that was noted then.
+        """
         if not self._doubtful:
             try:
                 with time_limit(NOTE_SECONDS):
-                    self._notes.bring_up()
+                    as_of = self._notes.bring_up()
                 with time_limit(VERSIONS_SECONDS):
-                    return *self._latest.every_version(), True
+                    return *self._latest.every_version(as_of), as_of
             except StoreUnavailable:
                 self._doubtful = True
         is_noted = self._notes.bring_up_there()
         with time_limit(THERE_SECONDS):
-            staff_ids, versions, complete = self._latest.every_version_there()
-        self._doubtful = not complete
-        return staff_ids, versions, complete and is_noted
+            staff_ids, versions, at = self._latest.every_version_there()
+        self._doubtful = at is None
+        return staff_ids, versions, at if is_noted else None
 
-    def _renew(self, staff_ids: list[StaffId]) -> None:
+    def _renew(self, staff_ids: list[StaffId], as_of: Timestamp | None) -> None:
         for staff_id in staff_ids:  # whoever is not found any more is read again next time
             self._cached.pop(staff_id, None)
-        for entry in self._latest.entries(staff_ids):
+        for entry in self._latest.entries(staff_ids, as_of):
             self._cached[entry.staff_id] = _last_heard(entry, self._rule)
 
 

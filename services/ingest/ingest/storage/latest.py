@@ -19,7 +19,7 @@ from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.client import time_limit
 from ingest.storage.documents import Detection, Document, detection
-from ingest.storage.driver import DUPLICATE_KEY, There, domain_errors, find_there, write
+from ingest.storage.driver import DUPLICATE_KEY, There, domain_errors, find_there, reading, write
 from ingest.storage.latest_updates import (
     LAST,
     NEVER,
@@ -28,7 +28,7 @@ from ingest.storage.latest_updates import (
     Change,
     change,
 )
-from ingest.storage.stamps import STAMP, number
+from ingest.storage.stamps import STAMP, number, stamp
 
 # Documents that the driver decodes at once: some 8 kB each.
 BATCH = 100
@@ -72,6 +72,13 @@ class Entry(NamedTuple):
     recent: list[Detection]
 
 
+class Recorded(NamedTuple):
+    """For whom their shard did not record it, and why, and the latest time that it told."""
+
+    failed: dict[StaffId, str]
+    at: Timestamp
+
+
 class Latest:
     """Owns the collection `latest`, sharded on a hash of `_id`, the staff id."""
 
@@ -79,16 +86,27 @@ class Latest:
         # What a majority has is never rolled back: a version never stands for two histories.
         self._latest = latest.with_options(read_concern=ReadConcern("majority"))
 
-    def record_changes(self, documents: Iterable[Document]) -> dict[StaffId, str]:
+    def record_changes(self, documents: Iterable[Document]) -> Recorded:
         """Show documents that were stored, and raise the versions.
 
-        Returns for whom their shard did not, and why. StoreUnavailable: the versions may have
-        grown or not. Once more does no harm.
+        StoreUnavailable: the versions may have grown or not. Once more does no harm.
         """
         groups: defaultdict[StaffId, list[Document]] = defaultdict(list)
         for document in documents:
             groups[document["staff_id"]].append(document)
         return self._write([change(staff_id, group) for staff_id, group in groups.items()])
+
+    def cut_stamps(self, told: int) -> None:
+        """Let none be later than that: in a copy, of a server whose clock was ahead.
+
+        Else what is stamped now would pass for older than what is shown.
+        """
+        now = stamp(told)
+        earlier = {STAMP: {"$min": [f"$$this.{STAMP}", now]}}
+        recent = {"$map": {"input": "$recent", "in": {"$mergeObjects": ["$$this", earlier]}}}
+        with domain_errors():
+            found: dict[str, Any] = {STAMP: {"$gt": now}}
+            self._latest.update_many(found, [{"$set": {STAMP: now, "recent": recent}}])
 
     def versions(self, staff_ids: list[StaffId]) -> dict[StaffId, Version]:
         """Return where each staff member's history stands; those without detections are left out.
@@ -143,8 +161,8 @@ class Latest:
             return False
         return True
 
-    def every_version(self) -> tuple[list[StaffId], list[int]]:
-        """Return everybody's staff id and version, in the same order.
+    def every_version(self, as_of: Timestamp) -> tuple[list[StaffId], list[int]]:
+        """Return everybody's staff id and version, in the same order, with all that was noted then.
 
         As two lists, which cost a quarter of what a document for each does.
         """
@@ -153,23 +171,24 @@ class Latest:
             "staff_ids": {"$push": "$_id"},
             "versions": {"$push": "$version"},
         }
-        with domain_errors():
-            for one in self._latest.aggregate([{"$group": lists}]):
+        with reading(self._latest, as_of) as session:
+            for one in self._latest.aggregate([{"$group": lists}], session=session):
                 return one["staff_ids"], one["versions"]
         return [], []
 
-    def every_version_there(self) -> tuple[list[StaffId], list[int], bool]:
-        """Do the same for those whose shards answer; tell also whether all shards do.
+    def every_version_there(self) -> tuple[list[StaffId], list[int], Timestamp | None]:
+        """Do the same for those whose shards answer; when all do, tell the database's time too.
 
         With a dead shard it takes all the time that it is given.
         """
-        found, complete, _ = self._read_there({}, {})
-        return [one["_id"] for one in found], [one["version"] for one in found], complete
+        found, complete, at = self._read_there({}, {})
+        versions = [one["version"] for one in found]
+        return [one["_id"] for one in found], versions, at if complete else None
 
-    def entries(self, staff_ids: list[StaffId]) -> Iterator[Entry]:
-        """Yield those of these staff members of whom anything is shown."""
-        with domain_errors():
-            found = self._latest.find({"_id": {"$in": staff_ids}}, _ENTRY)
+    def entries(self, staff_ids: list[StaffId], as_of: Timestamp | None = None) -> Iterator[Entry]:
+        """Yield those of these staff members of whom anything is shown, as of then."""
+        with reading(self._latest, as_of) as session:
+            found = self._latest.find({"_id": {"$in": staff_ids}}, _ENTRY, session=session)
             for one in found.batch_size(BATCH):
                 if one["recent"]:
                     who = {"staff_id": one["_id"]}
@@ -181,9 +200,10 @@ class Latest:
         find = {"filter": query, "projection": fields | {"version": 1}}
         return find_there(self._latest, MAX_READ, find)
 
-    def _write(self, changes: list[Change]) -> dict[StaffId, str]:
+    def _write(self, changes: list[Change]) -> Recorded:
         """Apply changes with one command; those that lost a race of two services once more."""
         wrong: dict[StaffId, str] = {}
+        at = NEVER
         for _ in range(2):
             if not changes:
                 break
@@ -191,14 +211,15 @@ class Latest:
                 {"q": {"_id": staff_id}, "u": UPDATE, "c": constants, "upsert": True}
                 for staff_id, constants in changes
             ]
-            failed = write(self._latest, "update", {"updates": updates}).failed
+            failed, at = write(self._latest, "update", {"updates": updates})
             # Two services met somebody new at once: now the document is there.
             again = [changes[n] for n, (code, _) in failed.items() if code == DUPLICATE_KEY]
             wrong |= {
                 changes[n][0]: why for n, (code, why) in failed.items() if code != DUPLICATE_KEY
             }
             changes = again
-        return wrong | {staff_id: "not recorded in two attempts" for staff_id, _ in changes}
+        wrong |= {staff_id: "not recorded in two attempts" for staff_id, _ in changes}
+        return Recorded(wrong, at)
 
 
 def _stamps(found: Iterable[dict[str, Any]]) -> dict[StaffId, int]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any
 
+from bson import Timestamp
 from pymongo.client_session import ClientSession
 from pymongo.database import Database
 from pymongo.read_concern import ReadConcern
@@ -23,7 +24,7 @@ from ingest.storage.inserts import Inserts
 from ingest.storage.latest import Latest
 from ingest.storage.latest_updates import SHOWN
 from ingest.storage.note_positions import NOWHERE_YET, NotePosition, NotePositions, Proof
-from ingest.storage.stamps import STAMP, number, read, settled, stamp
+from ingest.storage.stamps import NEW, STAMP, number, read, settled, stamp
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class Notes:
         self._proof = Proof()
         self._there: NotePosition | None = None  # while a shard is away, of the others
         self._told_there = 0  # the last time that they told
+        self._noted_at = NEW  # the database's time of the last note, or when it began to be read
         self._missed = False  # whether one was away since all was noted
         self._failed = False  # whether something was not noted of the others
         self._closed = threading.Event()
@@ -69,22 +71,28 @@ class Notes:
         """End soon."""
         self._closed.set()
 
-    def bring_up(self) -> None:
-        """Note everything that was acknowledged before the call. StoreUnavailable."""
+    def bring_up(self) -> Timestamp:
+        """Note everything that was acknowledged before the call. StoreUnavailable.
+
+        Return a time of the database: what is read as of it has all that is noted.
+        """
         with self._in_turn():
             # What is asked in a session is told by who knows of all before: by no deposed primary.
             with domain_errors(), self._staff.database.client.start_session() as session:
                 position = self._positions.read(session)
-                told = number(session.operation_time)
-                if not told:
+                as_of = session.operation_time
+                if not as_of:
                     raise StoreUnavailable("the database has just started")
+                self._noted_at, told = as_of, number(as_of)
                 if position.at > told:  # a copy, of a server whose clock was ahead
                     position = NOWHERE_YET._replace(name=position.name)
+                    self._latest.cut_stamps(told)
                 proved = self._proof.before(told)
                 pieces = self._pieces(position.at, session)
                 self._known = self._advance(position, proved, pieces, self._note, self._keep)
                 self._proof.asked(told)
             self._there, self._missed = None, False
+            return self._noted_at
 
     def bring_up_there(self) -> bool:
         """Do so for people whose shards answer; tell whether it is all. StoreUnavailable.
@@ -147,18 +155,23 @@ class Notes:
 
     def _note(self, found: list[Document]) -> None:
         some = [whole(one) | {STAMP: one[STAMP]} for one in found if has_staff_and_time(one)]
-        failed = self._latest.record_changes(some)
-        if failed:
-            raise StoreUnavailable(str(failed))
+        written = self._latest.record_changes(some)
+        if written.failed:
+            raise StoreUnavailable(str(written.failed))
+        self._noted_at = max(self._noted_at, written.at)
 
     def _pieces(self, floor: int, session: ClientSession) -> Iterator[tuple[list[Document], bool]]:
         """Yield what is stamped after `floor`, by the stamps, and whether that was the last."""
+        is_cut = False
         while True:
             found = self._found(floor, session)
             is_all = len(found) < PIECE
             told = number(session.operation_time)
             # They are in a copy, of a server whose clock was ahead: as if they were stored now.
             if ahead := [one for one in found if number(one[STAMP]) > told]:
+                if not is_cut:  # before the rows are: else, if it ends here, nobody would
+                    self._latest.cut_stamps(told)
+                    is_cut = True
                 log.warning(
                     "%d detections are from a clock that was ahead: stamped anew", len(ahead)
                 )
