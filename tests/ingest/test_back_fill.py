@@ -84,6 +84,7 @@ def test_what_is_noted_stays_as_it_is(app: Flask, upgraded: Database[Any]) -> No
     upgraded["staff"].insert_one({"staff_id": "broken", "timestamp": None})  # heard at no time
     context: Context = app.extensions["context"]
     assert context.back_fill.fill() == len(PEOPLE)
+    context.notes.bring_up()  # their stamps, which the thread does
     before = list(upgraded["latest"].find())
     assert context.back_fill.fill() == 0
     assert list(upgraded["latest"].find()) == before

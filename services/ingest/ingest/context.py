@@ -134,7 +134,7 @@ class Context(NamedTuple):
             histories=Histories(detections, states, availability.check_reachable),
             indexes=Indexes(staff),
             last_minutes=LastMinutes(detections, latest, everyone),
-            back_fill=BackFill(detections, inserts, latest, notes),
+            back_fill=BackFill(detections, inserts, latest),
             corrections=Corrections(PastPlaces(staff), beacons, insert_seconds),
             tokens=tokens,
             accounts=accounts,

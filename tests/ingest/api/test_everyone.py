@@ -63,9 +63,9 @@ def test_only_who_changed_is_read_again(
     asked: list[int] = []
     entries = Latest.entries
 
-    def spied(self: Latest, who: list[Any]) -> Any:
+    def spied(self: Latest, who: list[Any], as_of: Any = None) -> Any:
         asked.append(len(who))
-        return entries(self, who)
+        return entries(self, who, as_of)
 
     monkeypatch.setattr(Latest, "entries", spied)
     crowd(database, 600)
@@ -190,7 +190,7 @@ def test_five_thousand_people_take_little_memory_and_a_304_little_time(
 def test_nobody_is_not_told_when_no_shard_answers(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(_: Latest) -> Any:
+    def away(*_: Any) -> Any:
         raise StoreUnavailable("away")
 
     api.hear(1)
@@ -208,11 +208,11 @@ def test_who_was_read_before_a_failure_is_not_read_again(
     crowd(database, 1200)
     entries, calls = Latest.entries, []
 
-    def once_broken(self: Latest, who: list[Any]) -> Any:
+    def once_broken(self: Latest, who: list[Any], as_of: Any = None) -> Any:
         calls.append(len(who))
         if len(calls) == 2:
             raise StoreUnavailable("away")
-        return entries(self, who)
+        return entries(self, who, as_of)
 
     monkeypatch.setattr(Latest, "entries", once_broken)
     assert api.client.get("/api/v1/staff").status_code == 503

@@ -60,6 +60,7 @@ def test_histories_and_the_last_minutes(api: Api, row: dict[str, Any]) -> None:
 def test_the_back_fill(api: Api, context: Context, row: dict[str, Any]) -> None:
     timed = isinstance(row["timestamp"], int | float)
     assert context.back_fill.fill() == int(timed)
+    context.notes.bring_up()
     assert context.back_fill.fill() == 0
     everyone = api.get("/staff")["data"]
     assert len(everyone) == int(timed)

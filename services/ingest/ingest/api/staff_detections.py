@@ -16,7 +16,7 @@ from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import Problem
 from ingest.api.query import IF_NONE_MATCH, Choice, Integer, Text
 from ingest.api.schema_fields import ResponseBody
-from ingest.context import Context, get_context
+from ingest.context import get_context
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import TimeRange

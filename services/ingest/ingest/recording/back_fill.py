@@ -10,7 +10,6 @@ from ingest.storage.documents import Document
 from ingest.storage.inserts import Inserts
 from ingest.storage.latest import Latest
 from ingest.storage.latest_updates import RECENT
-from ingest.storage.notes import Notes
 
 log = logging.getLogger(__name__)
 
@@ -23,18 +22,16 @@ RETRY_SECONDS = 5.0
 class BackFill:
     """Records in `latest`, once, what an older release stored, and stamps the newest of each.
 
-    So each has a state that names his history (`storage/states.py`), and is noted with that stamp.
+    So each has a state that names his history (`storage/states.py`), once `storage/notes.py` has
+    noted him with that stamp: in turns, for a copy may have much that nobody noted.
 
     Two services may do so at once, and while detections come in: to record one twice does no harm.
     """
 
-    def __init__(
-        self, detections: Detections, inserts: Inserts, latest: Latest, notes: Notes
-    ) -> None:
+    def __init__(self, detections: Detections, inserts: Inserts, latest: Latest) -> None:
         self._detections = detections
         self._inserts = inserts
         self._latest = latest
-        self._notes = notes
         self._closed = threading.Event()
 
     def start(self) -> None:
@@ -58,8 +55,6 @@ class BackFill:
             count += len(missing)
             if self._closed.wait(REST_SECONDS):
                 break
-        if count:
-            self._notes.bring_up()  # with their stamps
         return count
 
     def _missing(self, staff_ids: list[StaffId]) -> list[list[Document]]:
