@@ -5,6 +5,8 @@ import re
 import shlex
 from pathlib import Path
 
+import requests
+
 from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
 from tests.compose.conftest import EARLY, Stack
@@ -98,7 +100,10 @@ def test_one_command_adds_ingest_services_and_the_gateway_finds_them(stack: Stac
     def asked() -> set[str]:
         """Return the services that the gateway asked for the last detections."""
         for _ in range(12):
-            answer = stack.detect("many")
+            try:
+                answer = stack.detect("many")
+            except requests.ConnectionError:  # kept, and closed as the gateway reads its settings
+                return set()
             assert answer.status_code in (200, 202), answer.text  # 202: it has just started
         name = stack.containers()["gateway"]["Name"].lstrip("/")
         lines = stack.docker("logs", "--tail", "12", name).splitlines()

@@ -193,9 +193,9 @@ def test_the_last_minutes_are_exact_whatever_came_meanwhile(
     read = Detections.list_recent
     spans: list[int] = []
 
-    def spied(self: Detections, start: int, end: int) -> Any:
+    def spied(self: Detections, start: int, end: int, as_of: Any) -> Any:
         spans.append(end - start)
-        return read(self, start, end)
+        return read(self, start, end, as_of)
 
     monkeypatch.setattr(Detections, "list_recent", spied)
     rows(database, 1300)  # more than two blocks, of people whom `latest` does not have
@@ -241,11 +241,11 @@ def test_who_asks_at_the_same_moment_shares_one_reading(
     started, go_on, readings = threading.Event(), threading.Event(), []
     read = Detections.list_recent
 
-    def slow(self: Detections, start: int, end: int) -> Any:
+    def slow(self: Detections, start: int, end: int, as_of: Any) -> Any:
         readings.append(start)
         started.set()
         assert go_on.wait(30)
-        return read(self, start, end)
+        return read(self, start, end, as_of)
 
     monkeypatch.setattr(Detections, "list_recent", slow)
     context: Context = app.extensions["context"]
@@ -265,8 +265,8 @@ def test_a_database_that_fails_in_the_middle_is_a_503(
     rows(database, 3000)
     read = Detections.list_recent
 
-    def broken(self: Detections, start: int, end: int) -> Any:
-        yield from itertools.islice(read(self, start, end), 2500)
+    def broken(self: Detections, start: int, end: int, as_of: Any) -> Any:
+        yield from itertools.islice(read(self, start, end, as_of), 2500)
         raise StoreUnavailable("away")
 
     monkeypatch.setattr(Detections, "list_recent", broken)

@@ -207,10 +207,10 @@ def test_a_download_that_fails_before_its_first_piece_is_a_503(
         api.hear(1, event_id=f"e{number}")
     page = Detections.page
 
-    def broken(self: Detections, wanted: Any, after: Any, limit: int) -> Any:
+    def broken(self: Detections, wanted: Any, after: Any, limit: int, as_of: Any) -> Any:
         if after is not None:
             raise StoreUnavailable("away")
-        return page(self, wanted, after, limit)
+        return page(self, wanted, after, limit, as_of)
 
     monkeypatch.setattr(Detections, "page", broken)
     answer = api.client.get(f"/api/v1/staff/1/detections?format={kind}")

@@ -18,7 +18,7 @@ from pymongo.read_concern import ReadConcern
 from ingest.errors import StoreUnavailable
 from ingest.storage.client import time_limit
 from ingest.storage.documents import Document, has_staff_and_time, whole
-from ingest.storage.driver import domain_errors, find_there
+from ingest.storage.driver import domain_errors, find_there, reading
 from ingest.storage.indexes import BY_STAMP
 from ingest.storage.inserts import Inserts
 from ingest.storage.latest import Latest
@@ -72,25 +72,23 @@ class Notes:
         self._closed.set()
 
     def bring_up(self) -> Timestamp:
-        """Note everything that was acknowledged before the call. StoreUnavailable.
+        """Note all that was acknowledged before; return the database's time. StoreUnavailable.
 
-        Return a time of the database: what is read as of it has all that is noted.
+        What is read as of that time has all that is noted.
         """
-        with self._in_turn():
-            # What is asked in a session is told by who knows of all before: by no deposed primary.
-            with domain_errors(), self._staff.database.client.start_session() as session:
-                position = self._positions.read(session)
-                as_of = session.operation_time
-                if not as_of:
-                    raise StoreUnavailable("the database has just started")
-                self._noted_at, told = as_of, number(as_of)
-                if position.at > told:  # a copy, of a server whose clock was ahead
-                    position = NOWHERE_YET._replace(name=position.name)
-                    self._latest.cut_stamps(told)
-                proved = self._proof.before(told)
-                pieces = self._pieces(position.at, session)
-                self._known = self._advance(position, proved, pieces, self._note, self._keep)
-                self._proof.asked(told)
+        # What is asked in a session is told by who knows of all before: by no deposed primary.
+        with self._in_turn(), reading(self._staff, None) as session:
+            position = self._positions.read(session)
+            self._noted_at = session.operation_time or NEW
+            if not (told := number(self._noted_at)):
+                raise StoreUnavailable("the database has just started")
+            if position.at > told:  # a copy, of a server whose clock was ahead
+                position = NOWHERE_YET._replace(name=position.name)
+                self._latest.cut_stamps(told)
+            proved = self._proof.before(told)
+            pieces = self._pieces(position.at, session)
+            self._known = self._advance(position, proved, pieces, self._note, self._keep)
+            self._proof.asked(told)
             self._there, self._missed = None, False
             return self._noted_at
 
