@@ -412,7 +412,7 @@ def test_nothing_is_read_that_lacks_what_is_named(
         monkeypatch.setattr(context.notes, "bring_up_there", lambda: False)
         assert not context.everyone.read().complete
         return
-    people = context.everyone.read()._replace(as_of=later)
+    people = context.everyone.read()._replace(read_at=later)
     monkeypatch.setattr(context.everyone, "read", lambda: people)
     states = {7: context.states.read({7: None})[7]._replace(read_at=later)}
     monkeypatch.setattr(context.states, "read", lambda _: states)

@@ -107,7 +107,7 @@ class LastMinutes:
     def _rows(self, people: People, start: int, end: int) -> Iterator[Row]:
         """Yield each row as JSON; what repeats in them is encoded once."""
         encoded: dict[tuple[Any, ...], tuple[str, str]] = {}
-        found = self._detections.list_recent(start, end, people.as_of)
+        found = self._detections.list_recent(start, end, people.read_at)
         for count, (staff_id, level, location, timestamp, rssi, mac) in enumerate(found):
             if count >= MAX_ROWS:
                 raise StoreUnavailable(TOO_MANY)

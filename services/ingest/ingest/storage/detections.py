@@ -156,9 +156,9 @@ class Detections:
     ) -> Page:
         """Return the newest detections in a range, those after a position if given.
 
-        `as_of` as in `list_between`.
         In the order (timestamp, _id), which no index has: the index gives the seconds in order,
         and where a page begins or ends within a second, that second is read whole.
+        `as_of` as in `list_between`.
         """
         with reading(self._staff, as_of) as session:
             found: list[Document] = []

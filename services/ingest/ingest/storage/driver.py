@@ -32,12 +32,12 @@ def domain_errors() -> Iterator[None]:
 
 @contextmanager
 def reading(
-    collection: Collection[dict[str, Any]], as_of: Timestamp | None
+    collection: Collection[dict[str, Any]], as_of: Timestamp | None = None
 ) -> Iterator[ClientSession]:
-    """Give a session that reads with all that the database had then.
+    """Give a session that reads with all that the database had then. StoreUnavailable.
 
     Of several routers one may still believe in a primary that was deposed, which has less, and a
-    new primary shows older rows for a moment: it waits then, or is a StoreUnavailable.
+    new primary shows older rows for a moment: it waits then, or fails.
     """
     with domain_errors(), collection.database.client.start_session() as session:
         if as_of:

@@ -55,8 +55,12 @@ class People(NamedTuple):
     staff: list[LastHeard]
     heard_at: "array[float]"
     tag: str
-    complete: bool  # whether all shards answered: the people of the others are missing
-    as_of: Timestamp | None = None  # the database's time: rows have to be read as of it
+    read_at: Timestamp | None  # rows have to be read as of it; None when a shard did not answer
+
+    @property
+    def complete(self) -> bool:
+        """Whether all shards answered: the people of the others are missing."""
+        return self.read_at is not None
 
 
 class Everyone:
@@ -67,7 +71,7 @@ class Everyone:
         self._notes = notes
         self._rule = rule
         self._cached: dict[StaffId, LastHeard] = {}
-        self._people = People([], array("d"), "", complete=False)
+        self._people = People([], array("d"), "", None)
         self._doubtful = False  # whether a shard did not answer when it was last asked
         self._pool = ThreadPoolExecutor(1, "everyone")
         self._reads: Batcher[None, People] = Batcher(self._read, self._pool)
@@ -82,8 +86,8 @@ class Everyone:
 
     def _read(self, calls: list[None]) -> list[People | Exception]:
         """Read once for all who wait."""
-        staff_ids, versions, as_of = self._versions()
-        complete = as_of is not None
+        staff_ids, versions, read_at = self._versions()
+        complete = read_at is not None
         if not complete and not staff_ids:
             raise StoreUnavailable("no shard answers")
         changed = [
@@ -92,15 +96,16 @@ class Everyone:
             if (cached := self._cached.get(staff_id)) is None or cached.version != version
         ]
         for first in range(0, len(changed), GROUP):
-            self._renew(changed[first : first + GROUP], as_of)
+            self._renew(changed[first : first + GROUP], read_at)
         before = self._people
         if changed or not (complete and before.complete and len(staff_ids) == len(before.staff)):
             found = (self._cached.get(staff_id) for staff_id in staff_ids)
             staff = sorted((one for one in found if one), key=lambda one: by_staff_id(one.staff_id))
             if complete:  # who is missing now is gone
                 self._cached = {one.staff_id: one for one in staff}
-            self._people = _people(staff, complete=complete)
-        self._people = self._people._replace(as_of=as_of)
+            self._people = _people(staff, read_at)
+        else:
+            self._people = before._replace(read_at=read_at)
         return [self._people] * len(calls)
 
     def _versions(self) -> tuple[list[StaffId], list[int], Timestamp | None]:
@@ -111,9 +116,9 @@ class Everyone:
         if not self._doubtful:
             try:
                 with time_limit(NOTE_SECONDS):
-                    as_of = self._notes.bring_up()
+                    noted_at = self._notes.bring_up()
                 with time_limit(VERSIONS_SECONDS):
-                    return *self._latest.every_version(as_of), as_of
+                    return *self._latest.every_version(noted_at), noted_at
             except StoreUnavailable:
                 self._doubtful = True
         is_noted = self._notes.bring_up_there()
@@ -142,7 +147,7 @@ def _shared(beacon: HeardBeacon) -> HeardBeacon:
     return beacon
 
 
-def _people(staff: list[LastHeard], *, complete: bool) -> People:
+def _people(staff: list[LastHeard], read_at: Timestamp | None) -> People:
     versions = array("q", (one.version for one in staff))
-    tag = hashlib.blake2b(versions, digest_size=8, key=b"complete" if complete else b"").hexdigest()
-    return People(staff, array("d", (one.heard_at for one in staff)), tag, complete)
+    tag = hashlib.blake2b(versions, digest_size=8, key=b"complete" if read_at else b"").hexdigest()
+    return People(staff, array("d", (one.heard_at for one in staff)), tag, read_at)

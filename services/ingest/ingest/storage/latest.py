@@ -130,7 +130,7 @@ class Latest:
     ) -> tuple[dict[StaffId, int], Timestamp | None]:
         """Return the newest stamp that is noted of each staff member, and the database's time."""
         query = {"_id": {"$in": staff_ids}}
-        with domain_errors(), self._latest.database.client.start_session() as session:
+        with reading(self._latest) as session:
             found = _stamps(self._latest.find(query, {STAMP: 1}, session=session))
             return found, session.operation_time
 

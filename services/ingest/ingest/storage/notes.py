@@ -77,7 +77,7 @@ class Notes:
         What is read as of that time has all that is noted.
         """
         # What is asked in a session is told by who knows of all before: by no deposed primary.
-        with self._in_turn(), reading(self._staff, None) as session:
+        with self._in_turn(), reading(self._staff) as session:
             position = self._positions.read(session)
             self._noted_at = session.operation_time or NEW
             if not (told := number(self._noted_at)):

@@ -21,7 +21,7 @@ from pymongo.read_concern import ReadConcern
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.client import time_limit
 from ingest.storage.documents import Document, unix_seconds
-from ingest.storage.driver import domain_errors, find_there
+from ingest.storage.driver import find_there, reading
 from ingest.storage.indexes import BY_STAMP_OF_STAFF
 from ingest.storage.latest import Latest
 from ingest.storage.stamps import STAMP, check_quick, number, read, settled, stamp
@@ -92,7 +92,7 @@ class States:
         floors, unknown = _floors(known)
         if unknown:
             floors |= _settled(*self._latest.newest_stamps(unknown))
-        with domain_errors(), self._staff.database.client.start_session() as session:
+        with reading(self._staff) as session:
             found = self._found(_after(floors), session)
             if len(found) > MAX_STAMPS:  # of all together
                 return self._one_by_one(floors, session)
