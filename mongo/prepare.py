@@ -6,30 +6,17 @@ python -m mongo.prepare FOLDER [FOLDER=NAME,NAME...]    folders as those of mong
 import os
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
+from gateway.render import Config, ConfigError, check_exposure
 from mongo import secrets
 from mongo.topology import FOLDER
 
 SETTINGS = ("mongod.conf", "mongos.conf")
-LOOPBACK = re.compile(r"127\..*|localhost|\[::1\]")
 # What the programs' texts take beyond what is needed: without it, a busy stack reads them again and
 # again from its disk.
 EASE_MIB = 200
 SWAP_MIB = 512
-
-
-def exposed(environment: Mapping[str, str]) -> str:
-    """Return why others would reach a stack that asks for no tokens, "" when they would not."""
-    published = environment["WAYMARK_PUBLISH"]
-    others = [] if LOOPBACK.fullmatch(published) else [published]
-    others += environment["WAYMARK_TRUSTED_PROXIES"].split()
-    required = environment["WAYMARK_ACCESS"] == "required"
-    if not others or (required and environment["WAYMARK_ADMIN_TOKEN_SHA256"]):
-        return ""
-    who = " ".join(others)
-    return f"other machines would reach it ({who}) without tokens: run ./scripts/configure"
 
 
 def memory_mib(meminfo: str) -> int:
@@ -50,8 +37,10 @@ this machine has {has_mib} MiB of memory and swap; the stack wants {wanted_mib}.
 
 def main() -> None:
     """Refuse what must not start; lay secrets and MongoDB's settings where they are read."""
-    if refused := exposed(os.environ):
-        sys.exit(refused)
+    try:
+        check_exposure(Config.from_environment())
+    except ConfigError as error:
+        sys.exit(str(error))
     needed_mib = int(os.environ["WAYMARK_MEMORY_NEEDED"])
     has_mib = memory_mib(Path("/proc/meminfo").read_text())  # the machine's, also in a container
     if has_mib < needed_mib + EASE_MIB:

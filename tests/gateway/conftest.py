@@ -71,6 +71,7 @@ class Gateway:
         )
         self.process.start()
         self.process.wait_until_healthy(lambda: "is silent" if is_free(self.address[1]) else None)
+        self.worker()  # it comes when all ports are open, the one above perhaps as the first
         return self
 
     def request(self, method: str, path: str, **more: Any) -> requests.Response:
@@ -106,7 +107,7 @@ class Gateway:
         return [line for line in lines if line["client"] != "unix:"]
 
     def worker(self) -> psutil.Process:
-        """Return nginx's worker process; it may be there a moment after its port is."""
+        """Return nginx's worker process when it is there."""
 
         def workers() -> list[psutil.Process]:
             children = psutil.Process(self.process.pid).children(recursive=True)

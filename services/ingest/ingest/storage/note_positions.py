@@ -2,6 +2,10 @@
 
 import random
 import time
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from pymongo.client_session import ClientSession
@@ -9,11 +13,15 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 from pymongo.read_concern import ReadConcern
 
+from ingest.storage.documents import Document
 from ingest.storage.driver import domain_errors
-from ingest.storage.stamps import WRITE_SECONDS, settled
+from ingest.storage.stamps import STAMP, WRITE_SECONDS, number, settled
 
 # After that the commits of whatever was stamped before are there, or it is stamped again.
 COMMITTED_SECONDS = WRITE_SECONDS + 2
+# How many the position lists, 8 bytes each. The rest is noted again each time, for some seconds: as
+# at more than 2000 detections a second.
+MAX_LISTED = 16_000
 _ID = "staff"
 
 
@@ -21,11 +29,11 @@ class NotePosition(NamedTuple):
     """All with a stamp up to `at` is noted, and of what is newer all that is listed."""
 
     at: int
-    listed: frozenset[int]
+    listed: "array[int]"  # their keys, sorted
     name: int = 0  # of this write of it
 
 
-NOWHERE_YET = NotePosition(0, frozenset())
+NOWHERE_YET = NotePosition(0, array("q"))
 
 
 class NotePositions:
@@ -41,13 +49,14 @@ class NotePositions:
             found = self._positions.find_one({"_id": _ID}, session=session)
         if found is None:
             return NOWHERE_YET
-        return NotePosition(found["at"], frozenset(found["listed"]), found["name"])
+        # Packed; the release before had a list of numbers.
+        return NotePosition(found["at"], _sorted(array("q", found["listed"])), found["name"])
 
     def write(self, position: NotePosition) -> NotePosition:
         """Write a position, unless another service did so meanwhile: then that stands."""
         name = random.getrandbits(62)  # nobody gains by guessing it
         named = position._replace(name=name)
-        values = named._asdict() | {"listed": list(named.listed)}
+        values = named._asdict() | {"listed": named.listed.tobytes()}
         with domain_errors():
             try:
                 where = {"_id": _ID, "name": position.name}
@@ -55,6 +64,45 @@ class NotePositions:
             except DuplicateKeyError:
                 pass  # another service was the first
         return named
+
+
+def advance(
+    position: NotePosition,
+    proved: int,
+    pieces: Iterable[tuple[list[Document], bool]],
+    note: Callable[[list[Document]], None],
+    kept: Callable[[NotePosition], NotePosition],
+) -> NotePosition:
+    """Note what is after a position, piece by piece; return the position then.
+
+    `proved`: up to which stamp the pieces have all that is ever acknowledged.
+    """
+    listed_before = position.listed
+    keys, stamps = array("q"), array("Q")  # of what is listed now, by the stamps
+    last_keys: Collection[int] = ()  # a piece begins with the last stamp of the one before
+    for found, is_all in pieces:
+        keyed = {_key(one): one for one in found}
+        fresh = {key: one for key, one in keyed.items() if key not in last_keys}
+        new = [one for key, one in fresh.items() if not _is_in(listed_before, key)]
+        note(new)
+        at = max(position.at, proved if is_all else min(proved, last_stamp(found, proved)))
+        keys.extend(fresh)
+        stamps.extend(number(one[STAMP]) for one in fresh.values())
+        first = max(bisect_right(stamps, at), len(stamps) - MAX_LISTED)
+        del keys[:first], stamps[:first]
+        last_keys = keyed.keys()
+        now = _sorted(keys)
+        if not is_all and len(keys) + len(listed_before) <= MAX_LISTED:
+            # What comes later in the pieces, if they are not cut here.
+            now = _sorted({*keys, *listed_before})
+        if new or (is_all and now != position.listed):  # else it would tell nothing new
+            position = kept(position._replace(at=at, listed=now))
+    return position
+
+
+def last_stamp(found: list[Document], otherwise: int = 0) -> int:
+    """Return after which stamp to go on: two shards may have stamped at once."""
+    return number(found[-1][STAMP]) - 1 if found else otherwise
 
 
 class Proof:
@@ -80,3 +128,17 @@ class Proof:
         """Note that all shards have answered a question with this time."""
         if self._asked is None:
             self._asked = told, time.monotonic()
+
+
+def _key(found: Document) -> int:
+    named = f"{found['_id']} {number(found[STAMP])}".encode()
+    return int.from_bytes(blake2b(named, digest_size=8).digest(), "big", signed=True)
+
+
+def _sorted(keys: Iterable[int]) -> "array[int]":
+    return array("q", sorted(keys))
+
+
+def _is_in(keys: "array[int]", key: int) -> bool:
+    place = bisect_left(keys, key)
+    return place < len(keys) and keys[place] == key

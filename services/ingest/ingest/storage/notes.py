@@ -5,9 +5,8 @@ So a detection costs one commit, not two: of what comes in meanwhile each person
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import blake2b
 from typing import Any
 
 from bson import Timestamp
@@ -23,7 +22,14 @@ from ingest.storage.indexes import BY_STAMP
 from ingest.storage.inserts import Inserts
 from ingest.storage.latest import Latest
 from ingest.storage.latest_updates import SHOWN
-from ingest.storage.note_positions import NOWHERE_YET, NotePosition, NotePositions, Proof
+from ingest.storage.note_positions import (
+    NOWHERE_YET,
+    NotePosition,
+    NotePositions,
+    Proof,
+    advance,
+    last_stamp,
+)
 from ingest.storage.stamps import NEW, STAMP, number, read, settled, stamp
 
 log = logging.getLogger(__name__)
@@ -32,11 +38,9 @@ log = logging.getLogger(__name__)
 NOTE_SECONDS = 20.0
 # The same while much is still to be noted: a quarter of the time, and some 2000 a second.
 REST_SECONDS = 2.0
-# How many detections are noted with one command; how many at most while a shard is away.
-PIECE, MAX_THERE, MAX_PIECES_THERE = 500, 2000, 4
-# How many the position lists: 13 bytes each, in the process 100. The rest is noted again each time,
-# for some seconds: as at more than 625 detections a second.
-MAX_LISTED = 5000
+# How many detections are noted with one command, and on a machine that is too slow for so many;
+# how many at most while a shard is away.
+PIECE, LEAST, MAX_THERE, MAX_PIECES_THERE = 500, 60, 2000, 4
 # What it may take to find what is new while a shard is away, or to note it; another thread before;
 # and this one when nobody waits for it, but others for their turn.
 NEW_SECONDS, TURN_SECONDS, ALONE_SECONDS = 0.3, 0.8, 0.6
@@ -54,6 +58,7 @@ class Notes:
         self._positions = NotePositions(database)
         self._latest = latest
         self._turn = threading.Lock()  # also guards all below
+        self._piece = PIECE
         self._known: NotePosition | None = None
         self._proof = Proof()
         self._there: NotePosition | None = None  # while a shard is away, of the others
@@ -87,7 +92,7 @@ class Notes:
                 self._latest.cut_stamps(told)
             proved = self._proof.before(told)
             pieces = self._pieces(position.at, session)
-            self._known = self._advance(position, proved, pieces, self._note, self._keep)
+            self._known = advance(position, proved, pieces, self._note, self._keep)
             self._proof.asked(told)
             self._there, self._missed = None, False
             return self._noted_at
@@ -102,7 +107,7 @@ class Notes:
             proved = settled(self._told_there)
             pieces = self._pieces_there(position.at)
             self._failed = False
-            there = self._advance(position, proved, pieces, self._note_there, lambda one: one)
+            there = advance(position, proved, pieces, self._note_there, lambda one: one)
             if not self._failed:  # else the same is noted again
                 self._there = there
             return not self._missed
@@ -110,38 +115,6 @@ class Notes:
     def _keep(self, position: NotePosition) -> NotePosition:
         self._known = self._positions.write(position)
         return self._known
-
-    def _advance(
-        self,
-        position: NotePosition,
-        proved: int,
-        pieces: Iterable[tuple[list[Document], bool]],
-        note: Callable[[list[Document]], None],
-        kept: Callable[[NotePosition], NotePosition],
-    ) -> NotePosition:
-        """Note what is after a position, piece by piece; return the position then.
-
-        `proved`: up to which stamp the pieces have all that is ever acknowledged.
-        """
-        listed_before = position.listed
-        listed: dict[int, int] = {}
-        for found, is_all in pieces:
-            keyed = {_key(one): one for one in found}
-            new = [
-                one for key, one in keyed.items() if key not in listed_before and key not in listed
-            ]
-            note(new)
-            at = max(position.at, proved if is_all else min(proved, _last(found, proved)))
-            listed |= {key: number(one[STAMP]) for key, one in keyed.items()}
-            listed = {key: one for key, one in listed.items() if one > at}
-            for key in list(listed)[:-MAX_LISTED]:
-                del listed[key]
-            now = frozenset(listed)
-            if not is_all and len(listed) + len(listed_before) <= MAX_LISTED:
-                now |= listed_before  # what comes later in the pieces, if they are not cut here
-            if new or (is_all and now != position.listed):  # else it would tell nothing new
-                position = kept(position._replace(at=at, listed=now))
-        return position
 
     def _note_there(self, found: list[Document]) -> None:
         for first in range(0, len(found), PIECE):
@@ -163,7 +136,7 @@ class Notes:
         is_cut = False
         while True:
             found = self._found(floor, session)
-            is_all = len(found) < PIECE
+            is_all = len(found) < self._piece
             told = number(session.operation_time)
             # They are in a copy, of a server whose clock was ahead: as if they were stored now.
             if ahead := [one for one in found if number(one[STAMP]) > told]:
@@ -179,12 +152,12 @@ class Notes:
             if is_all:
                 return
             if found:
-                floor = max(_last(found), floor + 1)  # a copy may have one stamp for all
+                floor = max(last_stamp(found), floor + 1)  # a copy may have one stamp for all
 
     def _found(self, floor: int, session: ClientSession) -> list[Document]:
         cursor = self._staff.find({STAMP: {"$gt": stamp(floor)}}, _FIELDS, session=session)
         with domain_errors():
-            return read(cursor.sort(STAMP).limit(PIECE).batch_size(PIECE + 1), BY_STAMP)
+            return read(cursor.sort(STAMP).limit(self._piece).batch_size(PIECE + 1), BY_STAMP)
 
     def _pieces_there(self, floor: int) -> Iterator[tuple[list[Document], bool]]:
         for _ in range(MAX_PIECES_THERE):
@@ -198,7 +171,7 @@ class Notes:
             yield there.found, is_all
             if is_all:
                 return
-            floor = max(_last(there.found), floor + 1)
+            floor = max(last_stamp(there.found), floor + 1)
         self._missed = True
 
     def _guessed(self) -> NotePosition:
@@ -215,8 +188,14 @@ class Notes:
     def _in_turn(self) -> Iterator[None]:
         if not self._turn.acquire(timeout=TURN_SECONDS):
             raise StoreUnavailable("another thread has much to note")
+        before = self._known
         try:
             yield
+            self._piece = PIECE
+        except StoreUnavailable:  # the next turn has to come further
+            if self._known is before:
+                self._piece = max(self._piece // 2, LEAST)
+            raise
         finally:
             self._turn.release()
 
@@ -224,13 +203,13 @@ class Notes:
         is_told = False
         pause = NOTE_SECONDS
         while not self._closed.wait(pause):
-            pause, before = NOTE_SECONDS, self._known
+            pause, before, piece = NOTE_SECONDS, self._known, self._piece
             try:
                 with time_limit(ALONE_SECONDS):
                     self.bring_up()
                 is_told = False
             except StoreUnavailable as error:
-                if self._known is not before:
+                if self._known is not before or self._piece < piece:
                     pause = REST_SECONDS  # it is much: others get their turn, and it goes on
                     continue
                 if not is_told:  # once, not for as long as the database is away
@@ -238,13 +217,3 @@ class Notes:
                 is_told = True
             except Exception:  # whatever the database holds, the thread goes on
                 log.exception("it is not noted who was heard")
-
-
-def _last(found: list[Document], otherwise: int = 0) -> int:
-    """Return after which stamp to go on: two shards may have stamped at once."""
-    return number(found[-1][STAMP]) - 1 if found else otherwise
-
-
-def _key(found: Document) -> int:
-    named = f"{found['_id']} {number(found[STAMP])}".encode()
-    return int.from_bytes(blake2b(named, digest_size=8).digest(), "big", signed=True)
