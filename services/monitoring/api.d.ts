@@ -136,8 +136,18 @@ interface Read {
   latency_ms: number | null;
 }
 
+/** What does not work; what still does, and what to do; what waits in the spools. */
+interface Verdict {
+  what: string;
+  rest: string;
+  kept: string;
+  /** unix seconds */
+  since: number;
+}
+
 interface SystemReport {
   now: number;
+  verdict: Verdict | null;
   circuits: { ingest: CircuitReport; reads: CircuitReport };
   services: ServiceReport[];
   monitoring: { memory: MemoryReport };

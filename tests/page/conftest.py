@@ -1,7 +1,5 @@
 """One stack with the demo and one browser for all tests of the page."""
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,15 +35,6 @@ class Office(Stack):
 
     def api(self, method: str, path: str, **more: Any) -> requests.Response:
         return self.session.request(method, f"{self.url}/api/v1{path}", timeout=30, **more)
-
-    def supervisor(self, *command: str) -> None:
-        """Stop or start parts without another being started in their place."""
-        program = Path(sys.executable).with_name("supervisorctl")
-        socket = f"unix://{self.data}/run/supervisor.sock"
-        done = subprocess.run(
-            [program, "-s", socket, *command], check=False, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,6 +70,15 @@ class Stack(Client):
     def wait_for_people(self, count: int) -> None:
         """Wait until the page shows so many staff members."""
         eventually(lambda: len(self.get("/monitoring/latest").json()["staff"]) >= count, 90)
+
+    def supervisorctl(self, *command: str) -> None:
+        """Stop or start parts without another being started in their place."""
+        program = Path(sys.executable).with_name("supervisorctl")
+        socket = f"unix://{self.data}/run/supervisor.sock"
+        done = subprocess.run(
+            [program, "-s", socket, *command], check=False, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def supervisor_pid(self) -> int:
         return int((self.data / "run" / "supervisord.pid").read_text())

@@ -16,8 +16,8 @@ from typing import Any
 
 from monitoring.gateway import BUSY, CLOSED, UNKNOWN, GatewayResponse, GatewayUnavailable
 from monitoring.memory import memory_usage
+from monitoring.verdict import HALF_OPEN, Verdict, judge
 
-HALF_OPEN = "half-open"
 CIRCUITS = ("ingest", "reads")  # as the gateway names them
 PATH = "/api/v1/system"
 # A service counts as silent when it gave no answer for this many rounds ...
@@ -27,6 +27,10 @@ SILENT_ROUNDS = 4
 EXTRA_REQUESTS = 12
 # A service that was removed on purpose is no longer reported as missing after this time.
 FORGET_SECONDS = 15 * 60
+# For so many rounds a service's report is taken for the present.
+FRESH_ROUNDS = 2
+# Another verdict counts when two checks in a row find it; the second comes after this time.
+DOUBT_SECONDS = 1.0
 MAX_READS = 1440  # one hour, at two reads in 5 s
 
 log = logging.getLogger(__name__)
@@ -68,6 +72,8 @@ class HealthMonitor:
     )
     services: dict[str, Service] = field(default_factory=dict)
     reads: deque[tuple[int, float | None]] = field(default_factory=lambda: deque(maxlen=MAX_READS))
+    verdict: Verdict | None = None
+    doubt: Verdict | None = None  # what the last check found instead
     changing: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self) -> None:
@@ -79,7 +85,8 @@ class HealthMonitor:
                     self.check()
                 except Exception:
                     log.exception("the ingest services were not checked")
-                time.sleep(self.every_seconds)
+                pause = min(DOUBT_SECONDS, self.every_seconds)
+                time.sleep(pause if self.doubt else self.every_seconds)
 
         threading.Thread(target=run, name="health-monitor", daemon=True).start()
 
@@ -106,29 +113,46 @@ class HealthMonitor:
                 if state != circuit.state:
                     circuit.since = self.clock()
                 circuit.state, circuit.detail = state, detail
+            self._judge()
 
     def report(self) -> dict[str, Any]:
         """Return all that is known, for the screen "System"."""
         with self.changing:
-            services = [
-                {
-                    "name": name,
-                    "answers": service.answers,
-                    "since": service.since,
-                    "seen_at": service.seen_at,
-                    "latency_ms": service.latency_ms,
-                    **{key: service.report.get(key) for key in ("queued", "memory", "mongodb")},
-                    "set_aside": service.report.get("set_aside", 0),
-                }
-                for name, service in sorted(self.services.items())
-            ]
             return {
                 "now": self.clock(),
+                "verdict": self.verdict._asdict() if self.verdict else None,
                 "circuits": {name: asdict(circuit) for name, circuit in self.circuits.items()},
-                "services": services,
+                "services": self._services(),
                 "monitoring": {"memory": memory_usage()},
                 "reads": [{"timestamp": when, "latency_ms": took} for when, took in self.reads],
             }
+
+    def _services(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": name,
+                "answers": service.answers,
+                "since": service.since,
+                "seen_at": service.seen_at,
+                "latency_ms": service.latency_ms,
+                **{key: service.report.get(key) for key in ("queued", "memory", "mongodb")},
+                "set_aside": service.report.get("set_aside", 0),
+            }
+            for name, service in sorted(self.services.items())
+        ]
+
+    def _judge(self) -> None:
+        """Come to a verdict; another than before has to be found twice, so that none flaps."""
+        states = {name: circuit.state for name, circuit in self.circuits.items()}
+        after = self.clock() - FRESH_ROUNDS * self.every_seconds
+        found = judge(states, self._services(), after)
+        known = [one for one in (self.verdict, self.doubt) if one]
+        same = next((one for one in known if one.what == found.what), None)
+        since = found.since or (same.since if same else self.clock())
+        if same or not self.verdict:
+            self.verdict, self.doubt = found._replace(since=since), None
+        else:
+            self.doubt = found._replace(since=since)
 
     def _read(self) -> bool:
         """Read one service's report; return whether there was one."""

@@ -10,9 +10,10 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, abort, current_app, jsonify, request
 
 from monitoring import one_level
-from monitoring.gateway import UNKNOWN
+from monitoring.gateway import CLOSED, UNKNOWN
 from monitoring.health_monitor import HealthMonitor
 from monitoring.snapshot_cache import Snapshot, SnapshotCache
+from monitoring.verdict import HEALTHY
 
 bp = Blueprint("page_data", __name__)
 
@@ -32,8 +33,8 @@ LIFETIME_SECONDS = {
 def snapshot_of(path: str) -> Response:
     """Answer with the newest response of `/api/v1/<path>`; `null` when there was none yet.
 
-    The status is 200 or the API's own 4xx. `X-Taken-At` says how old the response is, and
-    `X-Circuit-State` whether the newest read succeeded.
+    The status is 200 or the API's own 4xx. `X-Taken-At` says how old the response is,
+    `X-Circuit-State` whether the newest read succeeded, and if not, `X-Verdict` why, as JSON.
     """
     snapshot = _read(path, request.query_string.decode("ascii", "replace"))
     response = Response("null\n", mimetype="application/json")
@@ -42,6 +43,9 @@ def snapshot_of(path: str) -> Response:
         response.status_code = snapshot.response.status
         response.headers["X-Taken-At"] = f"{snapshot.response.taken_at:.0f}"
     response.headers["X-Circuit-State"] = snapshot.circuit
+    verdict = _monitor().verdict
+    if snapshot.circuit != CLOSED and verdict and verdict.what != HEALTHY:
+        response.headers["X-Verdict"] = json.dumps(verdict._asdict())
     response.headers["Cache-Control"] = "no-cache"
     response.add_etag(weak=True)
     response.make_conditional(request)
@@ -87,13 +91,15 @@ def _list_cut_out(body: bytes) -> tuple[bytes, dict[str, Any]]:
 @bp.get("/monitoring/api/system")
 def system() -> Response:
     """Answer what the health monitor knows of the other services."""
-    monitor = cast(HealthMonitor, current_app.extensions["health_monitor"])
-    report: dict[str, Any] = monitor.report()
-    response = jsonify(report)
+    response = jsonify(_monitor().report())
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Circuit-State"] = "closed"  # the report is current, whatever it says
     response.headers["X-Taken-At"] = f"{time.time():.0f}"
     return response
+
+
+def _monitor() -> HealthMonitor:
+    return cast(HealthMonitor, current_app.extensions["health_monitor"])
 
 
 def _read(path: str, query: str = "") -> Snapshot:

@@ -51,6 +51,8 @@ export class Source {
   /** @type {Failure} */
   failure = "";
   failingSince = 0;
+  /** Why, as the monitoring service knows it. @type {Verdict | null} */
+  verdict = null;
   refused = ""; // the text of a 4xx
   #etag = "";
   #clockOffsetMs = Date.now() - performance.now(); // of the server's clock
@@ -111,6 +113,7 @@ export class Source {
       });
       this.#setClock(answer);
       const circuit = answer.headers.get("X-Circuit-State") || "closed";
+      this.verdict = parsed(answer.headers.get("X-Verdict") ?? "null") ?? null;
       if (answer.status >= 500 || answer.status === 429)
         return this.#fail(failureOf(circuit));
       if (answer.status === 401) return this.#fail("ended");
@@ -132,6 +135,7 @@ export class Source {
       this.failure = this.refused = "";
     } catch (error) {
       console.warn(`${this.url} was not read:`, error);
+      this.verdict = null;
       this.#fail("network");
     }
   }

@@ -20,34 +20,6 @@ export const CIRCUIT_WORDS = {
 };
 
 /**
- * What the whole system's state is: the worst thing first.
- * @param {Pick<SystemReport, "circuits" | "services">} report
- */
-export function verdict({ circuits, services }) {
-  const { ingest, reads } = circuits;
-  if (ingest.state === "unknown" && reads.state === "unknown") return "The gateway does not answer";
-  if (ingest.state === "open")
-    return reads.state === "open"
-      ? "Detections are not taken in, and nothing can be read"
-      : "Detections are not taken in";
-  if (ingest.state === "unknown") return "Whether detections are taken in cannot be told";
-  const isMute = services.length > 0 && services.every((one) => !one.answers);
-  if (reads.state === "open" || isMute) return "Detections are taken in, but nothing can be read";
-  if (reads.state === "unknown") return "Detections are taken in; whether they can be read cannot be told";
-  if (ingest.state === "busy") return "Busy: some detections have to be repeated";
-  if (reads.state === "busy") return "Busy: some reads have to be repeated";
-  if (ingest.state === "half-open" || reads.state === "half-open")
-    return "Works, but a service is missing";
-  const ill = services.filter((one) => !one.answers || !one.mongodb?.reachable).length;
-  if (ill) return `${ill} of ${services.length} services cannot reach the database`;
-  const aside = services.reduce((sum, one) => sum + (one.set_aside ?? 0), 0);
-  if (aside) return `${aside.toLocaleString()} set aside in the spool: somebody has to look`;
-  const queued = services.reduce((sum, one) => sum + (one.queued ?? 0), 0);
-  if (queued) return `${queued.toLocaleString()} detections wait to be stored`;
-  return "Everything is healthy";
-}
-
-/**
  * What was set aside in the spools, and what to do; "" when nothing was.
  * @param {Pick<ServiceReport, "name" | "set_aside">[]} services
  */

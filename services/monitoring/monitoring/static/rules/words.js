@@ -116,9 +116,16 @@ export function levelOrder(one, other) {
 }
 
 /**
+ * The monitoring service's verdict on the whole system, in one sentence or two.
+ * @param {Verdict} verdict
+ */
+export const verdictText = ({ what, rest, since }) =>
+  rest ? `${what} since ${clock(since)}. ${rest}` : what;
+
+/**
  * A read that failed; times in unix seconds; it is made every `seconds`.
  * @typedef {{ failure: "" | "busy" | "ended" | "network" | "open" | "unknown", failingSince: number,
- *   takenAt: number, seconds: number, now: () => number }} Failing
+ *   takenAt: number, seconds: number, now: () => number, verdict: Verdict | null }} Failing
  */
 
 /**
@@ -126,7 +133,7 @@ export function levelOrder(one, other) {
  * that does: a screen reader says each change.
  * @param {Failing} source
  */
-export function banner({ failure, failingSince, takenAt, seconds }) {
+export function banner({ failure, failingSince, takenAt, seconds, verdict }) {
   if (!failure) return "";
   const since = ` since ${clock(failingSince)}`;
   const shown = takenAt ? "" : " Nothing was read before that could be shown.";
@@ -135,20 +142,23 @@ export function banner({ failure, failingSince, takenAt, seconds }) {
   const what = {
     busy: `Waymark is busy${since}: it works, but more is asked at once than it takes.`,
     network: `This page cannot reach Waymark${since}.`,
-    open: `The circuit is open${since}: no ingest service answers, so this cannot be told now.`,
+    open: `Waymark cannot read this${since}, so it cannot be told now.`,
     unknown: `Waymark cannot read this${since}, so it cannot be told now.`,
   };
-  return `${what[failure]}${shown} It is tried again every ${seconds} seconds.`;
+  const says = verdict ? verdictText(verdict) : what[failure];
+  return `${says}${shown} It is tried again every ${seconds} seconds.`;
 }
 
 /**
- * How old is what is shown; "" when it is of now, or nothing.
+ * What waits in the spools, and how old is what is shown; "" when it is of now, or nothing.
  * @param {Failing} source
  */
 export function bannerAge(source) {
-  const { failure, takenAt } = source;
-  if (!failure || !takenAt) return "";
-  return `Below is what was known at ${clock(takenAt)}, ${duration(source.now() - takenAt)} ago.`;
+  const { failure, takenAt, verdict } = source;
+  const kept = (failure && verdict?.kept) || "";
+  if (!failure || !takenAt) return kept;
+  const age = duration(source.now() - takenAt);
+  return `${kept} Below is what was known at ${clock(takenAt)}, ${age} ago.`.trim();
 }
 
 /**

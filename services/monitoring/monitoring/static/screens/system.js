@@ -12,9 +12,8 @@ import {
   readsText,
   setAsideText,
   shardShares,
-  verdict,
 } from "../rules/system_state.js";
-import { clock, duration } from "../rules/words.js";
+import { clock, duration, verdictText } from "../rules/words.js";
 
 const HOUR = 3600;
 const MINUTE = 60;
@@ -35,7 +34,7 @@ function draw() {
   $("skeleton").hidden = Boolean(report) || Boolean(system.failure);
   $("board").hidden = !report;
   if (!report) return;
-  setText($("summary"), verdict(report));
+  setText($("summary"), summary(report.verdict));
   drawCircuit("ingest", report.circuits.ingest);
   drawCircuit("reads", report.circuits.reads);
   drawSetAside(report);
@@ -43,6 +42,10 @@ function draw() {
   drawLatency(report);
   drawDatabase();
 }
+
+/** @param {Verdict | null} verdict */
+const summary = (verdict) =>
+  verdict ? [verdictText(verdict), verdict.kept].filter(Boolean).join(" ") : "Nothing is known yet";
 
 /**
  * @param {"ingest" | "reads"} circuit

@@ -1,0 +1,114 @@
+"""One verdict on the whole system: what does not work, what still does, and what to do.
+
+The banner of each screen, the screen "System" and `/monitoring/api/system` say the same words.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from monitoring.gateway import BUSY, OPEN, UNKNOWN
+
+HALF_OPEN = "half-open"
+HEALTHY = "Everything is healthy"
+
+
+class Verdict(NamedTuple):
+    """A sentence in parts, since what it tells may change while it holds, and is not said again."""
+
+    what: str  # what does not work
+    rest: str = ""  # what still works, and what to do
+    kept: str = ""  # what waits in the spools
+    since: float | None = None  # unix seconds; None: since it is found
+
+
+def judge(circuits: Mapping[str, str], services: Sequence[dict[str, Any]], after: float) -> Verdict:
+    """Return the verdict: the worst thing first.
+
+    `circuits`: the state of each; `services`: of each what the health monitor reports. What one
+    has said of the database before `after` (unix seconds) says nothing of it now.
+    """
+    ingest, reads = circuits["ingest"], circuits["reads"]
+    answering = [one for one in services if one["answers"]]
+    silent = [one for one in services if not one["answers"]]
+    away = [one for one in answering if (one["mongodb"] or {}).get("reachable") is False]
+    heard = [one for one in answering if one["seen_at"] >= after]
+    kept = _kept(services)
+    if ingest == reads == UNKNOWN:
+        return Verdict(
+            "The gateway does not answer",
+            "Phones have to send again, and nothing can be read. The gateway has to be restarted.",
+            kept,
+        )
+    if ingest == reads == OPEN:
+        return Verdict(
+            "No ingest service answers",
+            "Phones have to send again, and nothing can be read. The ingest services have to be "
+            "restarted.",
+            kept,
+        )
+    if ingest == OPEN:
+        return Verdict(
+            "Detections are not taken in",
+            "Phones have to send again; what was stored before can be read. The ingest services "
+            "have to be looked at.",
+            kept,
+        )
+    if ingest == UNKNOWN:
+        return Verdict("Whether detections are taken in cannot be told", "The rest can be read.")
+    if heard and all(one in away for one in heard):
+        return Verdict(
+            "The database does not answer",
+            "Detections are taken in and stored when it answers again; until then positions stay "
+            "as they were. The database has to be looked at.",
+            kept,
+        )
+    if reads == OPEN or (services and not answering):
+        return Verdict(
+            "Nothing can be read",
+            "Detections are taken in. The ingest services have to be looked at.",
+            kept,
+        )
+    if reads == UNKNOWN:
+        return Verdict(
+            "Whether anything can be read cannot be told", "Detections are taken in.", kept
+        )
+    if silent:
+        return Verdict(
+            _names(silent, "does not answer", "do not answer"),
+            "Detections are taken in, stored and shown all the same. Restart what does not answer.",
+            kept,
+            min(one["since"] for one in silent),
+        )
+    if away:
+        return Verdict(
+            _names(away, "does not reach the database", "do not reach the database"),
+            "Detections are taken in and shown all the same.",
+            kept,
+        )
+    return _of_less(ingest, reads, services, kept)
+
+
+def _of_less(ingest: str, reads: str, services: Sequence[dict[str, Any]], kept: str) -> Verdict:
+    """Return the verdict while all services answer, and reach the database."""
+    if ingest == BUSY:
+        return Verdict("Busy", "Some detections have to be sent again.", kept)
+    if reads == BUSY:
+        return Verdict("Busy", "Some reads have to be repeated.", kept)
+    if HALF_OPEN in (ingest, reads):
+        return Verdict("An ingest service does not answer", "The others do its work.", kept)
+    if aside := sum(one["set_aside"] for one in services):
+        return Verdict(f"{aside:,} set aside in the spool", "Somebody has to look.", kept)
+    if kept:
+        return Verdict("Detections wait to be stored", "", kept)
+    return Verdict(HEALTHY)
+
+
+def _kept(services: Sequence[dict[str, Any]]) -> str:
+    count = sum(one["queued"] or 0 for one in services)
+    were = "detection is" if count == 1 else "detections are"
+    return f"{count:,} {were} safe on disk." if count else ""
+
+
+def _names(some: Sequence[dict[str, Any]], one_does: str, they_do: str) -> str:
+    names = " and ".join(one["name"] for one in some)
+    return f"{names} {one_does if len(some) == 1 else they_do}"
