@@ -369,6 +369,7 @@ def test_what_a_shard_did_not_take_is_noted_again(
         return record(documents)
 
     monkeypatch.setattr(context.latest, "record_changes", fails_once)
+    monkeypatch.setattr(notes, "NEW_SECONDS", 30)  # it is not about time
     assert not context.notes.bring_up_there()
     assert database["latest"].count_documents({}) == 2 * notes.PIECE
     assert not context.notes.bring_up_there()

@@ -524,9 +524,9 @@ def whole(client: FlaskClient, path: str, everybody: set[int]) -> str:
 def told_of(client: FlaskClient, path: str, here: set[int]) -> bool:
     """Tell whether an answer says that it is not complete, and is about these people alone."""
     answer = client.get(path)
-    if answer.status_code != 200:  # a scan of 57 beacons on an emulated shard may take too long
-        assert path == "/api/v1/coverage"
+    if answer.status_code == 503:  # an emulated shard on a busy machine may take too long, too
         return False
+    assert answer.status_code == 200
     contract.check("GET", path, 200, answer.mimetype or "", answer.data)
     body = answer.get_json()
     if body["complete"]:

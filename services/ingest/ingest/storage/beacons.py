@@ -1,6 +1,6 @@
 """The collection `beacons`: the directory, changed in transactions, one writer at a time."""
 
-import random
+import secrets
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
@@ -116,7 +116,7 @@ class Beacons:
         def all_of_it(session: ClientSession) -> Result:
             # First, since it makes another writer wait and then see all that we wrote.
             # By a random step, as in `latest`: a restored directory comes to no known revision.
-            step = random.randint(1, MAX_STEP)  # noqa: S311  # nobody gains by guessing it
+            step = 1 + secrets.randbelow(MAX_STEP)
             self._revisions.update_one(only, {"$inc": {"revision": step}}, session=session)
             return work(session)
 

@@ -1,6 +1,6 @@
 """Up to where it is noted who was heard: one document, the position, in the collection `notes`."""
 
-import random
+import secrets
 import time
 from array import array
 from bisect import bisect_left, bisect_right
@@ -54,7 +54,7 @@ class NotePositions:
 
     def write(self, position: NotePosition) -> NotePosition:
         """Write a position, unless another service did so meanwhile: then that stands."""
-        name = random.getrandbits(62)  # nobody gains by guessing it
+        name = secrets.randbits(62)
         named = position._replace(name=name)
         values = named._asdict() | {"listed": named.listed.tobytes()}
         with domain_errors():

@@ -5,7 +5,7 @@ has seen everything that was acknowledged. One small read of an index tells them
 """
 
 import hashlib
-import random
+import secrets
 import time
 from array import array
 from collections.abc import Collection as Many
@@ -182,7 +182,7 @@ def _mark(stamps: Many[int], at: Timestamp | None, *, is_all: bool) -> Mark:
     unsettled = array("Q", sorted(one for one in stamps if one > floor))
     name = hashlib.blake2b(unsettled, digest_size=8).digest()
     if not is_all:  # it proves nothing
-        name = random.randbytes(8)  # noqa: S311  # nobody gains by guessing it
+        name = secrets.token_bytes(8)
     return Mark(int.from_bytes(name, "big"), unsettled, floor)
 
 
