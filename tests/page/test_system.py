@@ -2,13 +2,14 @@
 
 import json
 import re
+import subprocess
 import time
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.conftest import Opener
+from tests.page.conftest import Office, Opener
 
 MIB = 1024 * 1024
 
@@ -92,3 +93,23 @@ def test_what_was_set_aside_is_told_with_what_to_do(limited: Page) -> None:
     expect(limited.locator("#summary")).to_have_text(
         re.compile(r"^3 set aside in the spool since \d\d:\d\d:\d\d\. Somebody has to look\.$")
     )
+
+
+def test_it_leads_programmers_to_their_first_detection(opened: Opener, office: Office) -> None:
+    page = opened("/system")
+    page.get_by_role("link", name="the API").click()
+    expect(page).to_have_url(f"{office.url}/docs")
+    expect(page.locator("h2").first).to_have_text("Send your first detection")
+    send, read = page.locator("#start ~ pre").all_text_contents()[:2]
+    assert f"curl '{office.url}/" in send
+
+    def run(command: str) -> dict[str, Any]:
+        printed = subprocess.check_output(["bash", "-c", f"{command} --silent --noproxy '*'"])
+        answer: dict[str, Any] = json.loads(printed)
+        return answer
+
+    sent = run(send)
+    assert sent["counts"]["stored"] + sent["counts"]["duplicate"] == 1
+    everybody, history = map(run, read.splitlines())
+    assert len(everybody["data"]) >= 14
+    assert history["data"]

@@ -24,6 +24,8 @@ POLICY = (
     "default-src 'none'; style-src 'sha256-{}'; form-action 'none'; base-uri 'none';"
     " frame-ancestors 'none'"
 )
+# What a first call needs where access is not open.
+_HEADER = " -H 'Authorization: Bearer TOKEN'  # of ./scripts/token"
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 _CODE = re.compile(r"`([^`]+)`")
 _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,255}")
@@ -67,7 +69,8 @@ def docs() -> Response:
     """Show the description to people."""
     host = request.host if _HOST.fullmatch(request.host) else "localhost"
     secure = request.headers.get("X-Forwarded-Proto") == "https"
-    page = _page(f"{'https' if secure else 'http'}://{host}")
+    required = not get_context().admission.open
+    page = _page(f"{'https' if secure else 'http'}://{host}", required=required)
     policy = POLICY.format(_style_hash(page))
     return Response(page, headers={"Content-Security-Policy": policy}, mimetype="text/html")
 
@@ -79,15 +82,21 @@ OPERATIONS.append(
 
 
 @lru_cache(maxsize=4)
-def _page(host: str) -> str:
+def _page(host: str, *, required: bool) -> str:
     groups: dict[str, list[Operation]] = {}
     for operation in openapi.in_order():
         groups.setdefault(operation.tag, []).append(operation)
+    curls = {one.name: one.curl.replace("HOST", host) for one in OPERATIONS}
+
+    def first(name: str) -> str:
+        return curls[name] + (_HEADER if required else "")
+
     return render_template(
         "docs.html",
         groups=groups,
         codes=CODES,
         host=host,
+        first=first,
         code=_code,
         fields=_fields_of,
         parameters=document.parameters,

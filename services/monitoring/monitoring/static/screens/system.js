@@ -34,7 +34,7 @@ function draw() {
   $("skeleton").hidden = Boolean(report) || Boolean(system.failure);
   $("board").hidden = !report;
   if (!report) return;
-  setText($("summary"), summary(report.verdict));
+  drawVerdict(report.verdict);
   drawCircuit("ingest", report.circuits.ingest);
   drawCircuit("reads", report.circuits.reads);
   drawSetAside(report);
@@ -44,8 +44,11 @@ function draw() {
 }
 
 /** @param {Verdict | null} verdict */
-const summary = (verdict) =>
-  verdict ? [verdictText(verdict), verdict.kept].filter(Boolean).join(" ") : "Nothing is known yet";
+function drawVerdict(verdict) {
+  setText($("summary"), verdict ? verdictText(verdict) : "Nothing is known yet");
+  setText($("kept"), verdict?.kept ?? ""); // apart, as it changes while the verdict does not
+  $("kept").hidden = !verdict?.kept;
+}
 
 /**
  * @param {"ingest" | "reads"} circuit
