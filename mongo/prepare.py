@@ -38,7 +38,9 @@ this machine has {has_mib} MiB of memory and swap; the stack wants {wanted_mib}.
 def main() -> None:
     """Refuse what must not start; lay secrets and MongoDB's settings where they are read."""
     try:
-        check_exposure(Config.from_environment())
+        # Where it is published has to be told: by itself the gateway listens on this machine alone.
+        published = os.environ["GATEWAY_PUBLISHED"]
+        check_exposure(Config.from_environment()._replace(published=published))
     except ConfigError as error:
         sys.exit(str(error))
     needed_mib = int(os.environ["WAYMARK_MEMORY_NEEDED"])

@@ -1,9 +1,10 @@
 """The collection `latest`: what each commit leaves there, and what a reader learns from it."""
 
+import contextlib
 import threading
 import time
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from ingest.storage.documents import document
 from ingest.storage.driver import told
 from ingest.storage.latest import Latest, Recorded, Version
 from ingest.storage.latest_updates import CHANGES, RECENT
+from ingest.storage.note_positions import NotePosition
 from ingest.storage.notes import Notes
 from scripts.processes.waiting import eventually
 
@@ -195,8 +197,9 @@ def test_a_later_stamp_wins_whatever_is_noted_last(app: Flask, database: Databas
 def test_more_than_a_piece_is_noted_and_a_lost_position_does_no_harm(
     app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notes, "PIECE", 4)
     context: Context = app.extensions["context"]
+    monkeypatch.setattr(notes, "PIECE", 4)
+    monkeypatch.setattr(context.notes, "_piece", 4)
     place, now = ("4", "A"), time.time()
     for staff_id in range(9):
         rows = [
@@ -251,6 +254,7 @@ def test_more_than_the_position_lists_and_then_silence(
 ) -> None:
     context: Context = app.extensions["context"]
     noted = Noted(context, monkeypatch)
+    monkeypatch.setattr(note_positions, "MAX_LISTED", 2000)
     database["staff"].insert_many(rows(2 * note_positions.MAX_LISTED), ordered=False)
     assert noted.by(context.notes) == 2 * note_positions.MAX_LISTED
     assert len(listed(database)) <= note_positions.MAX_LISTED
@@ -271,6 +275,7 @@ def test_much_is_noted_in_turns_without_a_pause(
     monkeypatch.setattr(notes, "NOTE_SECONDS", 1.0)
     thread = Notes(database, context.latest)
     thread.start()
+    eventually(lambda: noted.count, 60)
     monkeypatch.setattr(notes, "NOTE_SECONDS", 3600.0)  # there is one beginning
     try:
         eventually(lambda: noted.count >= 20_000, 120)
@@ -302,11 +307,58 @@ def test_who_is_too_slow_for_a_piece_notes_less_at_a_time(
     database["staff"].insert_many(rows(count, people=count), ordered=False)
     thread = Notes(database, context.latest)
     thread.start()
-    monkeypatch.setattr(notes, "NOTE_SECONDS", 3600.0)
     try:
         eventually(lambda: database["latest"].count_documents({}) == count, 60)
     finally:
         thread.close()
+
+
+def test_a_turn_that_is_cut_gets_further_also_when_nothing_is_new() -> None:
+    """Much is listed, as of a faster time, and each turn reads three pieces of it."""
+    count, size = 60, 4
+    found = [{"_id": n, stamps.STAMP: Timestamp(100, 1 + n)} for n in range(count)]
+    new = found[-1]
+    noted: list[Any] = []
+    kept = [note_positions.NOWHERE_YET]
+
+    def pieces(floor: int, reads: int) -> Iterator[tuple[list[dict[str, Any]], bool]]:
+        for _ in range(reads):
+            piece = [one for one in found if stamps.number(one[stamps.STAMP]) > floor][:size]
+            yield piece, len(piece) < size
+            if len(piece) < size:
+                return
+            floor = max(note_positions.last_stamp(piece), floor + 1)
+        raise StoreUnavailable("the turn is over")
+
+    def keep(position: NotePosition) -> NotePosition:
+        kept.append(position)
+        return position
+
+    def turn(proved: int, reads: int) -> None:
+        at = kept[-1].at
+        with contextlib.suppress(StoreUnavailable):
+            note_positions.advance(kept[-1], proved, pieces(at, reads), noted.extend, keep)
+
+    found.pop()
+    turn(0, 100)
+    assert len(noted) == len(kept[-1].listed) == count - 1
+    found.append(new)
+    for _ in range(count):
+        turn(stamps.number(new[stamps.STAMP]), 3)
+    assert noted[count - 1 :] == [new]
+    assert not kept[-1].listed
+
+
+def test_more_with_one_stamp_than_a_small_piece_has_are_all_noted(
+    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a copy may have them."""
+    context: Context = app.extensions["context"]
+    noted = Noted(context, monkeypatch)
+    one_stamp = {"stored": Timestamp(int(time.time()) - 100, 1)}
+    database["staff"].insert_many([one | one_stamp for one in rows(300, people=300)])
+    monkeypatch.setattr(context.notes, "_piece", notes.LEAST)
+    assert noted.by(context.notes) == 300
 
 
 def test_the_position_of_the_release_before_is_read(
@@ -331,8 +383,8 @@ def test_nothing_is_written_or_noted_again_while_nothing_is_new(
     monkeypatch.setattr(note_positions, "COMMITTED_SECONDS", 3600)
     context: Context = app.extensions["context"]
     noted = Noted(context, monkeypatch)
-    database["staff"].insert_many(rows(30 * notes.PIECE), ordered=False)  # 15,000: 8 s at 1,875/s
-    assert noted.by(context.notes) == 30 * notes.PIECE
+    database["staff"].insert_many(rows(15 * notes.PIECE), ordered=False)  # as of 8 s at 900/s
+    assert noted.by(context.notes) == 15 * notes.PIECE
     before = list(database["notes"].find())
     assert noted.by(context.notes) == 0
     assert list(database["notes"].find()) == before

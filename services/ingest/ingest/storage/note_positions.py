@@ -3,7 +3,7 @@
 import secrets
 import time
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ class NotePosition(NamedTuple):
     """All with a stamp up to `at` is noted, and of what is newer all that is listed."""
 
     at: int
-    listed: "array[int]"  # their keys, sorted
+    listed: "array[int]"  # their keys
     name: int = 0  # of this write of it
 
 
@@ -50,7 +50,7 @@ class NotePositions:
         if found is None:
             return NOWHERE_YET
         # Packed; the release before had a list of numbers.
-        return NotePosition(found["at"], _sorted(array("q", found["listed"])), found["name"])
+        return NotePosition(found["at"], array("q", found["listed"]), found["name"])
 
     def write(self, position: NotePosition) -> NotePosition:
         """Write a position, unless another service did so meanwhile: then that stands."""
@@ -77,26 +77,27 @@ def advance(
 
     `proved`: up to which stamp the pieces have all that is ever acknowledged.
     """
-    listed_before = position.listed
+    left = set(position.listed)  # less what the pieces have told
     keys, stamps = array("q"), array("Q")  # of what is listed now, by the stamps
     last_keys: Collection[int] = ()  # a piece begins with the last stamp of the one before
     for found, is_all in pieces:
         keyed = {_key(one): one for one in found}
         fresh = {key: one for key, one in keyed.items() if key not in last_keys}
-        new = [one for key, one in fresh.items() if not _is_in(listed_before, key)]
+        new = [one for key, one in fresh.items() if key not in left]
         note(new)
         at = max(position.at, proved if is_all else min(proved, last_stamp(found, proved)))
+        left.difference_update(left if is_all else fresh)
         keys.extend(fresh)
         stamps.extend(number(one[STAMP]) for one in fresh.values())
         first = max(bisect_right(stamps, at), len(stamps) - MAX_LISTED)
         del keys[:first], stamps[:first]
         last_keys = keyed.keys()
-        now = _sorted(keys)
-        if not is_all and len(keys) + len(listed_before) <= MAX_LISTED:
-            # What comes later in the pieces, if they are not cut here.
-            now = _sorted({*keys, *listed_before})
-        if new or (is_all and now != position.listed):  # else it would tell nothing new
-            position = kept(position._replace(at=at, listed=now))
+        # Who does not come to the end gets further each time, also when nothing is new.
+        is_less = at > position.at and first > 0
+        if new or (set(keys) != set(position.listed) if is_all else is_less):
+            fits = len(keys) + len(left) <= MAX_LISTED
+            listed = keys + array("q", left) if fits else keys[:]
+            position = kept(position._replace(at=at, listed=listed))
     return position
 
 
@@ -133,12 +134,3 @@ class Proof:
 def _key(found: Document) -> int:
     named = f"{found['_id']} {number(found[STAMP])}".encode()
     return int.from_bytes(blake2b(named, digest_size=8).digest(), "big", signed=True)
-
-
-def _sorted(keys: Iterable[int]) -> "array[int]":
-    return array("q", sorted(keys))
-
-
-def _is_in(keys: "array[int]", key: int) -> bool:
-    place = bisect_left(keys, key)
-    return place < len(keys) and keys[place] == key

@@ -59,6 +59,7 @@ class Notes:
         self._latest = latest
         self._turn = threading.Lock()  # also guards all below
         self._piece = PIECE
+        self._is_further = False  # than before this turn
         self._known: NotePosition | None = None
         self._proof = Proof()
         self._there: NotePosition | None = None  # while a shard is away, of the others
@@ -92,7 +93,13 @@ class Notes:
                 self._latest.cut_stamps(told)
             proved = self._proof.before(told)
             pieces = self._pieces(position.at, session)
-            self._known = advance(position, proved, pieces, self._note, self._keep)
+            try:
+                self._known = advance(position, proved, pieces, self._note, self._keep)
+            except StoreUnavailable:
+                if not self._is_further:  # the next turn has to come further
+                    self._piece = max(self._piece // 2, LEAST)
+                raise
+            self._piece = PIECE
             self._proof.asked(told)
             self._there, self._missed = None, False
             return self._noted_at
@@ -114,13 +121,14 @@ class Notes:
 
     def _keep(self, position: NotePosition) -> NotePosition:
         self._known = self._positions.write(position)
+        self._is_further = True
         return self._known
 
     def _note_there(self, found: list[Document]) -> None:
-        for first in range(0, len(found), PIECE):
+        for first in range(0, len(found), self._piece):
             try:
                 with time_limit(NEW_SECONDS):
-                    self._note(found[first : first + PIECE])
+                    self._note(found[first : first + self._piece])
             except StoreUnavailable:  # the shard that is away has to take some, or it is slow
                 self._failed = self._missed = True
 
@@ -137,6 +145,9 @@ class Notes:
         while True:
             found = self._found(floor, session)
             is_all = len(found) < self._piece
+            if not is_all and self._piece < PIECE and found[0][STAMP] == found[-1][STAMP]:
+                self._piece = PIECE  # a copy may have one stamp for many: nothing is left out
+                continue
             told = number(session.operation_time)
             # They are in a copy, of a server whose clock was ahead: as if they were stored now.
             if ahead := [one for one in found if number(one[STAMP]) > told]:
@@ -147,6 +158,7 @@ class Notes:
                     "%d detections are from a clock that was ahead: stamped anew", len(ahead)
                 )
                 self._inserts.renew(ahead)
+                self._is_further = True
                 found, is_all = found[: -len(ahead)], False
             yield found, is_all
             if is_all:
@@ -188,14 +200,9 @@ class Notes:
     def _in_turn(self) -> Iterator[None]:
         if not self._turn.acquire(timeout=TURN_SECONDS):
             raise StoreUnavailable("another thread has much to note")
-        before = self._known
+        self._is_further = False
         try:
             yield
-            self._piece = PIECE
-        except StoreUnavailable:  # the next turn has to come further
-            if self._known is before:
-                self._piece = max(self._piece // 2, LEAST)
-            raise
         finally:
             self._turn.release()
 
@@ -203,13 +210,13 @@ class Notes:
         is_told = False
         pause = NOTE_SECONDS
         while not self._closed.wait(pause):
-            pause, before, piece = NOTE_SECONDS, self._known, self._piece
+            pause, piece = NOTE_SECONDS, self._piece
             try:
                 with time_limit(ALONE_SECONDS):
                     self.bring_up()
                 is_told = False
             except StoreUnavailable as error:
-                if self._known is not before or self._piece < piece:
+                if self._is_further or self._piece < piece:
                     pause = REST_SECONDS  # it is much: others get their turn, and it goes on
                     continue
                 if not is_told:  # once, not for as long as the database is away
