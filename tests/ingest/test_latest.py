@@ -316,7 +316,9 @@ def test_who_is_too_slow_for_a_piece_notes_less_at_a_time(
 def test_a_turn_that_is_cut_gets_further_also_when_nothing_is_new() -> None:
     """Much is listed, as of a faster time, and each turn reads three pieces of it."""
     count, size = 60, 4
-    found = [{"_id": n, stamps.STAMP: Timestamp(100, 1 + n)} for n in range(count)]
+    found: list[dict[str, Any]] = [
+        {"_id": n, stamps.STAMP: Timestamp(100, 1 + n)} for n in range(count)
+    ]
     new = found[-1]
     noted: list[Any] = []
     kept = [note_positions.NOWHERE_YET]
