@@ -221,6 +221,13 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stamps, "SETTLE_SECONDS", 1)
 
 
+@pytest.fixture
+def never(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no stamp be settled."""
+    monkeypatch.setattr(stamps, "SETTLE_SECONDS", 3600)
+    monkeypatch.setattr(note_positions, "COMMITTED_SECONDS", 3600)
+
+
 def rows(count: int, *, people: int = 50) -> list[dict[str, Any]]:
     return [
         {"staff_id": n % people, "timestamp": n, "mac": "A" * 12, "rssi": -1, "level": "4"}
@@ -364,10 +371,8 @@ def test_more_with_one_stamp_than_a_small_piece_has_are_all_noted(
 
 
 def test_the_position_of_the_release_before_is_read(
-    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch, never: None
 ) -> None:
-    monkeypatch.setattr(stamps, "SETTLE_SECONDS", 3600)
-    monkeypatch.setattr(note_positions, "COMMITTED_SECONDS", 3600)
     context: Context = app.extensions["context"]
     noted = Noted(context, monkeypatch)
     database["staff"].insert_many(rows(100), ordered=False)
@@ -378,11 +383,9 @@ def test_the_position_of_the_release_before_is_read(
 
 
 def test_nothing_is_written_or_noted_again_while_nothing_is_new(
-    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch, never: None
 ) -> None:
     """Also of more than one piece, and when another service reads between two of them."""
-    monkeypatch.setattr(stamps, "SETTLE_SECONDS", 3600)
-    monkeypatch.setattr(note_positions, "COMMITTED_SECONDS", 3600)
     context: Context = app.extensions["context"]
     noted = Noted(context, monkeypatch)
     database["staff"].insert_many(rows(15 * notes.PIECE), ordered=False)  # as of 8 s at 900/s

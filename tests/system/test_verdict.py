@@ -51,22 +51,22 @@ def office(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sta
         stack.down()
 
 
-def verdict(stack: Stack) -> dict[str, Any]:
-    """Return it as the monitoring service tells it at its own port: the gateway may be away."""
+def told_by_the_page(stack: Stack, path: str) -> requests.Response:
+    """Ask the monitoring service at its own port: the gateway may be away."""
     port = stack.environment["WAYMARK_MONITORING_PORT"]
     with requests.Session() as session:
         session.trust_env = False
-        answer = session.get(f"http://127.0.0.1:{port}/monitoring/api/system", timeout=10)
-    found: dict[str, Any] = answer.json()["verdict"] or {"what": HEALTHY}
-    return found
+        return session.get(f"http://127.0.0.1:{port}/monitoring/api/{path}", timeout=30)
+
+
+def verdict(stack: Stack) -> dict[str, Any]:
+    found: dict[str, Any] = told_by_the_page(stack, "system").json()["verdict"]
+    return found or {"what": HEALTHY}
 
 
 def banner(stack: Stack) -> str:
     """Return the verdict that the page's banner gets when it cannot read; "" when it can."""
-    port = stack.environment["WAYMARK_MONITORING_PORT"]
-    with requests.Session() as session:
-        session.trust_env = False
-        answer = session.get(f"http://127.0.0.1:{port}/monitoring/api/staff", timeout=30)
+    answer = told_by_the_page(stack, "staff")
     is_read = answer.headers["X-Circuit-State"] == "closed"
     told: str = answer.headers.get("X-Verdict", "")
     assert bool(told) != is_read

@@ -95,7 +95,7 @@ def _page(host: str, *, required: bool) -> str:
         "docs.html",
         groups=groups,
         codes=CODES,
-        host=host,
+        curls=curls,
         first=first,
         code=_code,
         fields=_fields_of,

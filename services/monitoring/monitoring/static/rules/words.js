@@ -139,11 +139,12 @@ export function banner({ failure, failingSince, takenAt, seconds, verdict }) {
   const shown = takenAt ? "" : " Nothing was read before that could be shown.";
   if (failure === "ended")
     return `Your log-in has ended: it has expired, or was revoked.${shown}`;
+  const unread = `Waymark cannot read this${since}, so it cannot be told now.`;
   const what = {
     busy: `Waymark is busy${since}: it works, but more is asked at once than it takes.`,
     network: `This page cannot reach Waymark${since}.`,
-    open: `Waymark cannot read this${since}, so it cannot be told now.`,
-    unknown: `Waymark cannot read this${since}, so it cannot be told now.`,
+    open: unread,
+    unknown: unread,
   };
   const says = verdict ? verdictText(verdict) : what[failure];
   return `${says}${shown} It is tried again every ${seconds} seconds.`;
