@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -12,6 +12,7 @@ import pytest
 import requests
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import TimeoutError as Timeout
 from pymongo import MongoClient
 
 from scripts.processes import ROOT
@@ -104,14 +105,19 @@ def page(browser: Browser) -> Iterator[Page]:
 
 def leave(page: Page, stack: Stack, where: str = "/monitoring/system") -> None:
     """Ask for a page, and go to the provider."""
+    failed: list[str] = []
+    page.on("requestfailed", lambda request: failed.append(f"{request.url}: {request.failure}"))
     for _ in range(3):
         page.goto(stack.gateway.url + where)
         page.get_by_role("link", name="Log in with Example & Sons").click()
         # Chromium drops a load when another test on this machine adds a network interface.
-        page.wait_for_url(re.compile("^(http://localhost:|chrome-error:)"))
+        with suppress(Timeout):
+            page.wait_for_url(re.compile("^(http://localhost:|chrome-error:)"))
         if page.url.startswith("http://localhost:"):
             return
-    raise AssertionError(page.url)
+        if not failed:
+            break
+    raise AssertionError(page.url, failed, stack.gateway.log.read_text()[-2000:])
 
 
 def log_in(page: Page, name: str) -> None:

@@ -13,7 +13,6 @@ import {
   readsText,
   setAsideText,
   shardShares,
-  verdict,
 } from "../../services/monitoring/monitoring/static/rules/system_state.js";
 
 const MIB = 1024 * 1024;
@@ -53,50 +52,6 @@ const service = (more = {}) => ({
   ...more,
 });
 const away = { mongodb: { reachable: false } };
-const report = (ingest, reads, ...services) => ({
-  circuits: { ingest: { state: ingest }, reads: { state: reads } },
-  services,
-});
-
-test("the verdict names what is worst", () => {
-  const cases = [
-    [report("closed", "closed", service(), service()), "Everything is healthy"],
-    [report("closed", "closed", service({ queued: 5 })), "5 detections wait to be stored"],
-    [
-      report("closed", "closed", service({ queued: 5, set_aside: 2 }), service()),
-      "2 set aside in the spool: somebody has to look",
-    ],
-    [
-      report("closed", "closed", service({ set_aside: 2, ...away }), service()),
-      "1 of 2 services cannot reach the database",
-    ],
-    [
-      report("half-open", "half-open", service({ answers: false }), service()),
-      "Works, but a service is missing",
-    ],
-    [report("unknown", "unknown"), "The gateway does not answer"],
-  ];
-  for (const [given, wanted] of cases) assert.equal(verdict(given), wanted);
-});
-
-test("each circuit counts for what goes through it", () => {
-  const silent = service({ answers: false });
-  assert.equal(
-    verdict(report("closed", "half-open", silent, silent)),
-    "Detections are taken in, but nothing can be read",
-  );
-  const cases = [
-    ["closed", "open", "Detections are taken in, but nothing can be read"],
-    ["open", "closed", "Detections are not taken in"],
-    ["open", "open", "Detections are not taken in, and nothing can be read"],
-    ["unknown", "closed", "Whether detections are taken in cannot be told"],
-    ["closed", "unknown", "Detections are taken in; whether they can be read cannot be told"],
-    ["busy", "closed", "Busy: some detections have to be repeated"],
-    ["closed", "busy", "Busy: some reads have to be repeated"],
-  ];
-  for (const [ingest, reads, wanted] of cases)
-    assert.equal(verdict(report(ingest, reads, silent, service())), wanted, `${ingest}, ${reads}`);
-});
 
 test("every state has a name of its own", () => {
   const names = Object.values(CIRCUIT_WORDS).map(([name]) => name);

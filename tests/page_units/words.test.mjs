@@ -19,6 +19,7 @@ import {
   placeText,
   spotText,
   utc,
+  verdictText,
 } from "../../services/monitoring/monitoring/static/rules/words.js";
 
 const table = (name, say, rows) =>
@@ -96,16 +97,36 @@ test("while blind, a time stands for an age", () => {
   assert.equal(heardText(now, 2, "open"), `at ${clock(now)}`);
 });
 
+const verdict = {
+  what: "Nothing can be read",
+  rest: "Detections are taken in.",
+  kept: "5 detections are safe on disk.",
+  since: 930,
+};
+
+test("the verdict says since when, unless all is well", () => {
+  assert.equal(
+    verdictText(verdict),
+    `Nothing can be read since ${clock(930)}. Detections are taken in.`,
+  );
+  assert.equal(verdictText({ what: "Everything is healthy", rest: "", kept: "" }), "Everything is healthy");
+});
+
 test("the banner says what is wrong, since when, and what happens next", () => {
   const source = { failure: "", failingSince: 940, takenAt: 900, seconds: 5, now: () => 1000 };
-  assert.equal(banner(source), "");
+  assert.equal(banner(source) + banner({ ...source, verdict }), "");
   const text = banner({ ...source, failure: "open" });
-  assert.match(text, /The circuit is open since/);
-  assert.match(bannerAge({ ...source, failure: "open" }), /known at .*, 1 min ago/);
+  assert.equal(
+    text,
+    `Waymark cannot read this since ${clock(940)}, so it cannot be told now. It is tried again every 5 seconds.`,
+  );
+  const judged = banner({ ...source, failure: "open", verdict });
+  assert.equal(judged, `${verdictText(verdict)} It is tried again every 5 seconds.`);
+  assert.match(bannerAge({ ...source, failure: "open" }), /^Below .*known at .*, 1 min ago/);
+  assert.match(bannerAge({ ...source, failure: "open", verdict }), /^5 detections .*, 1 min ago/);
   assert.equal(bannerAge(source) + bannerAge({ ...source, failure: "open", takenAt: 0 }), "");
   const later = banner({ ...source, failure: "open", now: () => 2000 });
   assert.equal(later, text, "a screen reader says each change");
-  assert.match(text, /tried again every 5 seconds/);
   const busy = banner({ ...source, failure: "busy" });
   assert.match(busy, /Waymark is busy since/);
   assert.doesNotMatch(busy, /circuit|no ingest service/);

@@ -73,7 +73,7 @@ def test_the_back_fill(api: Api, context: Context, row: dict[str, Any]) -> None:
 def test_a_correction_of_the_past(api: Api, database: Database[Any]) -> None:
     for number, row in enumerate(OLDER.values()):
         database["staff"].insert_one({"staff_id": number} | row)
-    database["staff"].insert_one(OLDER["without received_at"])  # nobody's
+    database["staff"].insert_one(dict(OLDER["without received_at"]))  # nobody's
     place = {"level": "5", "location": "Roof"}
     answer = api.client.put(f"/api/v1/beacons/{MAC}?correct_past=1", json=place)
     assert answer.status_code == 200, answer.text
