@@ -114,6 +114,8 @@ interface MemoryReport {
 
 interface DatabaseHealth {
   reachable: boolean;
+  /** whether all shards answer */
+  complete?: boolean;
   latency_ms?: number | null;
 }
 

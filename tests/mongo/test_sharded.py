@@ -347,6 +347,8 @@ def test_a_dead_shard_takes_only_its_own_people_away(
             eventually(lambda: {detect(n) for n in here} == {200}, RECOVERY_SECONDS)
         assert statistics.median(waits) < 1
         eventually(lambda: not context.availability.away, RECOVERY_SECONDS)
+        mongodb = app.test_client().get("/api/v1/system").json["mongodb"]  # type: ignore[index]
+        assert mongodb == {"reachable": True, "complete": False, "latency_ms": None}
         # Somebody whom no shard shows yet, behind more than a group of those who have to wait.
         eventually(lambda: detect(new) == 200, RECOVERY_SECONDS)
         assert shard1(cluster, [new]) == [new]

@@ -22,6 +22,10 @@ def away(name: str, **more: Any) -> dict[str, Any]:
     return service(name, mongodb={"reachable": False, "latency_ms": None}, **more)
 
 
+def partly(name: str) -> dict[str, Any]:
+    return service(name, mongodb={"reachable": True, "complete": False, "latency_ms": None})
+
+
 def silent(name: str, **more: Any) -> dict[str, Any]:
     return service(name, answers=False, **more)
 
@@ -48,6 +52,10 @@ ONE, OTHER = service("ingest-1"), service("ingest-2")
         ({}, [away("ingest-1"), service("ingest-2", seen_at=NOW - 60)], "The database does not"),
         ({}, [away("ingest-1"), OTHER], "ingest-1 does not reach the database"),
         ({}, [away("a"), away("b"), OTHER], "a and b do not reach the database"),
+        ({}, [partly("ingest-1"), OTHER], "A part of the database does not answer"),
+        ({}, [partly("ingest-1"), silent("b")], "A part of the database does not answer"),
+        ({}, [partly("ingest-1"), away("b")], "A part of the database does not answer"),
+        ({}, [away("ingest-1"), silent("b") | {"mongodb": partly("b")["mongodb"]}], "The data"),
         ({"reads": "open"}, [ONE, OTHER], "Nothing can be read"),
         ({}, [silent("ingest-1"), silent("ingest-2")], "Nothing can be read"),
         ({"reads": "unknown"}, [ONE], "Whether anything can be read cannot be told"),

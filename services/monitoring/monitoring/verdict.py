@@ -72,6 +72,14 @@ def judge(circuits: Mapping[str, str], services: Sequence[dict[str, Any]], after
         return Verdict(
             "Whether anything can be read cannot be told", "Detections are taken in.", kept
         )
+    if any((one["mongodb"] or {}).get("complete") is False for one in heard if one not in away):
+        return Verdict(
+            "A part of the database does not answer",
+            "Detections are taken in. Those of the people on it are stored when it answers again; "
+            "until then these people are missing, or shown as they were. The database has to be "
+            "looked at.",
+            kept,
+        )
     if silent:
         return Verdict(
             _names(silent, "does not answer", "do not answer"),

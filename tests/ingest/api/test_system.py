@@ -18,6 +18,7 @@ def test_it_names_itself_and_tells_how_it_is(api: Api) -> None:
     assert said["service"]
     assert (said["queued"], said["set_aside"]) == (0, 0)
     assert said["mongodb"]["reachable"]
+    assert said["mongodb"]["complete"]
     assert 0 < said["mongodb"]["latency_ms"] < 2000
     assert said["memory"]["used_bytes"] > 1024 * 1024
     assert said["started_at"] <= said["as_of"] <= time.time()

@@ -26,6 +26,7 @@ class MongoDB(ResponseBody):
     """Whether and how fast the database answers."""
 
     reachable: Annotated[bool, Meta(description="Whether the database answers this service")]
+    complete: Annotated[bool, Meta(description="Whether all shards answer this service")]
     latency_ms: Annotated[float | None, Meta(description="Round trip in ms")]
 
 
@@ -97,7 +98,6 @@ class Database(ResponseBody):
 def system() -> Response:
     """Answer how this service is."""
     context = get_context()
-    latency_ms = None if context.availability.away else _latency_ms(context)
     return responses.as_json(
         System(
             service=context.service_name,
@@ -105,7 +105,7 @@ def system() -> Response:
             started_at=_STARTED_AT,
             queued=context.recorder.queued,
             set_aside=context.recorder.set_aside,
-            mongodb=MongoDB(latency_ms is not None, latency_ms),
+            mongodb=_mongodb(context),
             access=_access(context),
             memory=Memory(*process.memory()),
         )
@@ -141,6 +141,16 @@ def _database(context: Context) -> Database:
 def _access(context: Context) -> Access:
     as_of = context.known.as_of
     return Access(not context.admission.open, None if as_of is None else int(as_of))
+
+
+def _mongodb(context: Context) -> MongoDB:
+    """Say what of the database answers; one that is known to be away is not asked."""
+    latency_ms = None if context.availability.away else _latency_ms(context)
+    if latency_ms is not None or context.availability.away:
+        return MongoDB(latency_ms is not None, latency_ms is not None, latency_ms)
+    some = context.client.any_answers(PING_TIMEOUT_SECONDS)
+    # A server alone that answers now was slow.
+    return MongoDB(some, some and not context.client.is_sharded(), None)
 
 
 def _latency_ms(context: Context) -> float | None:

@@ -50,6 +50,10 @@ class Client:
         """Tell, without asking it, whether the driver knows a server that takes writes."""
         return self._client.topology_description.has_writable_server()
 
+    def is_sharded(self) -> bool:
+        """Tell, without asking it, whether what answers is a router."""
+        return self._client.topology_description.topology_type_name == "Sharded"
+
     def ping(self, timeout_seconds: float) -> None:
         """Return when every shard answers; StoreUnavailable when one does not in time.
 
