@@ -30,7 +30,7 @@ def judge(circuits: Mapping[str, str], services: Sequence[dict[str, Any]], after
     ingest, reads = circuits["ingest"], circuits["reads"]
     answering = [one for one in services if one["answers"]]
     silent = [one for one in services if not one["answers"]]
-    away = [one for one in answering if (one["mongodb"] or {}).get("reachable") is False]
+    away = [one for one in answering if _denies(one, "reachable")]
     heard = [one for one in answering if one["seen_at"] >= after]
     kept = _kept(services)
     if ingest == reads == UNKNOWN:
@@ -72,7 +72,7 @@ def judge(circuits: Mapping[str, str], services: Sequence[dict[str, Any]], after
         return Verdict(
             "Whether anything can be read cannot be told", "Detections are taken in.", kept
         )
-    if any((one["mongodb"] or {}).get("complete") is False for one in heard if one not in away):
+    if any(_denies(one, "complete") for one in heard if one not in away):
         return Verdict(
             "A part of the database does not answer",
             "Detections are taken in. Those of the people on it are stored when it answers again; "
@@ -109,6 +109,11 @@ def _of_less(ingest: str, reads: str, services: Sequence[dict[str, Any]], kept: 
     if kept:
         return Verdict("Detections wait to be stored", "", kept)
     return Verdict(HEALTHY)
+
+
+def _denies(service: dict[str, Any], what: str) -> bool:
+    """Tell whether a service says that this is not so of its database."""
+    return (service["mongodb"] or {}).get(what) is False
 
 
 def _kept(services: Sequence[dict[str, Any]]) -> str:

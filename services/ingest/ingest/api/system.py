@@ -145,12 +145,14 @@ def _access(context: Context) -> Access:
 
 def _mongodb(context: Context) -> MongoDB:
     """Say what of the database answers; one that is known to be away is not asked."""
-    latency_ms = None if context.availability.away else _latency_ms(context)
-    if latency_ms is not None or context.availability.away:
-        return MongoDB(latency_ms is not None, latency_ms is not None, latency_ms)
+    if context.availability.away:
+        return MongoDB(reachable=False, complete=False, latency_ms=None)
+    if (latency_ms := _latency_ms(context)) is not None:
+        return MongoDB(reachable=True, complete=True, latency_ms=latency_ms)
     some = context.client.any_answers(PING_TIMEOUT_SECONDS)
     # A server alone that answers now was slow.
-    return MongoDB(some, some and not context.client.is_sharded(), None)
+    complete = some and not context.client.is_sharded()
+    return MongoDB(reachable=some, complete=complete, latency_ms=None)
 
 
 def _latency_ms(context: Context) -> float | None:
