@@ -127,7 +127,7 @@ def system_database() -> Response:
     """Answer what lies where, and what came in."""
     context = get_context()
     context.availability.check_answers()
-    found: Database = _shared.get(id(context), lambda: _database(context))
+    found: Database = _shared.get(context.cluster, lambda: _database(context))
     return responses.as_json(found)
 
 
