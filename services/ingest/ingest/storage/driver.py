@@ -1,6 +1,7 @@
 """The driver's errors in the service's words, and write commands without its bulk layers."""
 
 import logging
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
@@ -27,7 +28,20 @@ def domain_errors() -> Iterator[None]:
     try:
         yield
     except PyMongoError as error:
-        raise StoreUnavailable(str(error)) from error
+        raise _unavailable(error) from error
+
+
+def _unavailable(error: PyMongoError) -> StoreUnavailable:
+    """Return the same in the service's words, and let go of what was sent.
+
+    The driver's frames refer to their own error: until the collector comes, each call that failed
+    would keep its documents.
+    """
+    one: BaseException | None = error
+    while one:
+        traceback.clear_frames(one.__traceback__)
+        one = one.__cause__ or one.__context__
+    return StoreUnavailable(str(error))
 
 
 @contextmanager
@@ -73,7 +87,7 @@ def command(
     try:  # not `domain_errors`: a generator costs each command microseconds
         return collection.database.command({name: collection.name} | statements)
     except PyMongoError as error:
-        raise StoreUnavailable(str(error)) from error
+        raise _unavailable(error) from error
 
 
 class There(NamedTuple):
