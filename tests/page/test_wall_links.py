@@ -14,7 +14,7 @@ from tests.page.conftest import watch_policy
 pytestmark = pytest.mark.long
 
 SIZES = {"phone": (390, 844), "laptop": (1280, 800)}
-LINK = re.compile(r"http://127\.0\.0\.1:\d+/monitoring/login#token=(wm_[\w-]{43})")
+LINK = re.compile(r"http://127\.0\.0\.1:\d+/monitoring/login\?next=[\w%]+#token=(wm_[\w-]{43})")
 ENDED = "Your log-in has ended"
 
 
@@ -111,7 +111,13 @@ def test_an_admin_makes_a_link_and_a_wall_opens_it(
 
     wall = browsers(viewport=viewport, color_scheme=scheme)
     sent = opened(wall, link)
-    expect(wall).to_have_url(f"{site.gateway.url}/monitoring?level=4")
+    expect(wall).to_have_url(f"{site.gateway.url}/monitoring?wall&level=4")
+    expect(wall.locator("#plan")).to_contain_text(ROOMS["4"])
+    expect(wall.locator("#plan .marker")).to_have_count(3)
+    assert ROOMS["5"] not in wall.content()
+    accessible(wall)
+    wall.get_by_role("link", name="Waymark").click()
+    expect(wall).to_have_url(f"{site.gateway.url}/monitoring")
     expect(wall.locator("#plan")).to_contain_text(ROOMS["4"])
     expect(wall.locator("#people [data-staff]")).to_have_count(3)
     expect(wall.get_by_role("navigation", name="Screens").get_by_role("link")).to_have_count(1)

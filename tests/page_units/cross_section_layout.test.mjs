@@ -130,3 +130,30 @@ test("type is as large as the crowd allows, whoever stands where", () => {
   assert.equal(unit(500), 16);
   assert.ok(unit(8) >= unit(100) && unit(100) >= unit(500));
 });
+
+const scaled = (room) => ({ ...SCALE, ...sizes(10, room) });
+const WALL = { width: 800, height: 300, isWall: true };
+const tower = (levels) =>
+  Array.from({ length: levels }, (_, n) => ({ level: `${n}`, spots: [spot(`${n}`, 0)] }));
+
+test("on a wall screen the smallest text is as large as the document's, however many people", () => {
+  for (const people of [1, 14, 300, 5000])
+    assert.ok(scaleForCrowd(tower(5), people, WALL, scaled).small >= 10, String(people));
+  assert.ok(scaleForCrowd(tower(5), 300, { ...WALL, isWall: false }, scaled).small < 10);
+});
+
+test("on a wall screen all levels fit before text is large", () => {
+  const scale = scaleForCrowd(tower(9), 14, WALL, scaled);
+  assert.ok(scale.small < 10);
+  assert.ok(layOutCrossSection(tower(9), WALL, scale).height <= WALL.height);
+});
+
+test("on a wall screen a name that has no room is told by its number", () => {
+  const names = (spots, isWall = true) =>
+    layOutCrossSection([{ level: "4", spots }], { ...WALL, width: 300, isWall }, SCALE)
+      .strips[0].names.map((name) => name.text);
+  const rooms = [..."123456"].map((n) => spot(`Room 4-0${n}`, Number(n)));
+  assert.deepEqual(names([spot("Lobby", 0), ...rooms]).slice(0, 3), ["Lobby", "4-01", "4-02"]);
+  assert.ok(names(rooms, false).every((name) => name.startsWith("Room")));
+  assert.deepEqual(names(rooms.slice(0, 2)), ["Room 4-01", "Room 4-02"]);
+});

@@ -27,6 +27,13 @@ test("a log-in leads nowhere else", () => {
   assert.equal(nextAddress(""), "/monitoring");
 });
 
+test("who sees one level is led to its plan, or to the wall", () => {
+  const level = (address) => nextAddress(`?next=${encodeURIComponent(address)}`, "4 a");
+  assert.equal(level("/monitoring?wall&level=4"), "/monitoring?wall&level=4");
+  for (const other of ["", "/monitoring/system", "https://example.org"])
+    assert.equal(level(other), "/monitoring?level=4%20a", other);
+});
+
 test("a wall link has a token, and what is pasted may be one", () => {
   assert.equal(linkedToken("#token=wm_a-b_c"), "wm_a-b_c");
   assert.equal(linkedToken("https://way.example/monitoring/login#token=wm_a "), "wm_a");

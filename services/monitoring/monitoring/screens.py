@@ -72,8 +72,10 @@ def show(screen: str = "live") -> Response:
         screens = [screen]
     behind_gateway = "X-Forwarded-Proto" in request.headers
     is_known = visitor is not None and behind_gateway
+    is_wall = screen == "live" and "wall" in request.args
+    template = f"{'wall' if is_wall else screen}.html"
     return _page(
-        f"{screen}.html" if is_known or screen not in MANAGING else "unmanaged.html",
+        template if is_known or screen not in MANAGING else "unmanaged.html",
         screen=screen,
         title=TITLES[screen],
         screens=screens,

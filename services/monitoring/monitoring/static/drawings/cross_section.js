@@ -1,6 +1,6 @@
 // Draws the building from the side: all levels at once, the highest on top, for the wall screen.
 // cross_section_layout.js says where everything stands.
-/** @import { CrossSectionLayout, Level, Strip } from "./cross_section_layout.js" */
+/** @import { CrossSectionLayout, Frame, Level, Strip } from "./cross_section_layout.js" */
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
 import { setAttribute, setAttributes, setText, svg } from "../page/dom.js";
 import { layOutCrossSection, scaleForCrowd, stackPeople } from "./cross_section_layout.js";
@@ -15,11 +15,12 @@ export class CrossSection {
 
   /**
    * @param {HTMLElement} host
-   * @param {{ pick?: (marker: Marker) => void, choose?: (level: string) => void }} [options]
+   * @param {{ isWall?: boolean, pick?: (marker: Marker) => void, choose?: (level: string) => void }} [options]
    *   `pick` is called with a marker that is clicked, `choose` with a level
    */
-  constructor(host, { pick = () => {}, choose = () => {} } = {}) {
+  constructor(host, { isWall = false, pick = () => {}, choose = () => {} } = {}) {
     this.host = host;
+    this.isWall = isWall;
     this.pick = pick;
     this.choose = choose;
     this.building = svg("g", { class: "floor" });
@@ -37,7 +38,8 @@ export class CrossSection {
   show(levels, people, label) {
     this.#last = [levels, people, label];
     setAttribute(this.root, "aria-label", label);
-    const frame = { width: this.host.clientWidth, height: this.host.clientHeight };
+    const { clientWidth: width, clientHeight: height } = this.host;
+    const frame = { width, height, isWall: this.isWall };
     if (!frame.width) return;
     const { scale, layout, counts } = this.#draw(levels, people.length, frame);
     const markers = layout.strips.flatMap((strip, index) => {
@@ -53,7 +55,7 @@ export class CrossSection {
    * Draws the building, unless it is on the screen already.
    * @param {Level[]} levels
    * @param {number} people
-   * @param {{ width: number, height: number }} frame
+   * @param {Frame} frame
    */
   #draw(levels, people, frame) {
     const before = this.#drawn;

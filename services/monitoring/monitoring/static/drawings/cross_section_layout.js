@@ -4,10 +4,13 @@
 import { isUnknown, levelTitle } from "../rules/words.js";
 import { bounds, hasPosition } from "../rules/geometry.js";
 import { packCrowd, placeRows } from "./crowd_layout.js";
-import { shorten } from "./marker_layout.js";
+import { LEGIBLE_ROOM, shorten } from "./marker_layout.js";
 
 /**
  * @typedef {{ level: string, spots: Spot[] }} Level
+ *
+ * What there is to draw on, in px. On a wall screen all levels fit, and text is as large as can be.
+ * @typedef {{ width: number, height: number, isWall?: boolean }} Frame
  *
  * The part of a strip that belongs to a spot; to several where they are too near to each other.
  * @typedef {object} Room
@@ -44,18 +47,23 @@ const ABOVE_GROUND = 0.2; // units, where the lowest markers begin
 const NARROWEST_ROOM = 2; // units: it has room for a count
 const ASIDE = 3.6; // units, for the room of what has no position
 const ROOMS = [1.6, 1.45, 1.3, 1.15, 1]; // the scales to choose from
+const ROOMS_ON_WALL = [1.6, LEGIBLE_ROOM, 1.3, 1.15, 1];
+const LEAST_STRIP = 3.6; // units
+const LEAST_STRIP_ON_WALL = 3.05; // a name, a marker, and next to no air
 const OFF_THE_PLAN = "off plan";
 
 /**
  * @param {Level[]} levels the lowest first
- * @param {{ width: number, height: number }} frame px
+ * @param {Frame} frame
  * @param {Scale} scale
  * @returns {CrossSectionLayout}
  */
-export function layOutCrossSection(levels, { width, height }, scale) {
+export function layOutCrossSection(levels, { width, height, isWall = false }, scale) {
   const { unit } = scale;
-  const left = unit * (width > WIDE_PX ? 6.2 : 2.6);
-  const stripHeight = Math.max(unit * 3.6, height / Math.max(1, levels.length));
+  const isWide = width > WIDE_PX && !isWall;
+  const left = unit * (isWide ? 6.2 : 2.6);
+  const least = unit * (isWall ? LEAST_STRIP_ON_WALL : LEAST_STRIP);
+  const stripHeight = Math.max(least, height / Math.max(1, levels.length));
   const placed = levels.flatMap((one) => one.spots.filter(hasPosition));
   const box = placed.length ? bounds(placed) : { left: 0, right: 1 };
   const metres = Math.max(1, box.right - box.left);
@@ -70,10 +78,10 @@ export function layOutCrossSection(levels, { width, height }, scale) {
     const top = index * stripHeight;
     return {
       level,
-      title: stripTitle(level, width),
+      title: stripTitle(level, isWide),
       top,
       ground: top + stripHeight - unit * GROUND,
-      ...layOutSpots(level, spots, toPx, edges, scale),
+      ...layOutSpots(level, spots, toPx, edges, scale, isWall),
     };
   });
   return { width, height: stripHeight * levels.length, left, right, stripHeight, strips };
@@ -101,10 +109,10 @@ const fromTheTop = (levels) => [
 
 /**
  * @param {string} level
- * @param {number} width
+ * @param {boolean} isWide
  */
-function stripTitle(level, width) {
-  if (width > WIDE_PX) return isUnknown(level) ? "Unknown" : levelTitle(level);
+function stripTitle(level, isWide) {
+  if (isWide) return isUnknown(level) ? "Unknown" : levelTitle(level);
   return isUnknown(level) ? "?" : levelTitle(level).replace("Level ", "L");
 }
 
@@ -117,8 +125,9 @@ function stripTitle(level, width) {
  * @param {(x: number) => number} toPx
  * @param {{ left: number, aside: number, right: number }} edges
  * @param {Scale} scale
+ * @param {boolean} isWall
  */
-function layOutSpots(level, spots, toPx, { left, aside, right }, scale) {
+function layOutSpots(level, spots, toPx, { left, aside, right }, scale, isWall) {
   const placed = spots.filter(hasPosition).sort((one, other) => one.x - other.x);
   const lost = spots.filter((spot) => !hasPosition(spot));
   const narrowest = scale.unit * NARROWEST_ROOM;
@@ -129,7 +138,7 @@ function layOutSpots(level, spots, toPx, { left, aside, right }, scale) {
     return { ticks: [], names, ...roomsOf(level, standing, { left, right }, narrowest) };
   }
   const standing = placed.map((spot) => ({ spot, x: toPx(spot.x) }));
-  const names = freeNames(standing, NAME_LENGTH, lost.length ? aside : right, scale);
+  const names = namesOf(standing, lost.length ? aside : right, scale, isWall);
   const found = roomsOf(level, standing, { left, right: aside }, narrowest);
   if (lost.length) {
     const x = (aside + right) / 2;
@@ -172,6 +181,25 @@ function roomsOf(level, standing, { left, right }, narrowest) {
     return room;
   });
   return { rooms, roomOf };
+}
+
+/**
+ * The names that do not overlap; on a wall screen, where nobody can ask for the others, all of them
+ * by their numbers, if that helps: "4-03" for "Room 4-03".
+ * @param {{ spot: Spot, x: number }[]} standing from left to right
+ * @param {number} end
+ * @param {Scale} scale
+ * @param {boolean} isWall
+ */
+function namesOf(standing, end, scale, isWall) {
+  const names = freeNames(standing, NAME_LENGTH, end, scale);
+  if (!isWall || names.length === standing.length) return names;
+  const numbered = standing.map(({ spot, x }) => {
+    const location = /\S*\d\S*$/.exec(spot.location)?.[0] ?? spot.location;
+    return { spot: { ...spot, location }, x };
+  });
+  const shorter = freeNames(numbered, NAME_LENGTH, end, scale);
+  return shorter.length > names.length ? shorter : names;
 }
 
 /**
@@ -227,18 +255,21 @@ export function stackPeople(people, strip, layout, scale) {
 
 /**
  * The largest scale at which a room has places for twice as many people as there are for each room.
- * It follows their number alone: it stays the same while they walk.
+ * It follows their number alone: it stays the same while they walk. On a wall screen none of what
+ * can be read from afar is given up for more people: they are counted.
  * @param {Level[]} levels
  * @param {number} people
- * @param {{ width: number, height: number }} frame px
+ * @param {Frame} frame
  * @param {(room: number) => Scale} scaleFor
  */
 export function scaleForCrowd(levels, people, frame, scaleFor) {
-  const scales = ROOMS.map(scaleFor);
+  const scales = (frame.isWall ? ROOMS_ON_WALL : ROOMS).map(scaleFor);
+  const legible = scaleFor(LEGIBLE_ROOM);
   const fitting = scales.find((scale) => {
     const layout = layOutCrossSection(levels, frame, scale);
     const rooms = layout.strips.flatMap((strip) => strip.rooms);
     if (layout.height > frame.height + 1) return false;
+    if (frame.isWall && scale.unit <= legible.unit) return true;
     const width = (layout.right - layout.left) / Math.max(1, rooms.length / levels.length);
     const columns = Math.floor(width / (scale.textWidth("0000", scale.text, 600) + scale.height));
     const places = columns * rowsOf(layout, scale);

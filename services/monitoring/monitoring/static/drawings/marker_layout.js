@@ -41,6 +41,9 @@
 const ID_LENGTH = 8;
 const SQUEEZED = 0.8; // letters may be that much narrower
 const TIGHT = 0.35; // units, around the text of a compact marker where there is no more room
+const SMALL = 0.7; // units
+/** The room at which the smallest text is as large as the document's. */
+export const LEGIBLE_ROOM = 1 / SMALL;
 const SHORTEST_ID = 4; // cut to less, it says nothing
 
 /**
@@ -52,7 +55,7 @@ export function sizes(rem, room) {
   const unit = rem * Math.min(1.6, Math.max(1, room));
   return {
     text: unit * 0.8,
-    small: unit * 0.7,
+    small: unit * SMALL,
     height: unit * 1.5,
     glyph: unit * 0.3,
     gap: unit * 0.2,

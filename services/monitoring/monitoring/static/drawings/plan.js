@@ -3,6 +3,7 @@
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
 /** @import { Label, PlanLayout, Spot, Zone } from "./plan_layout.js" */
 import { setAttribute, setAttributes, svg } from "../page/dom.js";
+import { LEGIBLE_ROOM } from "./marker_layout.js";
 import { drawMarkers } from "./markers.js";
 import { layOutPlan, placePeople, trailPoints } from "./plan_layout.js";
 import { rootFontSize, scaleFor } from "./text_size.js";
@@ -18,11 +19,12 @@ export class Plan {
 
   /**
    * @param {HTMLElement} host
-   * @param {{ pick?: (marker: Marker) => void, choose?: (spot: Spot) => void }} [options]
+   * @param {{ isWall?: boolean, pick?: (marker: Marker) => void, choose?: (spot: Spot) => void }} [options]
    *   `pick` is called with a marker that is clicked, `choose` with a spot
    */
-  constructor(host, { pick = () => {}, choose } = {}) {
+  constructor(host, { isWall = false, pick = () => {}, choose } = {}) {
     this.host = host;
+    this.leastRoom = isWall ? LEGIBLE_ROOM : 0;
     this.pick = pick;
     this.choose = choose;
     this.floor = svg("g", { class: "floor" });
@@ -66,7 +68,8 @@ export class Plan {
       (before.frame.width !== frame.width || before.frame.height !== frame.height);
     this.root.classList.toggle("resized", isResized); // no gliding while the window is dragged
     if (before?.version === version) return before;
-    const scale = scaleFor(frame.width / (rootFontSize() * WIDTH_IN_REM));
+    const room = frame.width / (rootFontSize() * WIDTH_IN_REM);
+    const scale = scaleFor(Math.max(room, this.leastRoom));
     const layout = layOutPlan(spots, frame, scale);
     this.#drawn = { version, frame, scale, layout };
     const { width, height, outline, aside, zones } = layout;

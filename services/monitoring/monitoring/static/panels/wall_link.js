@@ -55,12 +55,13 @@ function make() {
  * @param {NewToken} made
  * @param {HTMLElement} opener
  */
-function showLink({ id, secret, expires_at: end }, opener) {
+function showLink({ id, secret, level, expires_at: end }, opener) {
+  const wall = `/monitoring?wall${level ? `&level=${encodeURIComponent(level)}` : ""}`;
   const shown = {
     title: "Open this on the wall screen",
     text: "Copy it now: it is shown only here, and nobody can show it again.",
     name: "The link",
-    secret: `${location.origin}/monitoring/login#token=${secret}`,
+    secret: `${location.origin}/monitoring/login?next=${encodeURIComponent(wall)}#token=${secret}`,
     more: [
       `It is valid until ${end ? clock(end) : "it is revoked"}. To revoke it: the screen Access, or `,
       el("code", {}, `./scripts/token revoke ${id}`),

@@ -7,6 +7,7 @@ import {
   heardAt as heardTime,
   heardText,
   isUnknown,
+  levelOrder,
   placeText,
   spotText,
 } from "./words.js";
@@ -127,3 +128,11 @@ export function spotsToDraw(directory, present) {
     }));
   return [...known, ...new Map(unknown.map((spot) => [spot.key, spot])).values()];
 }
+
+/**
+ * The levels of the building, the lowest first.
+ * @param {Directory} directory
+ * @param {{ level: string }[]} drawn
+ */
+export const levelsOf = ({ known }, drawn) =>
+  [...new Set([...known, ...drawn].map(({ level }) => level))].sort(levelOrder);

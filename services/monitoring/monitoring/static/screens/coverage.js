@@ -10,7 +10,7 @@ import { updateTime } from "../page/time_element.js";
 import { offerClosing } from "../panels/form_dialog.js";
 import { drawLevelTabs } from "../panels/level_tabs.js";
 import { WhoWasHere } from "../panels/who_was_here.js";
-import { byLongestGap, fromWestToEast, sinceText, withStates } from "../rules/coverage_states.js";
+import { byLongestGap, fromWestToEast, gapMinutesOf, sinceText, withStates } from "../rules/coverage_states.js";
 import { nearestText, walkers } from "../rules/nearest_person.js";
 import { duration, isComplete, levelOrder, levelText, levelTitle } from "../rules/words.js";
 
@@ -29,14 +29,10 @@ const whoWasHere = new WhoWasHere(
 const plan = new Plan($("plan"), { choose: (spot) => whoWasHere.open(spot) });
 const gapField = inputById("gap");
 
-const heading = document.querySelector("[data-gap]");
-const officeMinutes = Number(heading?.getAttribute("data-gap"));
+const officeMinutes = document.querySelector("[data-gap]")?.getAttribute("data-gap") ?? null;
 
-/** Without a visit for so long, a location is a gap: as the viewer, else the office, has it. */
-function gapMinutes() {
-  const minutes = Number.parseInt(parameter("gap") || remembered("gap") || "", 10);
-  return minutes > 0 ? minutes : officeMinutes;
-}
+/** As the viewer, else the office, has it. */
+const gapMinutes = () => gapMinutesOf(parameter("gap"), remembered("gap"), officeMinutes);
 
 function draw() {
   showFreshness(coverage, staff);
@@ -184,7 +180,7 @@ function drawGaps(gaps) {
 
 gapField.value = String(gapMinutes());
 gapField.addEventListener("change", () => {
-  const wanted = Math.round(Number(gapField.value)) || officeMinutes;
+  const wanted = Math.round(Number(gapField.value)) || Number(officeMinutes);
   const minutes = String(Math.min(MAX_GAP_MINUTES, Math.max(1, wanted)));
   gapField.value = minutes;
   remember("gap", minutes);

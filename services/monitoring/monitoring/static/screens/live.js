@@ -2,12 +2,11 @@
 /** @import { Marker } from "../drawings/marker_layout.js" */
 /** @import { Changes } from "../page/address.js" */
 /** @import { Person, Spot } from "../rules/people_model.js" */
-import { CrossSection } from "../drawings/cross_section.js";
-import { Plan } from "../drawings/plan.js";
 import { adopt, changeAddress, parameter } from "../page/address.js";
 import { $, inputById, selectById, setText, showWithin } from "../page/dom.js";
 import { onlyLevel, showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
+import { Building } from "../panels/building.js";
 import { offerClosing } from "../panels/form_dialog.js";
 import { drawLevelTabs } from "../panels/level_tabs.js";
 import { LostContact } from "../panels/lost_contact.js";
@@ -15,14 +14,11 @@ import { drawPeopleList, listed, orderName } from "../panels/people_list.js";
 import { PersonDetails } from "../panels/person_details.js";
 import { offerWallLink } from "../panels/wall_link.js";
 import { WhoWasHere } from "../panels/who_was_here.js";
-import { directorySpots, everyone, spotsToDraw } from "../rules/people_model.js";
+import { directorySpots, everyone, levelsOf, spotsToDraw } from "../rules/people_model.js";
 import { bestMatch, finder, isNameOf } from "../rules/people_search.js";
 import {
   duration,
   isComplete,
-  isUnknown,
-  levelOrder,
-  levelText,
   levelTitle,
   peopleText,
   spotText,
@@ -39,11 +35,11 @@ const whoWasHere = new WhoWasHere(
   () => staff.now(),
   () => directorySpots(beacons.data?.data ?? []).known,
 );
-const plan = new Plan($("plan"), {
+const building = new Building({
   pick,
-  ...(!onlyLevel && { choose: (spot) => whoWasHere.open(spot) }),
+  ...(!onlyLevel && { chooseSpot: (spot) => whoWasHere.open(spot) }),
+  chooseLevel: (level) => open({ level }),
 });
-const crossSection = new CrossSection($("section"), { pick, choose: (level) => open({ level }) });
 const details = new PersonDetails($("person"), () => open({ person: "" }), draw);
 const lost = new LostContact((id) => open({ person: id }), draw);
 const search = inputById("search");
@@ -87,16 +83,14 @@ function draw(source) {
   );
   const isFound = finder(query, spots);
   if (query) for (const one of all) one.dimmed = !isFound(one);
-  levels = [
-    ...new Set([...directory.known.map((spot) => spot.level), ...drawn.map((one) => one.level)]),
-  ].sort(levelOrder);
+  levels = levelsOf(directory, drawn);
   const level = onlyLevel || (levels.includes(parameter("level")) ? parameter("level") : "");
   // A beacon that is new in the directory: read that again, once for each time that staff are read.
   const isOld = !beacons.data || present.some((one) => one.known && !one.spot);
   if (source === staff && isOld) beacons.refresh();
   const chosen = all.find((one) => one.picked);
   drawTabs(levels, level, present);
-  drawPicture(levels, level, drawn, spots, chosen);
+  drawPicture(level, drawn, spots, chosen);
   details.show(chosen, parameter("person"), staff); // before the list: that gets lower by it
   drawPeopleList(staff, all, level, (id) => open({ person: id }));
   first = query ? bestMatch(listed(all, level), query)?.id : undefined;
@@ -125,37 +119,19 @@ function drawTabs(levels, level, present) {
 }
 
 /**
- * @param {string[]} levels
  * @param {string} level
  * @param {Person[]} drawn
  * @param {Spot[]} spots
  * @param {Person | undefined} chosen
  */
-function drawPicture(levels, level, drawn, spots, chosen) {
+function drawPicture(level, drawn, spots, chosen) {
   const ready = Boolean(staff.data);
   $("skeleton").hidden = ready || Boolean(staff.failure);
-  $("section").hidden = !ready || Boolean(level);
-  $("plan").hidden = !ready || !level;
   if (!ready) return;
-  /** @param {string} name */
-  const spotsOf = (name) => spots.filter((spot) => spot.level === name);
-  if (level) {
-    const here = drawn.filter((one) => one.level === level);
-    const label = `Plan of ${levelText(level)}: ${peopleText(countPresent(here))}`;
-    const trail = chosen?.level === level ? details.trail(level, spots) : [];
-    plan.show(spotsOf(level), here, { label, trail });
-  } else {
-    // What has no known level takes no room while nobody is there.
-    const busy = levels.filter((name) => !isUnknown(name) || drawn.some((one) => one.level === name));
-    const stacked = busy.map((name) => ({ level: name, spots: spotsOf(name) }));
-    const label = `Cross-section of ${busy.length} levels: ${peopleText(countPresent(drawn))}`;
-    crossSection.show(stacked, drawn, label);
-  }
-  showChosen($(level ? "plan" : "section"), `${level} ${chosen?.id ?? ""}`);
+  const trail = level && chosen?.level === level ? details.trail(level, spots) : [];
+  const picture = building.show({ levels, level, people: drawn, spots, trail });
+  showChosen(picture, `${level} ${chosen?.id ?? ""}`);
 }
-
-/** @param {Person[]} people some of whom may be drawn though they have gone */
-const countPresent = (people) => people.filter((one) => !one.gone).length;
 
 let shownChosen = "";
 

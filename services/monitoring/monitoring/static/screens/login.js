@@ -103,8 +103,7 @@ async function logIn(given, wrong) {
   const answer = await fetch("/api/v1/session", { method: "POST", headers, body }).catch(() => null);
   const said = await answer?.json().catch(() => null);
   if (answer?.ok) {
-    const level = said?.level && `/monitoring?level=${encodeURIComponent(said.level)}`;
-    location.replace(level || nextAddress(location.search));
+    location.replace(nextAddress(location.search, said?.level));
     return { problem: "" };
   }
   if (answer?.status === 401) return { problem: wrong };

@@ -1,0 +1,127 @@
+// The wall screen: Live to be read from across a room and touched by nobody, at `/monitoring?wall`.
+/** @import { Line } from "../panels/exceptions.js" */
+/** @import { Person } from "../rules/people_model.js" */
+import { parameter } from "../page/address.js";
+import { $, setAttribute, setText } from "../page/dom.js";
+import { onlyLevel, showFreshness } from "../page/shell.js";
+import { Source } from "../page/source.js";
+import { Building } from "../panels/building.js";
+import { drawExceptions } from "../panels/exceptions.js";
+import { byLongestGap, gapMinutesOf, sinceText, withStates } from "../rules/coverage_states.js";
+import { lostContact } from "../rules/lost_contact.js";
+import { directorySpots, everyone, levelsOf, spotsToDraw } from "../rules/people_model.js";
+import { clock, duration, isComplete, levelText, macText, peopleText, spotText } from "../rules/words.js";
+
+const REFRESH_SECONDS = 5;
+const DIRECTORY_SECONDS = 60;
+const EXCEPTIONS_SECONDS = 15;
+// Without a good read for so long, what is shown is old, whatever the reason.
+const CURRENT_SECONDS = 20;
+
+/** @type {Source<StaffAnswer>} */
+const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
+/** @type {Source<BeaconsAnswer>} */
+const beacons = new Source("/monitoring/api/beacons", DIRECTORY_SECONDS, draw);
+/** @type {Source<CoverageAnswer>} */
+const coverage = new Source("/monitoring/api/coverage", EXCEPTIONS_SECONDS, drawColumn);
+/** @type {Source<{ data: UnknownBeacon[] }>} */
+const unknown = new Source("/monitoring/api/beacons/unknown", EXCEPTIONS_SECONDS, drawColumn);
+const building = new Building({ isWall: true });
+const officeMinutes = document.querySelector("[data-gap]")?.getAttribute("data-gap") ?? null;
+const gapMinutes = gapMinutesOf(parameter("gap"), officeMinutes);
+/** @type {Person[]} */
+let all = [];
+let level = onlyLevel;
+
+/** @param {Source<any>} [source] the one that was read */
+function draw(source) {
+  showFreshness(staff, ...(beacons.data ? [] : [beacons])); // without any, there is no building
+  const directory = directorySpots(beacons.data?.data ?? []);
+  all = everyone(staff, directory, "");
+  const present = all.filter((one) => !one.gone);
+  const isOld = !beacons.data || present.some((one) => one.known && !one.spot);
+  if (source === staff && isOld) beacons.refresh();
+  const levels = levelsOf(directory, present);
+  level = onlyLevel || (levels.includes(parameter("level")) ? parameter("level") : "");
+  $("skeleton").hidden = Boolean(staff.data || staff.failure);
+  if (staff.data) {
+    building.show({ levels, level, people: present, spots: spotsToDraw(directory, present) });
+  }
+  setText($("summary"), summaryText(present));
+  drawColumn();
+  drawClock();
+}
+
+/** @param {Person[]} present */
+function summaryText(present) {
+  if (!staff.data) return staff.failure ? "No positions to show yet" : "Loading…";
+  const here = level ? present.filter((one) => one.level === level) : present;
+  const where = level ? ` on ${levelText(level)}` : "";
+  const heard = `${peopleText(here.length)} heard in the last 15 minutes${where}`;
+  if (isComplete(staff.data)) return heard;
+  return here.length ? `At least ${heard}` : "Who was heard cannot be told now";
+}
+
+function drawColumn() {
+  const exceptions = [{ name: "lost", lines: staff.data && lost(), none: "Nobody of this shift" }];
+  if (!onlyLevel) {
+    const visited = `Every place was visited in ${gapMinutes} min`;
+    exceptions.push({ name: "gaps", lines: current(coverage) && gaps(), none: visited });
+    exceptions.push({ name: "unknown", lines: current(unknown) && strangers(), none: "None" });
+  }
+  drawExceptions(exceptions);
+}
+
+/** What was read, unless the newest read failed. @template T @param {Source<T>} source */
+const current = (source) => (source.failure ? null : source.data);
+/** @param {{ level: string }} one */
+const isHere = (one) => !level || one.level === level;
+
+/** @returns {Line[]} */
+const lost = () =>
+  lostContact(all, {})
+    .filter(isHere)
+    .map((one) => ({
+      key: one.id,
+      what: `Staff ${one.id}`,
+      where: `${spotText(one)}, ${levelText(one.level)}`,
+      age: staff.failure ? clock(one.heardAt, { seconds: false }) : duration(one.age),
+    }));
+
+/** @returns {Line[]} */
+const gaps = () =>
+  withStates(coverage.data?.data ?? [], coverage.now(), gapMinutes)
+    .filter((one) => one.state === "gap" && isHere(one))
+    .sort(byLongestGap)
+    .map((one) => ({
+      key: one.key,
+      what: one.location,
+      where: levelText(one.level),
+      age: sinceText(one.age),
+    }));
+
+/** @returns {Line[]} */
+const strangers = () =>
+  (unknown.data?.data ?? []).map((one) => ({
+    key: one.mac,
+    what: macText(one.mac),
+    where: "",
+    age: duration(Math.max(0, unknown.now() - one.last_heard)),
+  }));
+
+/** It stands still when nothing new is shown: whoever looks at it sees that at once. */
+function drawClock() {
+  const seen = staff.takenAt;
+  const isBroken = Boolean(staff.failure || document.body.dataset.failed);
+  const stopped = isBroken || staff.now() - seen > CURRENT_SECONDS;
+  const at = stopped ? seen : staff.now();
+  const [time, says] = $("clock").children;
+  setAttribute($("clock"), "data-stopped", stopped);
+  setText(time, at ? clock(at) : "--:--:--");
+  setText(says, stopped && at ? `stopped ${duration(staff.now() - at)} ago` : "");
+}
+
+beacons.start();
+if (!onlyLevel) for (const source of [coverage, unknown]) source.start();
+setInterval(drawClock, 1000);
+await staff.start().refresh();
