@@ -10,6 +10,8 @@ import threading
 import time
 from typing import Any
 
+from scripts.processes.ports import free_port
+
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
@@ -34,7 +36,8 @@ class Upstream:
         self.delay_seconds = 0.0
         self.fault = ""
         self.faulty_path = "/"  # only paths that begin with it fail
-        self.host, self.port = host, port
+        # Not one of the kernel's: other tests connect from many addresses, 127.0.0.2 among them.
+        self.host, self.port = host, port or free_port()
         self.answer(200, b"ok")
         self.reopen()
         self.url = f"http://{self.host}:{self.port}"

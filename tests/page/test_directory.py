@@ -41,7 +41,11 @@ def test_a_beacon_is_added_edited_and_deleted(opened: Opener, office: Office) ->
     dialog.get_by_label("Location").fill("Roof garden")
     dialog.get_by_role("button", name="Save").click()
     expect(line(page, NEW)).to_contain_text("Roof garden")
-    assert office.api("GET", f"/beacons/{NEW}").json()["location"] == "Roof garden"
+
+    def stored() -> bool:  # the service that did not store it knows it within 2 s
+        return bool(office.api("GET", f"/beacons/{NEW}").json()["location"] == "Roof garden")
+
+    eventually(stored)
     page.on("dialog", lambda question: question.accept())
     line(page, NEW).get_by_role("button").click()
     dialog.get_by_role("button", name="Delete").click()
