@@ -29,6 +29,7 @@ SCREENS = {
     "coverage": "/coverage",
     "directory": "/directory",
     "system": "/system",
+    "afar": "?wall",
     "blind": "?level=4",
 }
 # Name, screen, size, colours, and how many pixels a CSS pixel becomes.
