@@ -39,16 +39,17 @@ export function drawExceptions(exceptions) {
  * @param {HTMLElement} column
  */
 function fit(column) {
-  const lists = [...column.querySelectorAll("ul")];
-  for (const list of lists) for (const row of list.children) row.toggleAttribute("hidden", false);
-  for (;;) {
-    const shown = lists.map((list) => [...list.children].filter((row) => !row.hasAttribute("hidden")));
-    lists.forEach((list, index) => {
-      const left = list.children.length - shown[index].length;
-      if (left) setText(list.nextElementSibling ?? list, `and ${left} more`);
-    });
-    const longest = shown.reduce((one, other) => (other.length > one.length ? other : one), []);
-    if (!longest.length || column.scrollHeight <= column.clientHeight + 1) return;
-    longest[longest.length - 1].toggleAttribute("hidden", true);
+  const sections = [...column.children].map(({ children: [, list, note] }) => ({
+    note,
+    rows: [...list.children],
+    shown: list.children.length,
+  }));
+  for (const { rows } of sections) for (const row of rows) row.toggleAttribute("hidden", false);
+  while (column.scrollHeight > column.clientHeight + 1) {
+    const longest = sections.reduce((one, other) => (other.shown > one.shown ? other : one));
+    if (!longest.shown) return;
+    longest.shown -= 1;
+    longest.rows[longest.shown].toggleAttribute("hidden", true);
+    setText(longest.note, `and ${longest.rows.length - longest.shown} more`);
   }
 }
