@@ -1,10 +1,8 @@
 """The wall screen: read from across a room, and it never looks alive when it is not."""
 
 import json
-import os
 import re
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,9 +66,6 @@ def still(page: Page) -> None:
     expect(page.locator("#gaps")).to_have_attribute("data-count", re.compile(r"\d+"))
     expect(page.locator("#unknown")).to_have_attribute("data-count", re.compile(r"\d+"))
     page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")
-    if folder := os.environ.get("WALL_PICTURES"):
-        name = f"{page.viewport_size}-{time.time():.0f}".replace(" ", "")
-        page.screenshot(path=Path(folder) / f"{name}.png")
 
 
 @pytest.mark.parametrize("size", WALLS)
