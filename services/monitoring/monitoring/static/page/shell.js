@@ -1,6 +1,7 @@
 // What every screen has: the banner, the time of the last good read, "/" for the search box.
 /** @import { Source } from "./source.js" */
 import { banner, bannerAge, clock, isComplete } from "../rules/words.js";
+import { parameter } from "./address.js";
 import { $, setAttribute, setText } from "./dom.js";
 import { offerLogOut } from "./log_out.js";
 
@@ -13,6 +14,18 @@ export const DOWNLOADS = `${said.public ?? ""}/api/v1`;
 export const behindGateway = "behindGateway" in said;
 /** The only level that this visitor may see; "": all of them. */
 export const onlyLevel = said.level ?? "";
+/** Without a visit for so many minutes, a location is a gap, as the office has it. */
+export const officeGapMinutes = said.gap ?? "";
+
+/**
+ * The level to show: the visitor's only one, else the address's, where there is such a level.
+ * @param {string[]} levels
+ * @returns {string} "": all of them
+ */
+export function shownLevel(levels) {
+  const wanted = parameter("level");
+  return onlyLevel || (levels.includes(wanted) ? wanted : "");
+}
 
 /**
  * Shows how current the screen's data are; the first source that fails decides.

@@ -1,5 +1,6 @@
 // The picture of the building: the plan of a level, or all levels from the side.
 /** @import { Marker } from "../drawings/marker_layout.js" */
+/** @import { Source } from "../page/source.js" */
 /** @import { Person, Spot } from "../rules/people_model.js" */
 import { CrossSection } from "../drawings/cross_section.js";
 import { Plan } from "../drawings/plan.js";
@@ -17,6 +18,16 @@ export class Building {
   constructor({ isWall = false, pick = () => {}, chooseSpot, chooseLevel } = {}) {
     this.plan = new Plan($("plan"), { isWall, pick, ...(chooseSpot && { choose: chooseSpot }) });
     this.section = new CrossSection($("section"), { isWall, pick, choose: chooseLevel });
+  }
+
+  /**
+   * Reads the directory once more where somebody is at a beacon that is new in it.
+   * @param {Source<BeaconsAnswer>} beacons
+   * @param {Person[]} present
+   */
+  keepUpToDate(beacons, present) {
+    const isOld = !beacons.data || present.some((one) => one.known && !one.spot);
+    if (isOld) beacons.refresh();
   }
 
   /**

@@ -4,7 +4,7 @@ import { Plan } from "../drawings/plan.js";
 import { changeAddress, parameter } from "../page/address.js";
 import { $, el, inputById, keyed, setAttribute, setText } from "../page/dom.js";
 import { remember, remembered } from "../page/remembered.js";
-import { showFreshness } from "../page/shell.js";
+import { officeGapMinutes, showFreshness, shownLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
 import { offerClosing } from "../panels/form_dialog.js";
@@ -29,10 +29,8 @@ const whoWasHere = new WhoWasHere(
 const plan = new Plan($("plan"), { choose: (spot) => whoWasHere.open(spot) });
 const gapField = inputById("gap");
 
-const officeMinutes = document.querySelector("[data-gap]")?.getAttribute("data-gap") ?? null;
-
 /** As the viewer, else the office, has it. */
-const gapMinutes = () => gapMinutesOf(parameter("gap"), remembered("gap"), officeMinutes);
+const gapMinutes = () => gapMinutesOf(parameter("gap"), remembered("gap"), officeGapMinutes);
 
 function draw() {
   showFreshness(coverage, staff);
@@ -41,7 +39,7 @@ function draw() {
   $("skeleton").hidden = ready || Boolean(coverage.failure);
   $("board").hidden = !ready;
   const levels = [...new Set(all.map((one) => one.level))].sort(levelOrder);
-  const level = levels.includes(parameter("level")) ? parameter("level") : "";
+  const level = shownLevel(levels);
   const gaps = all.filter((one) => one.state === "gap");
   drawTabs(levels, level, gaps);
   if (ready)
@@ -180,7 +178,7 @@ function drawGaps(gaps) {
 
 gapField.value = String(gapMinutes());
 gapField.addEventListener("change", () => {
-  const wanted = Math.round(Number(gapField.value)) || Number(officeMinutes);
+  const wanted = Math.round(Number(gapField.value)) || Number(officeGapMinutes);
   const minutes = String(Math.min(MAX_GAP_MINUTES, Math.max(1, wanted)));
   gapField.value = minutes;
   remember("gap", minutes);

@@ -4,7 +4,7 @@
 /** @import { Person, Spot } from "../rules/people_model.js" */
 import { adopt, changeAddress, parameter } from "../page/address.js";
 import { $, inputById, selectById, setText, showWithin } from "../page/dom.js";
-import { onlyLevel, showFreshness } from "../page/shell.js";
+import { onlyLevel, showFreshness, shownLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { Building } from "../panels/building.js";
 import { offerClosing } from "../panels/form_dialog.js";
@@ -84,10 +84,8 @@ function draw(source) {
   const isFound = finder(query, spots);
   if (query) for (const one of all) one.dimmed = !isFound(one);
   levels = levelsOf(directory, drawn);
-  const level = onlyLevel || (levels.includes(parameter("level")) ? parameter("level") : "");
-  // A beacon that is new in the directory: read that again, once for each time that staff are read.
-  const isOld = !beacons.data || present.some((one) => one.known && !one.spot);
-  if (source === staff && isOld) beacons.refresh();
+  const level = shownLevel(levels);
+  if (source === staff) building.keepUpToDate(beacons, present);
   const chosen = all.find((one) => one.picked);
   drawTabs(levels, level, present);
   drawPicture(level, drawn, spots, chosen);

@@ -3,7 +3,7 @@
 /** @import { Person } from "../rules/people_model.js" */
 import { parameter } from "../page/address.js";
 import { $, setAttribute, setText } from "../page/dom.js";
-import { onlyLevel, showFreshness } from "../page/shell.js";
+import { officeGapMinutes, onlyLevel, showFreshness, shownLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { Building } from "../panels/building.js";
 import { drawExceptions } from "../panels/exceptions.js";
@@ -27,8 +27,7 @@ const coverage = new Source("/monitoring/api/coverage", EXCEPTIONS_SECONDS, draw
 /** @type {Source<{ data: UnknownBeacon[] }>} */
 const unknown = new Source("/monitoring/api/beacons/unknown", EXCEPTIONS_SECONDS, drawColumn);
 const building = new Building({ isWall: true });
-const officeMinutes = document.querySelector("[data-gap]")?.getAttribute("data-gap") ?? null;
-const gapMinutes = gapMinutesOf(parameter("gap"), officeMinutes);
+const gapMinutes = gapMinutesOf(parameter("gap"), officeGapMinutes);
 /** @type {Person[]} */
 let all = [];
 let level = onlyLevel;
@@ -39,10 +38,9 @@ function draw(source) {
   const directory = directorySpots(beacons.data?.data ?? []);
   all = everyone(staff, directory, "");
   const present = all.filter((one) => !one.gone);
-  const isOld = !beacons.data || present.some((one) => one.known && !one.spot);
-  if (source === staff && isOld) beacons.refresh();
+  if (source === staff) building.keepUpToDate(beacons, present);
   const levels = levelsOf(directory, present);
-  level = onlyLevel || (levels.includes(parameter("level")) ? parameter("level") : "");
+  level = shownLevel(levels);
   $("skeleton").hidden = Boolean(staff.data || staff.failure);
   if (staff.data) {
     building.show({ levels, level, people: present, spots: spotsToDraw(directory, present) });
