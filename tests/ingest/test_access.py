@@ -226,6 +226,7 @@ def test_a_revocation_is_seen_by_itself(
 ) -> None:
     assert known.REFRESH_SECONDS <= 10  # and a page or gateway may remember for 10 s more
     monkeypatch.setattr(known, "REFRESH_SECONDS", 0.05)
+    monkeypatch.setattr(known, "UNKNOWN_SECONDS", 0.01)
     app = guarded()
     client = app.test_client()
     context: Context = app.extensions["context"]
@@ -235,6 +236,45 @@ def test_a_revocation_is_seen_by_itself(
     while ask(client, "GET /api/v1/session", SECRETS[Role.READ]).status_code == 200:
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_a_token_made_at_another_service_is_soon_known(
+    guarded: Callable[..., Flask],
+    database: Database[dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(known, "REFRESH_SECONDS", 3600)  # not by its own reading
+    client = guarded().test_client()
+    secret = tokens.generate()
+    new = token(Role.READ, token_id="new", digest=tokens.digest(secret))
+    database["tokens"].insert_one(new.document())
+    assert ask(client, "GET /api/v1/session", secret).status_code == 401
+    deadline = time.monotonic() + 60
+    while ask(client, "GET /api/v1/session", secret).status_code == 401:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_whoever_tries_tokens_does_not_make_it_read_again_and_again(
+    guarded: Callable[..., Flask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = guarded()
+    reads: list[float] = []
+    context: Context = app.extensions["context"]
+    valid = context.tokens.valid
+
+    def counted(now: float) -> list[Token]:
+        reads.append(time.monotonic())
+        return valid(now)
+
+    monkeypatch.setattr(context.tokens, "valid", counted)
+    client = app.test_client()
+    deadline = time.monotonic() + 60
+    while len(reads) < 3:
+        assert ask(client, "GET /api/v1/session", tokens.generate()).status_code == 401
+        time.sleep(0.02)
+        assert time.monotonic() < deadline
+    assert all(next_ - one >= known.UNKNOWN_SECONDS for one, next_ in itertools.pairwise(reads))
 
 
 def test_the_last_use_is_noted(

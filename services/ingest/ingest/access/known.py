@@ -18,6 +18,9 @@ from ingest.storage.tokens import Token, Tokens
 # A revoked token is refused by all services at the latest so much later, and what asks them may
 # itself remember an answer for 10 s: within the 30 s that are promised.
 REFRESH_SECONDS = 10.0
+# An unknown token may have been made at another service just now: all are read soon, but no oftener
+# than this, whoever asks.
+UNKNOWN_SECONDS = 2.0
 # When a token was last used is told to the minute.
 USE_SECONDS = 60
 
@@ -70,6 +73,7 @@ class Known:
         self._failing = False
         self._refreshing = threading.Lock()
         self._closed = threading.Event()
+        self._due = threading.Event()
         self._thread = threading.Thread(target=self._run, name="access", daemon=True)
 
     def start(self) -> None:
@@ -81,6 +85,7 @@ class Known:
     def close(self) -> None:
         """End the thread soon."""
         self._closed.set()
+        self._due.set()
 
     @property
     def as_of(self) -> float | None:
@@ -95,6 +100,7 @@ class Known:
         snapshot = self._snapshot or self._read()  # asked for each detection: without a call
         visitor = snapshot.holders.get(digest)
         if visitor is None:
+            self._due.set()
             return None
         now = int(time.time())
         if visitor.expires_at is not None and visitor.expires_at <= now:
@@ -192,5 +198,9 @@ class Known:
             return None
 
     def _run(self) -> None:
-        while not self._closed.wait(REFRESH_SECONDS if not self._failing else 1.0):
-            self.refresh()
+        while not self._closed.wait(UNKNOWN_SECONDS):
+            if not self._failing:
+                self._due.wait(REFRESH_SECONDS - UNKNOWN_SECONDS)
+            self._due.clear()
+            if not self._closed.is_set():
+                self.refresh()
