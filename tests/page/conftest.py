@@ -83,7 +83,7 @@ def opened(browser: Browser, office: Office) -> Iterator[Opener]:
         context = browser.new_context(
             viewport=viewport,  # type: ignore[arg-type]
             locale="en-GB",
-            timezone_id=ZONE,
+            timezone_id=more.pop("timezone_id", ZONE),
             **more,
         )
         contexts.append(context)

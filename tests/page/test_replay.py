@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -97,6 +98,84 @@ def test_time_spent_is_told_by_location(opened: Opener, noon: int) -> None:
     assert widths[0]["width"] > widths[1]["width"] >= widths[2]["width"] > 0
 
 
+def test_keys_buttons_and_clicks_lead_from_visit_to_visit(opened: Opener, noon: int) -> None:
+    page = replay(opened, noon, 95)
+    place = page.locator("#place")
+    expect(place).to_have_text("level 2, Lobby A")
+    page.keyboard.press("Shift+ArrowRight")
+    expect(place).to_have_text("level 2, Room 2-02")
+    page.get_by_role("slider", name="Time").focus()
+    page.keyboard.press("Shift+ArrowRight")
+    expect(place).to_have_text("level 4, Lobby B")
+    page.get_by_role("button", name="Previous visit").click()
+    expect(place).to_have_text("level 2, Room 2-02")
+    page.get_by_role("button", name="Next visit").click()
+    expect(place).to_have_text("level 4, Lobby B")
+    page.locator("#person").focus()
+    page.keyboard.press("Shift+ArrowLeft")  # marks what is typed there, and nothing else
+    expect(place).to_have_text("level 4, Lobby B")
+    # The time spent: from one visit of a spot to the next, and to the first again.
+    for ago in (57, 100, 57):
+        page.locator("#dwell button").nth(0).click()
+        expect(place).to_have_text("level 2, Lobby A")
+        expect(page).to_have_url(re.compile(f"at={noon - ago * 60}"))
+    ribbon = page.locator("#ribbon")
+    box = ribbon.bounding_box() or {"width": 0}
+    ribbon.click(position={"x": box["width"] * (120 - 59) / 120, "y": 5})
+    expect(place).to_have_text("level 4, Lobby B")
+
+
+def test_yesterday_and_an_hour_are_chosen(opened: Opener, noon: int) -> None:
+    page = replay(opened, noon, 95)
+    page.get_by_role("button", name="Yesterday").click()
+    today = datetime.fromtimestamp(noon + 8 * 3600, UTC).date().isoformat()  # Singapore
+    expect(page.locator("#to")).to_have_value(f"{today}T00:00")
+    expect(page.locator("#from")).to_have_value(re.compile("T00:00$"))
+    page.get_by_label("Hour").select_option(index=14)  # behind "–"
+    expect(page.locator("#from")).to_have_value(re.compile("T13:00$"))
+    expect(page.locator("#to")).to_have_value(re.compile("T14:00$"))
+    expect(page.locator("#state")).to_contain_text("Staff patrol was not heard between")
+
+
+def test_a_range_in_the_hour_that_is_repeated_is_kept(opened: Opener) -> None:
+    start = int(datetime(2026, 10, 25, 0, 45, tzinfo=UTC).timestamp())  # 02:45, summer time
+    end = int(datetime(2026, 10, 25, 1, 30, tzinfo=UTC).timestamp())  # 02:30, winter time
+    query = urlencode({"person": "patrol", "from": start, "to": end})
+    page = opened(f"/replay?{query}", timezone_id="Europe/Berlin")
+    expect(page.locator("#state")).to_contain_text("Staff patrol was not heard between")
+    page.get_by_role("button", name="Show").click()
+    expect(page).to_have_url(re.compile(f"from={start}&to={end}"))
+    expect(page.locator("#state")).to_contain_text("Staff patrol was not heard between")
+
+
+def test_others_are_shown_at_the_same_time(opened: Opener, office: Office, noon: int) -> None:
+    for ago in (99, 97, 94, 91):
+        body = {"beacon_address": "C2A628020003", "timestamp": noon - ago * 60}
+        assert office.detect("guest", **body).status_code == 200
+    page = replay(opened, noon, 95, size=(1366, 768))
+    page.get_by_label("Together with").fill("guest, nobody-at-all")
+    page.get_by_role("button", name="Show").click()
+    others = page.locator("#companions li")
+    expect(others).to_have_count(2)
+    page.locator("#dwell button").nth(0).click()
+    page.locator("#dwell button").nth(0).click()  # the first visit again
+    expect(page.locator("#place")).to_have_text("level 2, Lobby A")
+    expect(others.nth(0)).to_contain_text("Staff guest")
+    expect(others.nth(0)).to_contain_text("not heard yet")
+    page.get_by_role("slider", name="Time").fill(str(noon - 95 * 60))
+    expect(others.nth(0)).to_contain_text("level 2, Room 2-02")
+    expect(others.nth(0).locator(".block")).to_have_count(1)
+    expect(others.nth(1)).to_contain_text("was never heard")
+    expect(page.locator("#plan .marker.now")).to_have_count(2)
+    expect(page.locator("#play")).to_be_in_viewport(ratio=1)
+    others.nth(0).get_by_role("link").click()  # about whom it is can be changed
+    expect(page.locator("#place")).to_have_text("level 2, Room 2-02")
+    expect(page.locator("#companions")).to_contain_text("Staff patrol")
+    page.get_by_label("Together with").fill("1 2 3 4 5")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("#state")).to_have_text("5 others are too many: choose up to 4.")
+
+
 def test_what_is_shown_can_be_downloaded(opened: Opener, noon: int, tmp_path: Path) -> None:
     page = replay(opened, noon, 95)
     expect(page.locator("#player")).to_be_visible()
@@ -123,7 +202,7 @@ def test_a_person_and_a_range_are_chosen(opened: Opener, office: Office, noon: i
     expect(page.locator("#state")).to_have_text("Choose a person.")
     page.keyboard.press("/")
     page.keyboard.type("patrol")
-    page.get_by_role("button", name="Last 8 hours").click()
+    page.get_by_role("button", name="This shift").click()
     expect(page.locator("#place")).to_contain_text("Lobby A")
     expect(page).to_have_url(re.compile("person=patrol"))
     page.get_by_role("button", name="Last 15 minutes").click()

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
+  nextVisit,
+  nextVisitOf,
   SILENCE_SECONDS,
   timeSpent,
   visitAt,
@@ -79,4 +81,13 @@ test("the time spent is added up by spot, the longest first", () => {
       ["A", 150, 2],
     ],
   );
+});
+
+test("from visit to visit, to both sides, and to the next one of a spot", () => {
+  const list = visitsOf(heard(10, "A"), heard(20, "B"), heard(30, "A"));
+  const from = (visit) => visit?.from;
+  assert.deepEqual([0, 10, 25, 30].map((at) => from(nextVisit(list, at, false))), [10, 20, 30, undefined]);
+  assert.deepEqual([10, 15, 30, 99].map((at) => from(nextVisit(list, at, true))), [undefined, 10, 20, 30]);
+  const [{ key }] = timeSpent(list).filter((spot) => spot.location === "A");
+  assert.deepEqual([0, 10, 30].map((at) => from(nextVisitOf(list, at, key))), [10, 30, 10]);
 });

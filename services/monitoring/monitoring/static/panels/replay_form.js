@@ -1,23 +1,27 @@
 // The form of Replay: whom to show, from when to when; and the downloads of the same.
 /** @import { Range } from "./timeline.js" */
-import { $, el, inputById, keyed, setAttribute } from "../page/dom.js";
+import { $, el, inputById, keyed, selectById, setAttribute } from "../page/dom.js";
 import { DOWNLOADS } from "../page/shell.js";
 import { secondsOf, setSeconds } from "../page/time_field.js";
-import { compare } from "../rules/words.js";
+import { hoursOfDay } from "../rules/day_ranges.js";
+import { clock, compare } from "../rules/words.js";
+import { MAX_COMPANIONS } from "./companions.js";
 
-/** @returns {{ id: string, range: Range }} */
-export const readForm = () => ({
-  id: inputById("person").value.trim(),
-  range: { from: secondsOf("from"), to: secondsOf("to") },
-});
+/** @returns {{ id: string, others: string[], range: Range }} */
+export function readForm() {
+  const id = inputById("person").value.trim();
+  const others = new Set(inputById("with").value.split(/[\s,]+/).filter((one) => one && one !== id));
+  return { id, others: [...others], range: { from: secondsOf("from"), to: secondsOf("to") } };
+}
 
 /**
  * What is wrong with the form; "" when nothing is.
- * @param {string} id
- * @param {Range} range
+ * @param {{ id: string, others: string[], range: Range }} form
  */
-export function formProblem(id, range) {
+export function formProblem({ id, others, range }) {
   if (!id) return "Choose a person.";
+  if (others.length > MAX_COMPANIONS)
+    return `${others.length} others are too many: choose up to ${MAX_COMPANIONS}.`;
   return range.from < range.to ? "" : "The end must be after the beginning.";
 }
 
@@ -25,6 +29,20 @@ export function formProblem(id, range) {
 export function setRange({ from, to }) {
   setSeconds("from", from);
   setSeconds("to", to);
+  drawHours(from);
+}
+
+/**
+ * The hours of the day that is shown, to choose from.
+ * @param {number} from unix seconds
+ */
+function drawHours(from) {
+  const hours = Number.isNaN(new Date(from * 1000).getTime()) ? [] : hoursOfDay(from);
+  const today = new Date(from * 1000); // the field beside it tells the day
+  const options = hours.map((start) =>
+    el("option", { value: start }, clock(start, { seconds: false, today })),
+  );
+  selectById("hour").replaceChildren(el("option", { value: "" }, "–"), ...options);
 }
 
 /**

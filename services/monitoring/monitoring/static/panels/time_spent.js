@@ -7,8 +7,9 @@ import { duration, placeText } from "../rules/words.js";
 /**
  * @param {Visit[]} visits
  * @param {number} seconds of the whole range
+ * @param {(spotKey: string) => void} choose called with the spot of a row that is clicked
  */
-export function drawTimeSpent(visits, seconds) {
+export function drawTimeSpent(visits, seconds, choose) {
   const spots = timeSpent(visits);
   const longest = spots[0]?.seconds || 1;
   const heard = duration(spots.reduce((sum, spot) => sum + spot.seconds, 0));
@@ -19,9 +20,14 @@ export function drawTimeSpent(visits, seconds) {
     $("dwell"),
     spots,
     (spot) => spot.key,
-    () => el("li", {}, el("span"), el("span", { class: "amount" }), el("span", { class: "bar" })),
+    (spot) => {
+      const parts = ["place", "amount", "bar"].map((name) => el("span", { class: name }));
+      const button = el("button", { type: "button", title: "Show the next visit here" }, ...parts);
+      button.addEventListener("click", () => choose(spot.key));
+      return el("li", {}, button);
+    },
     (row, spot) => {
-      const [place, amount, bar] = row.children;
+      const [place, amount, bar] = row.children[0].children;
       const times = spot.visits > 1 ? `, ${spot.visits} visits` : "";
       setText(place, placeText(spot));
       setText(amount, `${duration(spot.seconds)}${times}`);

@@ -6,15 +6,16 @@ import { clock, isUnknown, placeText } from "../rules/words.js";
 /** @typedef {{ from: number, to: number }} Range unix seconds */
 
 const RIBBON_WIDTH = 1000; // as in the template
+export const ribbonBox = { viewBox: `0 0 ${RIBBON_WIDTH} 10`, preserveAspectRatio: "none" };
 
 /**
  * One block a visit, in turns light and dark; nothing where nobody knows.
  * @param {Visit[]} visits
  * @param {Range} range
  */
-export function drawRibbon(visits, range) {
+export function ribbonBlocks(visits, range) {
   const scale = RIBBON_WIDTH / (range.to - range.from);
-  const blocks = visits.map((visit, index) =>
+  return visits.map((visit, index) =>
     svg(
       "rect",
       {
@@ -27,7 +28,14 @@ export function drawRibbon(visits, range) {
       svg("title", {}, `${clock(visit.from)} – ${clock(visit.to)}: ${placeText(visit)}`),
     ),
   );
-  $("ribbon", SVGElement).replaceChildren(...blocks);
+}
+
+/**
+ * @param {Visit[]} visits
+ * @param {Range} range
+ */
+export function drawRibbon(visits, range) {
+  $("ribbon", SVGElement).replaceChildren(...ribbonBlocks(visits, range));
   setText($("range-from"), clock(range.from));
   setText($("range-to"), clock(range.to));
 }

@@ -1,7 +1,7 @@
 // Who was heard in this shift, and is not heard any more. Pure.
 /** @import { Person } from "./people_model.js" */
 
-const SHIFT_SECONDS = 12 * 3600; // who was heard before that has gone home
+export const SHIFT_SECONDS = 12 * 3600; // who was heard before that has gone home
 
 /**
  * When those were heard last of whom a viewer knows that they are lost.

@@ -76,6 +76,33 @@ export function visitAt(list, time) {
 }
 
 /**
+ * The same for all visits of one spot.
+ * @param {Visit} visit
+ */
+const keyOf = ({ level, location, mac }) =>
+  `${level}\n${location}\n${location === "unknown" ? mac : ""}`;
+
+/**
+ * The first visit that begins after a time, or the last that began before it; undefined at the end.
+ * @param {Visit[]} list the oldest first
+ * @param {number} time
+ * @param {boolean} isBack
+ */
+export const nextVisit = (list, time, isBack) =>
+  isBack ? list.findLast((one) => one.from < time) : list.find((one) => one.from > time);
+
+/**
+ * The next visit of a spot, after its last one the first again.
+ * @param {Visit[]} list the oldest first
+ * @param {number} time
+ * @param {string} key
+ */
+export function nextVisitOf(list, time, key) {
+  const there = list.filter((one) => keyOf(one) === key);
+  return nextVisit(there, time, false) ?? there[0];
+}
+
+/**
  * The time spent in each spot, the longest first.
  * @param {Visit[]} list
  * @returns {TimeSpent[]}
@@ -84,7 +111,7 @@ export function timeSpent(list) {
   /** @type {Map<string, TimeSpent>} */
   const spots = new Map();
   for (const visit of list) {
-    const key = `${visit.level}\n${visit.location}\n${visit.location === "unknown" ? visit.mac : ""}`;
+    const key = keyOf(visit);
     const spot = spots.get(key) ?? {
       key,
       level: visit.level,

@@ -10,6 +10,7 @@ import { RequestFailed } from "../page/request.js";
 import { showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
+import { Companions } from "../panels/companions.js";
 import { Playback } from "../panels/playback.js";
 import {
   drawDownloads,
@@ -20,12 +21,20 @@ import {
 } from "../panels/replay_form.js";
 import { drawTimeSpent } from "../panels/time_spent.js";
 import { drawRibbon, drawScrubber } from "../panels/timeline.js";
+import { hourFrom, yesterday } from "../rules/day_ranges.js";
+import { SHIFT_SECONDS } from "../rules/lost_contact.js";
 import { levelSpots, spotKey } from "../rules/replay_spots.js";
-import { visitAt, visits as visitsOf } from "../rules/visits.js";
+import { nextVisit, nextVisitOf, visitAt, visits as visitsOf } from "../rules/visits.js";
 import { clock, duration, levelText, placeText } from "../rules/words.js";
 
-const RANGES = { "15 minutes": 900, hour: 3600, "8 hours": 8 * 3600, "24 hours": 86400 };
 const DEFAULT_SECONDS = 3600;
+/** @type {Record<string, (now: number) => Range>} */
+const RANGES = {
+  "Last 15 minutes": lastSeconds(900),
+  "Last hour": lastSeconds(3600),
+  "This shift": lastSeconds(SHIFT_SECONDS),
+  Yesterday: yesterday,
+};
 const TRAIL_VISITS = 40; // before the one that is shown
 
 /** @type {Source<StaffAnswer>} */
@@ -36,6 +45,7 @@ const staff = new Source("/monitoring/api/staff", 30, () => {
 /** @type {Source<BeaconsAnswer>} */
 const beacons = new Source("/monitoring/api/beacons", 60, draw);
 const plan = new Plan($("plan"));
+const companions = new Companions();
 const playback = new Playback(buttonById("play"), advance);
 const person = inputById("person"),
   scrubber = inputById("scrubber");
@@ -47,29 +57,43 @@ let range = { from: 0, to: 0 };
 let at = 0; // unix seconds, of what is shown
 let loads = 0;
 
+/**
+ * @param {number} seconds
+ * @returns {(now: number) => Range}
+ */
+function lastSeconds(seconds) {
+  return (now) => ({ from: now - seconds, to: now });
+}
+
 /** Shows what the address says; without a range, the last hour of the server's clock. */
 function showAddress() {
   const to = Number(parameter("to")) || Math.floor(staff.now()),
     from = Number(parameter("from")) || to - DEFAULT_SECONDS;
   person.value = parameter("person");
-  setRange({ from, to });
+  inputById("with").value = parameter("with");
+  show({ from, to });
+}
+
+/** @param {Range} wanted */
+function show(wanted) {
+  setRange(wanted);
   load();
 }
 
 /** Reads and shows what the form says. */
 async function load() {
   const form = readForm();
-  const { id } = form;
+  const { id, others } = form;
   range = form.range;
   pause();
   visits = [];
   loads += 1;
   const thisLoad = loads;
-  const wrong = formProblem(id, range);
+  const wrong = formProblem(form);
   drawDownloads(wrong ? "" : id, range);
   if (wrong) return drawState(wrong);
   changeAddress(
-    { person: id, from: range.from, to: range.to },
+    { person: id, with: others.join(" "), from: range.from, to: range.to },
     { replace: parameter("person") === id },
   );
   try {
@@ -78,7 +102,11 @@ async function load() {
       if (isWanted) drawState(count ? `Reading… ${count.toLocaleString()} detections` : "Reading…");
       return isWanted;
     });
-    if (history && thisLoad === loads) showHistory(id, history);
+    if (!history || thisLoad !== loads) return;
+    const reading = companions.load(others, range, () => thisLoad === loads);
+    showHistory(id, history);
+    await reading;
+    if (thisLoad === loads) draw();
   } catch (error) {
     if (thisLoad !== loads) return;
     if (error instanceof RequestFailed && error.problem?.code === "not_found")
@@ -105,7 +133,7 @@ function showHistory(id, { detections, truncated }) {
   const isInRange = wanted >= range.from && wanted <= range.to;
   at = isInRange ? wanted : (visits.at(-1)?.from ?? range.to);
   drawRibbon(visits, range);
-  drawTimeSpent(visits, range.to - range.from);
+  drawTimeSpent(visits, range.to - range.from, (key) => goTo(nextVisitOf(visits, at, key)));
   draw();
 }
 
@@ -145,6 +173,7 @@ function draw() {
   setText($("stay"), isBefore ? "" : `${there ? "there" : "was there"} ${stay}`);
   updateTime($("moment"), at);
   drawScrubber(at, range, placeNow);
+  companions.draw(parameter("person"), at, range);
 }
 
 /**
@@ -153,7 +182,7 @@ function draw() {
  * @param {boolean} there whether it lasts at that time
  */
 function drawPlan(visit, index, there) {
-  const spots = levelSpots(visit, visits, beacons.data?.data ?? []);
+  const spots = levelSpots(visit, [...visits, ...companions.visits], beacons.data?.data ?? []);
   const trail = visits
     .slice(Math.max(0, index - TRAIL_VISITS), index + 1)
     .filter((one) => one.level === visit.level)
@@ -167,7 +196,7 @@ function drawPlan(visit, index, there) {
     title: placeText(visit),
     picked: false,
   };
-  plan.show(spots, [here], { trail, label: `Plan of ${levelText(visit.level)}` });
+  plan.show(spots, [here, ...companions.figures(visit.level, at, spots)], { trail, label: `Plan of ${levelText(visit.level)}` });
 }
 
 function play() {
@@ -178,6 +207,18 @@ function play() {
 function pause() {
   playback.pause();
   if (visits.length) changeAddress({ at: Math.round(at) }, { replace: true });
+}
+
+/** @param {Visit | undefined} visit */
+function goTo(visit) {
+  if (visit) moveTo(visit.from);
+}
+
+/** @param {number} time unix seconds */
+function moveTo(time) {
+  at = time;
+  draw();
+  if (!playback.isPlaying) changeAddress({ at }, { replace: true });
 }
 
 /** @param {number} seconds */
@@ -191,16 +232,18 @@ function advance(seconds) {
 
 /** The first answer tells the server's time: the viewer's clock may be hours ahead. */
 const clockKnown = staff.start().refresh();
-for (const [name, seconds] of Object.entries(RANGES)) {
-  const button = el("button", { type: "button" }, `Last ${name}`);
+for (const [name, rangeAt] of Object.entries(RANGES)) {
+  const button = el("button", { type: "button" }, name);
   button.addEventListener("click", async () => {
     await clockKnown;
-    const now = Math.floor(staff.now());
-    setRange({ from: now - seconds, to: now });
-    load();
+    show(rangeAt(Math.floor(staff.now())));
   });
-  $("ranges").append(button);
+  $("hour").parentElement?.before(button);
 }
+$("hour").addEventListener("change", () => {
+  const start = Number(selectById("hour").value);
+  if (start) show(hourFrom(start));
+});
 $("form").addEventListener("submit", (event) => {
   event.preventDefault();
   load();
@@ -214,8 +257,21 @@ scrubber.addEventListener("input", () => {
 scrubber.addEventListener("change", () => {
   if (!playback.isPlaying) changeAddress({ at }, { replace: true });
 });
+$("previous").addEventListener("click", () => goTo(nextVisit(visits, at, true)));
+$("next").addEventListener("click", () => goTo(nextVisit(visits, at, false)));
+document.addEventListener("keydown", (event) => {
+  const isText = event.target instanceof Element && event.target.matches("input:not([type=range])");
+  if (isText || !event.shiftKey || !/^Arrow(Left|Right)$/.test(event.key)) return;
+  event.preventDefault(); // the slider would move by a second
+  goTo(nextVisit(visits, at, event.key === "ArrowLeft"));
+});
+$("ribbon", SVGElement).addEventListener("click", (event) => {
+  const { left, width } = $("ribbon", SVGElement).getBoundingClientRect();
+  moveTo(Math.round(range.from + ((event.clientX - left) / width) * (range.to - range.from)));
+});
 window.addEventListener("popstate", showAddress);
 beacons.start();
 if (!parameter("to")) await clockKnown;
+adopt(inputById("with"), "with");
 adopt(person, "person"); // after the wait, in which somebody may type
 showAddress();

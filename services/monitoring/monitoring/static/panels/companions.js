@@ -1,0 +1,125 @@
+// The others of Replay: who is shown at the same time, each with a ribbon of their own.
+/** @import { Figure } from "../drawings/marker_layout.js" */
+/** @import { Spot } from "../rules/people_model.js" */
+/** @import { Visit } from "../rules/visits.js" */
+/** @import { Range } from "./timeline.js" */
+import { addressWith } from "../page/address.js";
+import { $, el, keyed, setAttribute, setText, svg } from "../page/dom.js";
+import { readHistory } from "../page/history.js";
+import { RequestFailed } from "../page/request.js";
+import { spotKey } from "../rules/replay_spots.js";
+import { visitAt, visits as visitsOf } from "../rules/visits.js";
+import { placeText } from "../rules/words.js";
+import { ribbonBlocks, ribbonBox } from "./timeline.js";
+
+export const MAX_COMPANIONS = 4; // more ribbons than that push the plan off a small screen
+
+/**
+ * @typedef {object} Companion
+ * @property {string} id
+ * @property {Visit[]} visits
+ * @property {string} says instead of a place: nothing is known of them
+ */
+
+export class Companions {
+  /** @type {Companion[]} */
+  #people = [];
+
+  /**
+   * Reads the histories of all of them, one after the other.
+   * @param {string[]} ids
+   * @param {Range} range
+   * @param {() => boolean} isWanted
+   */
+  async load(ids, range, isWanted) {
+    this.#people = ids.map((id) => ({ id, visits: [], says: "reading…" }));
+    const people = this.#people;
+    for (const one of people) {
+      const { visits, says } = await read(one.id, range, isWanted);
+      if (!isWanted()) return;
+      Object.assign(one, { visits, says });
+    }
+  }
+
+  get visits() {
+    return this.#people.flatMap((one) => one.visits);
+  }
+
+  /**
+   * Those who were on a level at a time, or were last heard there.
+   * @param {string} level
+   * @param {number} at
+   * @param {Spot[]} spots
+   * @returns {Figure[]}
+   */
+  figures(level, at, spots) {
+    return this.#people.flatMap(({ id, visits }, index) => {
+      const found = visitAt(visits, at);
+      if (found?.visit.level !== level) return [];
+      return {
+        id,
+        spotKey: spotKey(found.visit, spots),
+        fresh: found.there ? "now" : "stale",
+        order: index + 1,
+        title: placeText(found.visit),
+        picked: false,
+      };
+    });
+  }
+
+  /**
+   * @param {string} person whom all of it is about
+   * @param {number} at
+   * @param {Range} range
+   */
+  draw(person, at, range) {
+    const ids = this.#people.map((one) => one.id);
+    $("companions").hidden = !ids.length;
+    keyed(
+      $("companions"),
+      this.#people,
+      (one) => one.id,
+      (one) => el("li", {}, el("a", {}, `Staff ${one.id}`), el("span", { class: "quiet" }), ribbon()),
+      (row, one) => {
+        const [name, place, box] = row.children;
+        const others = [person, ...ids.filter((id) => id !== one.id)].join(" ");
+        setAttribute(name, "href", addressWith({ person: one.id, with: others, at: Math.round(at) }));
+        setText(place, one.says || placeAt(one.visits, at));
+        const drawn = `${range.from} ${range.to} ${one.visits.length}`;
+        if (box.getAttribute("data-drawn") === drawn) return;
+        setAttribute(box, "data-drawn", drawn);
+        box.children[0].replaceChildren(...ribbonBlocks(one.visits, range));
+      },
+    );
+  }
+}
+
+const ribbon = () => el("div", { class: "ribbon" }, svg("svg", { ...ribbonBox, "aria-hidden": true }));
+
+/**
+ * @param {Visit[]} visits
+ * @param {number} at
+ */
+function placeAt(visits, at) {
+  const found = visitAt(visits, at);
+  if (!found) return "not heard yet";
+  return found.there ? placeText(found.visit) : `not heard; last ${placeText(found.visit)}`;
+}
+
+/**
+ * @param {string} id
+ * @param {Range} range
+ * @param {() => boolean} isWanted
+ */
+async function read(id, range, isWanted) {
+  /** @type {Visit[]} */
+  const none = [];
+  try {
+    const history = await readHistory(id, range, isWanted);
+    const visits = visitsOf(history?.detections ?? []);
+    return { visits, says: visits.length ? "" : "was not heard in this time" };
+  } catch (error) {
+    const isStranger = error instanceof RequestFailed && error.problem?.code === "not_found";
+    return { visits: none, says: isStranger ? "was never heard" : "could not be read" };
+  }
+}
