@@ -25,7 +25,7 @@ SIZES = {"phone": (390, 844), "laptop": (1440, 900), "wall": (3840, 2160)}
 SCREENS = {
     "live": "",
     "level": "?level=4&person=7",
-    "replay": "/replay?person=7",
+    "replay": "/replay?person=7&with=2+9",
     "coverage": "/coverage",
     "directory": "/directory",
     "system": "/system",
@@ -126,6 +126,7 @@ def picture(
     expect(page.locator("body[data-loaded='true']")).to_be_attached(timeout=30_000)
     if screen == "replay":
         expect(page.locator("#player")).to_be_visible(timeout=30_000)
+        expect(page.locator("#companions")).not_to_contain_text("reading", timeout=30_000)
     if "person" in SCREENS[screen] and screen != "replay":
         expect(page.locator("#person .steps li").first).to_be_visible(timeout=30_000)
     if screen == "blind":

@@ -70,6 +70,15 @@ def test_the_back_fill(api: Api, context: Context, row: dict[str, Any]) -> None:
     assert api.get("/staff")["data"][0]["staff_id"] == 7
 
 
+def test_everybody_whose_shard_answers(api: Api, context: Context, row: dict[str, Any]) -> None:
+    context.back_fill.fill()
+    context.notes.bring_up()
+    timed = isinstance(row["timestamp"], int | float)
+    for _ in range(2):
+        context.everyone._doubtful = True  # as after a read that took too long
+        assert len(api.get("/staff")["data"]) == int(timed)
+
+
 def test_a_correction_of_the_past(api: Api, database: Database[Any]) -> None:
     for number, row in enumerate(OLDER.values()):
         database["staff"].insert_one({"staff_id": number} | row)

@@ -82,10 +82,13 @@ def command(
 ) -> dict[str, Any]:
     """Run a command on a collection; return the reply. The driver does not repeat it.
 
-    Its layers above cost more than a command. StoreUnavailable: any of it may be done or not.
+    Its layers above cost more than a command. StoreUnavailable: any of it may be done or not. Of
+    itself it would read without the client's options, and fail at a date that no calendar has.
     """
     try:  # not `domain_errors`: a generator costs each command microseconds
-        return collection.database.command({name: collection.name} | statements)
+        return collection.database.command(
+            {name: collection.name} | statements, codec_options=collection.codec_options
+        )
     except PyMongoError as error:
         raise _unavailable(error) from error
 
