@@ -134,6 +134,7 @@ def test_yesterday_and_an_hour_are_chosen(opened: Opener, noon: int) -> None:
     page.get_by_label("Hour").select_option(index=14)  # the first one is none
     expect(page.locator("#from")).to_have_value(re.compile("T13:00$"))
     expect(page.locator("#to")).to_have_value(re.compile("T14:00$"))
+    expect(page.locator("#hour option:checked")).to_have_text("13:00")
     expect(page.locator("#state")).to_contain_text("Staff patrol was not heard between")
 
 
@@ -168,6 +169,10 @@ def test_others_are_shown_at_the_same_time(opened: Opener, office: Office, noon:
     expect(others.nth(1)).to_contain_text("was never heard")
     expect(page.locator("#plan .marker.now")).to_have_count(2)
     expect(page.locator("#play")).to_be_in_viewport(ratio=1)
+    plan, bar = (page.locator(one).bounding_box() for one in ("#plan", ".timeline"))
+    assert plan
+    assert bar
+    assert plan["y"] + plan["height"] <= bar["y"]  # nobody is behind it
     others.nth(0).get_by_role("link").click()  # about whom it is can be changed
     expect(page.locator("#place")).to_have_text("level 2, Room 2-02")
     expect(page.locator("#companions")).to_contain_text("Staff patrol")

@@ -75,6 +75,7 @@ export class Companions {
   draw(person, at, range) {
     const ids = this.#people.map((one) => one.id);
     $("companions").hidden = !ids.length;
+    $("player").style.setProperty("--companions", String(ids.length)); // the plan leaves them room
     keyed(
       $("companions"),
       this.#people,

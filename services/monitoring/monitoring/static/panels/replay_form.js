@@ -3,7 +3,7 @@
 import { $, el, inputById, keyed, selectById, setAttribute } from "../page/dom.js";
 import { DOWNLOADS } from "../page/shell.js";
 import { secondsOf, setSeconds } from "../page/time_field.js";
-import { hoursOfDay } from "../rules/day_ranges.js";
+import { hourFrom, hoursOfDay } from "../rules/day_ranges.js";
 import { clock, compare } from "../rules/words.js";
 import { MAX_COMPANIONS } from "./companions.js";
 
@@ -26,23 +26,26 @@ export function formProblem({ id, others, range }) {
 }
 
 /** @param {Range} range */
-export function setRange({ from, to }) {
-  setSeconds("from", from);
-  setSeconds("to", to);
-  drawHours(from);
+export function setRange(range) {
+  setSeconds("from", range.from);
+  setSeconds("to", range.to);
+  drawHours(range);
 }
 
 /**
  * The hours of the day that is shown, to choose from.
- * @param {number} from unix seconds
+ * @param {Range} range
  */
-function drawHours(from) {
+function drawHours({ from, to }) {
   const hours = Number.isNaN(new Date(from * 1000).getTime()) ? [] : hoursOfDay(from);
   const today = new Date(from * 1000); // the field beside it tells the day
   const options = hours.map((start) =>
     el("option", { value: start }, clock(start, { seconds: false, today })),
   );
-  selectById("hour").replaceChildren(el("option", { value: "" }, "–"), ...options);
+  const field = selectById("hour");
+  field.replaceChildren(el("option", { value: "" }, "–"), ...options);
+  const isHour = hours.includes(from) && hourFrom(from).to === to;
+  field.value = isHour ? String(from) : "";
 }
 
 /**
