@@ -141,7 +141,7 @@ def test_a_token_from_its_making_to_its_end(as_: LogIn, site: Site) -> None:
     shown.get_by_role("button", name="Done").click()
     expect(shown).to_be_hidden()
     expect(make).to_be_focused()
-    assert page.locator("#secret").input_value() == ""
+    expect(page.locator("#secret")).to_have_value("")
     assert secret not in page.content()
 
     row = line(page, "tokens", "HACS")

@@ -73,7 +73,7 @@ class Range(Struct):
     ]
 
 
-class Visit(ResponseBody):
+class LegacyVisit(ResponseBody):
     """Where somebody was heard."""
 
     level: Level
@@ -84,7 +84,7 @@ class Visit(ResponseBody):
 class Extract(ResponseBody):
     """The whole history of a staff member between two times."""
 
-    location: Annotated[list[Visit], Meta(description="Newest first")]
+    location: Annotated[list[LegacyVisit], Meta(description="Newest first")]
 
 
 class StaffVisit(ResponseBody):

@@ -14,18 +14,15 @@ export const DOWNLOADS = `${said.public ?? ""}/api/v1`;
 export const behindGateway = "behindGateway" in said;
 /** The only level that this visitor may see; "": all of them. */
 export const onlyLevel = said.level ?? "";
-/** Without a visit for so many minutes, a location is a gap, as the office has it. */
+/** After so many minutes without a visit, a location is a gap. */
 export const officeGapMinutes = said.gap ?? "";
 
 /**
- * The level to show: the visitor's only one, else the address's, where there is such a level.
+ * The visitor's only level, else the address's, where there is such a one; "": all of them.
  * @param {string[]} levels
- * @returns {string} "": all of them
  */
-export function shownLevel(levels) {
-  const wanted = parameter("level");
-  return onlyLevel || (levels.includes(wanted) ? wanted : "");
-}
+export const shownLevel = (levels) =>
+  onlyLevel || (levels.includes(parameter("level")) ? parameter("level") : "");
 
 /**
  * Shows how current the screen's data are; the first source that fails decides.

@@ -21,13 +21,12 @@ export class Building {
   }
 
   /**
-   * Reads the directory once more where somebody is at a beacon that is new in it.
+   * Reads the directory again where somebody is at a beacon that is new in it.
    * @param {Source<BeaconsAnswer>} beacons
    * @param {Person[]} present
    */
   keepUpToDate(beacons, present) {
-    const isOld = !beacons.data || present.some((one) => one.known && !one.spot);
-    if (isOld) beacons.refresh();
+    if (!beacons.data || present.some((one) => one.known && !one.spot)) beacons.refresh();
   }
 
   /**
