@@ -21,6 +21,7 @@ REFRESH_SECONDS = 10.0
 # An unknown token may have been made at another service just now: all are read soon, but no oftener
 # than this, whoever asks.
 UNKNOWN_SECONDS = 2.0
+FAILED_SECONDS = 1.0  # then it is tried again
 # When a token was last used is told to the minute.
 USE_SECONDS = 60
 
@@ -198,7 +199,7 @@ class Known:
             return None
 
     def _run(self) -> None:
-        while not self._closed.wait(UNKNOWN_SECONDS):
+        while not self._closed.wait(FAILED_SECONDS if self._failing else UNKNOWN_SECONDS):
             if not self._failing:
                 self._due.wait(REFRESH_SECONDS - UNKNOWN_SECONDS)
             self._due.clear()

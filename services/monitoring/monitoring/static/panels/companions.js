@@ -1,8 +1,8 @@
 // The others of Replay: who is shown at the same time, each with a ribbon of their own.
 /** @import { Figure } from "../drawings/marker_layout.js" */
 /** @import { Spot } from "../rules/people_model.js" */
+/** @import { Range } from "../rules/day_ranges.js" */
 /** @import { Visit } from "../rules/visits.js" */
-/** @import { Range } from "./timeline.js" */
 import { addressWith } from "../page/address.js";
 import { $, el, keyed, setAttribute, setText, svg } from "../page/dom.js";
 import { readHistory } from "../page/history.js";

@@ -1,5 +1,5 @@
 // The form of Replay: whom to show, from when to when; and the downloads of the same.
-/** @import { Range } from "./timeline.js" */
+/** @import { Range } from "../rules/day_ranges.js" */
 import { $, el, inputById, keyed, selectById, setAttribute } from "../page/dom.js";
 import { DOWNLOADS } from "../page/shell.js";
 import { secondsOf, setSeconds } from "../page/time_field.js";
@@ -37,8 +37,8 @@ export function setRange(range) {
  * @param {Range} range
  */
 function drawHours({ from, to }) {
-  const hours = Number.isNaN(new Date(from * 1000).getTime()) ? [] : hoursOfDay(from);
   const today = new Date(from * 1000); // the field beside it tells the day
+  const hours = Number.isNaN(today.getTime()) ? [] : hoursOfDay(from);
   const options = hours.map((start) =>
     el("option", { value: start }, clock(start, { seconds: false, today })),
   );

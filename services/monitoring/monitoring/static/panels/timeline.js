@@ -1,9 +1,8 @@
 // The time line of Replay: a ribbon of visits, and the slider below it.
+/** @import { Range } from "../rules/day_ranges.js" */
 /** @import { Visit } from "../rules/visits.js" */
 import { $, inputById, setAttribute, setText, svg } from "../page/dom.js";
 import { clock, isUnknown, placeText } from "../rules/words.js";
-
-/** @typedef {{ from: number, to: number }} Range unix seconds */
 
 const RIBBON_WIDTH = 1000; // as in the template
 export const ribbonBox = { viewBox: `0 0 ${RIBBON_WIDTH} 10`, preserveAspectRatio: "none" };

@@ -1,5 +1,6 @@
 // Ranges of time as people name them, in the viewer's zone: days with a change of clocks too. Pure.
-/** @import { Range } from "../panels/timeline.js" */
+
+/** @typedef {{ from: number, to: number }} Range unix seconds */
 
 const HOUR_SECONDS = 3600;
 

@@ -1,6 +1,6 @@
 // Replay: where was somebody? A trail, a time line, and the time spent in each spot.
 /** @import { Figure } from "../drawings/marker_layout.js" */
-/** @import { Range } from "../panels/timeline.js" */
+/** @import { Range } from "../rules/day_ranges.js" */
 /** @import { Visit } from "../rules/visits.js" */
 import { Plan } from "../drawings/plan.js";
 import { adopt, changeAddress, parameter } from "../page/address.js";
@@ -196,7 +196,8 @@ function drawPlan(visit, index, there) {
     title: placeText(visit),
     picked: false,
   };
-  plan.show(spots, [here, ...companions.figures(visit.level, at, spots)], { trail, label: `Plan of ${levelText(visit.level)}` });
+  const figures = [here, ...companions.figures(visit.level, at, spots)];
+  plan.show(spots, figures, { trail, label: `Plan of ${levelText(visit.level)}` });
 }
 
 function play() {
