@@ -6,8 +6,10 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -132,6 +134,31 @@ def test_a_session_of_a_token_lasts_as_long_as_the_token(waymark: Office, admin:
     assert there.status() == 200
     assert wall.open("DELETE", "/session").status_code == 204
     assert wall.status() == 401
+
+
+def test_a_log_in_waits_for_the_services_own_reading_but_one_alone(
+    waymark: Office, admin: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a new link is often refused: what is unknown makes the service itself read, too."""
+    there = waymark.service()
+    context, free = waymark.made[1], threading.Event()
+    valid = context.tokens.valid
+
+    def slow(now: float) -> list[Token]:
+        free.wait(60)
+        return valid(now)
+
+    monkeypatch.setattr(context.tokens, "valid", slow)
+    threading.Thread(target=context.known.refresh, daemon=True).start()
+    eventually(context.known._refreshing.locked)
+    secret = made(admin)["secret"]
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(show, Person(there), secret)
+        eventually(context.login._asking.locked)
+        other = show(Person(there), secret)
+        free.set()
+        assert waiting.result(60).status_code == 200
+    assert (other.status_code, other.get_json()["code"]) == (429, "too_many_waiting")
 
 
 def test_without_an_end_a_browser_keeps_it_as_long_as_it_can(admin: Person) -> None:

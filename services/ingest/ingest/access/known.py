@@ -127,14 +127,9 @@ class Known:
         role = account.role if account and not newer else session.role
         return Visitor(session.name, "person", role, session.expires_at, session.csrf)
 
-    def refresh(self, *, wait: bool = True) -> bool:
-        """Read all of it; tell whether that could be done.
-
-        Without waiting, not where another thread does it just now.
-        """
-        if not self._refreshing.acquire(blocking=wait):
-            return False
-        try:
+    def refresh(self) -> bool:
+        """Read all of it; tell whether that could be done."""
+        with self._refreshing:
             began = time.time()
             try:
                 tokens, accounts = self._tokens.valid(began), self._accounts.everyone()
@@ -150,8 +145,6 @@ class Known:
             if (found.holders.keys(), found.accounts) != self._kept:
                 self._keep(found, tokens)
             return True
-        finally:
-            self._refreshing.release()
 
     def _read(self) -> _Snapshot:
         if self._snapshot is None:

@@ -1,5 +1,7 @@
 """Proving who somebody is: by name and password, or by a token."""
 
+import threading
+
 from ingest.access.admission import Admission
 from ingest.access.attempts import Attempts
 from ingest.access.known import Known
@@ -29,6 +31,7 @@ class Login:
         self._attempts = attempts
         self._known = known
         self._admission = admission
+        self._asking = threading.Lock()
 
     def prove(self, typed: str, password: str, address: str) -> tuple[str, Account | None]:
         """Return the name of an account that there is, else "", and the account if it is theirs.
@@ -68,6 +71,12 @@ class Login:
 
     def _just_made(self, given: Credentials) -> Visitor | None:
         """Return whose token was made at another service just now, None for no valid one's."""
-        if self._availability.away or not self._known.refresh(wait=False):
-            raise Busy  # nobody can say that it is not good
+        # One at a time: the threads of log-ins also tell the page who looks at it.
+        if not self._asking.acquire(blocking=False):
+            raise Busy
+        try:
+            if self._availability.away or not self._known.refresh():
+                raise Busy  # nobody can say that it is not good
+        finally:
+            self._asking.release()
         return self._admission.visitor(given)
