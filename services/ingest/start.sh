@@ -1,7 +1,17 @@
 #!/bin/sh
-# The container's start: take the first spool that no other container holds, and serve. Names of
-# containers change when they are made anew; a spool that was left must find somebody to store it: the
-# next container that starts, or one that runs and looks for locks that are free (recording/spools.py).
+# The container's start: take the first spool that no other container holds, and serve.
+
+# Docker Engine before 25 joins a container to its networks one by one: where `up` was cut short, one may
+# be missing, and a later `up` does not see it.
+set -- /sys/class/net/eth*
+if [ $# -lt "${NETWORKS:-0}" ]; then
+    echo "a network is missing, since 'up' was cut short: docker compose up -d --force-recreate" >&2
+    exit 1
+fi
+
+# Names of containers change when they are made anew; a spool that was left must find somebody to store
+# it: the next container that starts, or one that runs and looks for locks that are free
+# (recording/spools.py).
 for number in $(seq 100); do
     exec 9>"/spool/$number.lock" # kept open by the service: the lock ends with the container
     if flock --nonblock 9; then

@@ -20,6 +20,7 @@ STAFF = range(5)
 LAST = 1_000_000
 QUEUED = 10
 HANG_SECONDS = 360.0  # three checks of 30 s without an answer, and what lies between them
+MISSING = "docker compose up -d --force-recreate"  # what to do where a network is
 HANGING = ("shard1", "ingest-1")
 
 
@@ -124,6 +125,26 @@ def test_what_was_taken_by_services_that_go_is_stored_by_those_that_stay(
     eventually(lambda: set(queues(stack).values()) == {0}, HEAL_SECONDS)
 
 
+def lacking(stack: Stack) -> list[str]:
+    """Return the ingest services that are not on both of their networks."""
+    found = {name: one["NetworkSettings"]["Networks"] for name, one in stack.containers().items()}
+    return [name for name in ("ingest-1", "ingest-2") if len(found[name]) < 2]
+
+
+def test_a_service_that_lacks_a_network_says_what_to_do(stack: Stack, count: int) -> None:
+    """The gateway did not find them, and nothing told why; Docker Compose may leave it so."""
+    container = stack.containers()["ingest-1"]
+    for network in container["NetworkSettings"]["Networks"]:
+        if network.endswith("_front"):
+            stack.docker("network", "disconnect", network, container["Id"])
+    assert lacking(stack) == ["ingest-1"]
+    stack.compose("restart", "ingest-1")
+    eventually(lambda: MISSING in stack.compose("logs", "ingest-1"))
+    stack.compose("up", "--detach", "--force-recreate", "--no-deps", "ingest-1")
+    assert lacking(stack) == []
+    eventually(lambda: works(stack, count), HEAL_SECONDS)
+
+
 def late(stack: Stack, name: str, folder: Path) -> Path:
     """Return a compose file with which a server starts when its container has a file /tmp/start."""
     written = json.loads(stack.compose("config", "--format", "json"))["services"][name]
@@ -151,6 +172,9 @@ def test_down_and_up_keep_data_secrets_and_what_waits_for_the_database(
         stack.interrupt_up()
         assert (OURS | MONGO) - set(stack.pids())
         stack.compose("up", "--detach")
+        if lacking(stack):
+            eventually(lambda: all(MISSING in stack.compose("logs", one) for one in lacking(stack)))
+            stack.compose("up", "--detach", "--force-recreate")
         assert set(stack.pids()) >= OURS | MONGO
         eventually(lambda: stored(stack, STAFF[0], count), HEAL_SECONDS)
         stack.compose("kill", "ingest-2", "shard2")  # by hand: Docker lets them be
