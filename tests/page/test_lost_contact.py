@@ -42,6 +42,24 @@ def test_who_dropped_out_is_told_until_dismissed(opened: Opener) -> None:
     expect(page.locator("#lost-chip")).to_be_hidden()
 
 
+def test_they_are_ghosts_on_the_plan_until_dismissed(opened: Opener) -> None:
+    home = person("home", ROOMS[5], 2 * 86400)
+    page = opened(prepare=furnished([*crowd(14), *lost(), home]))
+    ghosts = page.locator("#section .marker.gone")
+    expect(ghosts).to_have_count(2)
+    expect(ghosts.and_(page.locator("[data-staff=lost-1]"))).to_be_visible()
+    count = page.locator("#levels").get_by_text(re.compile("^All")).inner_text()
+    page.get_by_role("button", name="2 people lost contact").click()
+    page.get_by_role("button", name="Dismiss staff lost-1").click()
+    expect(ghosts).to_have_count(1)
+    assert page.locator("#levels").get_by_text(re.compile("^All")).inner_text() == count
+    ghosts.click()
+    expect(page.locator("#person")).to_contain_text("Staff lost-2")
+    page.get_by_role("button", name="Dismiss all").click()
+    page.keyboard.press("Escape")
+    expect(ghosts).to_have_count(0)
+
+
 def test_nobody_lost_is_no_chip(opened: Opener) -> None:
     page = opened(prepare=furnished(crowd(14)))
     loaded(page)

@@ -63,3 +63,22 @@ test("a row stays in its room, else stands at its spot", () => {
   assert.equal(rowMiddle(row, 0, room), rowWidth(row) / 2);
   assert.equal(rowMiddle(row, 99, room), 100 - rowWidth(row) / 2);
 });
+
+const ghost = (id) => figure(id, "r", { order: Number(id), fresh: "stale", gone: true });
+
+test("ghosts take the room that is left, and are not counted", () => {
+  const crowd = [ghost("7"), ...people(2)];
+  assert.deepEqual(texts(pack(crowd, 200, 1)), ["100", "101", "7"]);
+  assert.ok(pack(crowd, 200, 1)[0][2].gone);
+  assert.deepEqual(texts(pack([...crowd, ghost("8"), ghost("9")], 58, 1)), ["100", "101", "7"]);
+  assert.deepEqual(texts(pack([ghost("7"), ...people(9)], 50, 2)), ["100", "101", "102", "+6"]);
+});
+
+test("where nobody is, a ghost is shown however narrow the room is, and no count", () => {
+  assert.deepEqual(texts(pack([ghost("7"), ghost("8"), ghost("9")], 14, 1)), ["7"]);
+});
+
+test("who is chosen is first, lost or not", () => {
+  const chosen = { ...ghost("7"), picked: true };
+  assert.equal(texts(pack([chosen, ...people(9)], 50, 2))[0], "7");
+});

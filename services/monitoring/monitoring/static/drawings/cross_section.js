@@ -41,11 +41,12 @@ export class CrossSection {
     const { clientWidth: width, clientHeight: height } = this.host;
     const frame = { width, height, isWall: this.isWall };
     if (!frame.width) return;
-    const { scale, layout, counts } = this.#draw(levels, people.length, frame);
+    const present = people.filter((person) => !person.gone);
+    const { scale, layout, counts } = this.#draw(levels, present.length, frame);
     const markers = layout.strips.flatMap((strip, index) => {
+      const count = present.filter((person) => person.level === strip.level).length;
+      setText(counts[index], count ? String(count) : "–");
       const here = people.filter((person) => person.level === strip.level);
-      const present = here.filter((person) => !person.gone).length;
-      setText(counts[index], present ? String(present) : "–");
       return stackPeople(here, strip, layout, scale);
     });
     drawMarkers(this.markers, markers, scale, this.pick);

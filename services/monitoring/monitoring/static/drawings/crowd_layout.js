@@ -1,9 +1,12 @@
 // Who of a room's people is drawn, and how they stand there: as many as it has room for, and a count
-// of the others. Pure.
+// of the others. Ghosts, of whom contact was lost there, take the room that is left. Pure.
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
 import { FRESHEST_FIRST, overflowMarker, personMarker } from "./marker_layout.js";
 
 const GAP_PX = 2; // between two markers
+
+/** @param {Figure} one */
+const isGhost = (one) => Boolean(one.gone) && !one.picked;
 
 /**
  * Who gets a place before whom: the chosen person, then whom the search finds, then the freshest.
@@ -13,13 +16,14 @@ const GAP_PX = 2; // between two markers
  */
 export const byImportance = (one, other) =>
   Number(other.picked) - Number(one.picked) ||
+  Number(isGhost(one)) - Number(isGhost(other)) ||
   Number(one.dimmed ?? false) - Number(other.dimmed ?? false) ||
   FRESHEST_FIRST.indexOf(one.fresh) - FRESHEST_FIRST.indexOf(other.fresh) ||
   one.order - other.order;
 
 /**
  * The markers of a room's people in rows, the most important first. Nothing is wider than the room,
- * nobody is left out: who has no place is counted in the last marker.
+ * nobody who is there is left out: who has no place is counted in the last marker.
  * @param {string} key of the room
  * @param {Figure[]} crowd
  * @param {{ width: number, rows: number, stacked?: boolean }} room px; `stacked`: rather higher than
@@ -28,11 +32,13 @@ export const byImportance = (one, other) =>
  * @returns {Marker[][]} each marker's `px` counts from the middle of its row
  */
 export function packCrowd(key, crowd, room, scale) {
-  const people = [...crowd].sort(byImportance);
+  const all = [...crowd].sort(byImportance);
+  const people = all.slice(0, all.filter((one) => !isGhost(one)).length || 1);
   const most = Math.max(1, room.rows) * Math.max(1, Math.floor(room.width / scale.unit));
-  if (people.length <= most) {
-    const large = people.map((person) => personMarker(person, scale));
-    const small = people.map((person) => personMarker(person, scale, room.width));
+  for (let count = Math.min(most, all.length); count >= people.length; count -= 1) {
+    const fitting = all.slice(0, count);
+    const large = fitting.map((person) => personMarker(person, scale));
+    const small = fitting.map((person) => personMarker(person, scale, room.width));
     const rows = inRows(large, room) ?? inRows(small, room);
     if (rows) return rows.map(centred);
   }

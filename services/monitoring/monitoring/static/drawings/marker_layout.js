@@ -10,7 +10,7 @@
  * @property {number} order their place among all, by name
  * @property {string} title
  * @property {boolean} picked
- * @property {boolean} [gone] drawn though they have gone: they are chosen
+ * @property {boolean} [gone] drawn though they have gone: they are chosen, or contact was lost
  * @property {boolean} [dimmed] a search is on, and does not find them
  * @property {string} [level]
  * @property {string} [location]
@@ -32,6 +32,7 @@
  * @property {boolean} picked
  * @property {boolean} dimmed
  * @property {boolean} compact
+ * @property {boolean} [gone]
  * @property {number} px
  * @property {number} py
  * @property {Figure} [person]
@@ -112,6 +113,7 @@ export function personMarker(person, scale, room, others) {
     picked: person.picked,
     dimmed: person.dimmed ?? false,
     compact,
+    gone: person.gone,
     px: 0,
     py: 0,
   };

@@ -3,7 +3,7 @@
 /** @import { Marker, Scale } from "./marker_layout.js" */
 import { keyed, setAttribute, setAttributes, setText, svg } from "../page/dom.js";
 
-const STATES = /** @type {const} */ (["picked", "dimmed", "compact", "more"]);
+const STATES = /** @type {const} */ (["picked", "dimmed", "compact", "more", "gone"]);
 
 /** What each marker on the screen shows now. @type {WeakMap<Element, Marker>} */
 const shown = new WeakMap();

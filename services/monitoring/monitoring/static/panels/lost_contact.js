@@ -39,6 +39,7 @@ export class LostContact {
   /**
    * @param {Person[]} all
    * @param {unknown} blind
+   * @returns {Set<Person>} who is lost, and not dismissed
    */
   show(all, blind) {
     this.#all = all;
@@ -62,6 +63,7 @@ export class LostContact {
         updateTime(heard, one.heardAt, age);
       },
     );
+    return new Set(this.#lost);
   }
 
   /** @param {boolean} isOpen */

@@ -75,8 +75,9 @@ function draw(source) {
   const directory = directorySpots(beacons.data?.data ?? []);
   const all = everyone(staff, directory, parameter("person"));
   const present = all.filter((one) => !one.gone);
+  const ghosts = lost.show(all, staff.failure);
   // Whoever is chosen is drawn, however long ago they were heard.
-  const drawn = all.filter((one) => !one.gone || one.picked);
+  const drawn = all.filter((one) => !one.gone || one.picked || ghosts.has(one));
   const query = parameter("q").trim();
   const spots = spotsToDraw(directory, drawn).map((spot) =>
     isNameOf(query, spot) ? { ...spot, state: "chosen" } : spot,
@@ -93,7 +94,6 @@ function draw(source) {
   drawPeopleList(staff, all, level, (id) => open({ person: id }));
   first = query ? bestMatch(listed(all, level), query)?.id : undefined;
   drawSummary(all, present);
-  lost.show(all, staff.failure);
 }
 
 /**
