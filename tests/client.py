@@ -23,7 +23,7 @@ class Client:
         url = f"{self.url}/newbeacondetect"
         return self.session.post(url, json=body | more, timeout=30)
 
-    def read(self, path: str, seconds: float = 30, **parameters: object) -> requests.Response:
+    def read(self, path: str, seconds: float = 120, **parameters: object) -> requests.Response:
         """Return a 200. A 503 is repeated for so long, as clients repeat it on a busy machine."""
         answer = self.get(path, **parameters)
 

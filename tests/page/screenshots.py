@@ -2,14 +2,15 @@
 
     ./scripts/screenshots [FOLDER]
 
-A stack of its own with the demo and an hour of made-up walks. The small ones that the README shows
-go to `docs/screenshots/`.
+A stack of its own with the demo and an hour of made-up walks; the pictures of Live once more with
+300 people. The small ones that the README shows go to `docs/screenshots/`.
 """
 
 import random
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 
@@ -42,6 +43,9 @@ SMALL = [
 ]
 WALKED_SECONDS, STEP_SECONDS = 3300, 12
 LEVELS, CHUNK = 7, 1000
+MANY = 300
+OF_MANY = ("live", "level", "afar")
+WAIT_MS = 120_000  # beside whatever else this machine does
 
 
 def main() -> None:
@@ -54,6 +58,8 @@ def main() -> None:
             furnish(stack)
             with launched(playwright) as browser:
                 take(browser, stack.url, folder)
+                fill(stack)
+                take_screens(browser, stack.url, OF_MANY, folder, f"-{MANY}")
         finally:
             stack.down()
     print(f"{len(list(folder.glob('*.png')))} pictures in {folder}, the small ones in {README}")
@@ -77,15 +83,31 @@ def furnish(stack: Stack) -> None:
     found += [
         heard("guard-2", "C2A628040005", now - 150),
         heard("guard-5", "C2A628040003", now - 700),
+        heard("guard-9", "C2A628040004", now - 2000),  # who is a ghost
     ]
+    send(stack, found)
+    stack.wait_for_people(2 * LEVELS + 3)
+    time.sleep(45)  # for the demo to walk, and the plots of System to have something to show
+
+
+def fill(stack: Stack) -> None:
+    """Bring the people up to 300, all over the building; some were not heard for a while."""
+    chance = random.Random(8)
+    beacons = parse((ROOT / "mongo" / "directory.csv").read_text("utf-8").splitlines())
+    now = int(time.time())
+    others = range(100, 100 + MANY - 2 * LEVELS)
+    ages = (5, 5, 5, 120, 500)
+    send(
+        stack, [heard(n, chance.choice(beacons)["mac"], now - chance.choice(ages)) for n in others]
+    )
+    stack.wait_for_people(MANY + 3)
+
+
+def send(stack: Stack, found: list[dict[str, object]]) -> None:
     for first in range(0, len(found), CHUNK):
         body = {"detections": found[first : first + CHUNK]}
         answer = stack.session.post(f"{stack.url}/api/v1/detections", json=body, timeout=60)
         assert answer.status_code == 200, answer.text
-    stack.wait_for_people(2 * LEVELS + 2)
-    time.sleep(
-        45
-    )  # seconds, for the demo to walk and the plots of System to have something to show
 
 
 def heard(staff_id: object, mac: str, timestamp: int) -> dict[str, object]:
@@ -97,10 +119,18 @@ def take(browser: Browser, url: str, folder: Path) -> None:
     """Take the pictures of a stack that is running."""
     folder.mkdir(parents=True, exist_ok=True)
     README.mkdir(parents=True, exist_ok=True)
-    for screen, size, scheme in product(SCREENS, SIZES, ("light", "dark")):
-        picture(browser, url, screen, SIZES[size], scheme, folder / f"{screen}-{size}-{scheme}.png")
+    take_screens(browser, url, SCREENS, folder)
     for name, screen, small, scheme, scale in SMALL:
         picture(browser, url, screen, small, scheme, README / f"{name}.png", scale)
+
+
+def take_screens(
+    browser: Browser, url: str, screens: Iterable[str], folder: Path, suffix: str = ""
+) -> None:
+    """Take pictures of some screens at all sizes, light and dark."""
+    for screen, size, scheme in product(screens, SIZES, ("light", "dark")):
+        file = folder / f"{screen}{suffix}-{size}-{scheme}.png"
+        picture(browser, url, screen, SIZES[size], scheme, file)
 
 
 def picture(
@@ -123,15 +153,15 @@ def picture(
     )
     page = context.new_page()
     page.goto(f"{url}/monitoring{SCREENS[screen]}")
-    expect(page.locator("body[data-loaded='true']")).to_be_attached(timeout=30_000)
+    expect(page.locator("body[data-loaded='true']")).to_be_attached(timeout=WAIT_MS)
     if screen == "replay":
-        expect(page.locator("#player")).to_be_visible(timeout=30_000)
-        expect(page.locator("#companions")).not_to_contain_text("reading", timeout=30_000)
+        expect(page.locator("#player")).to_be_visible(timeout=WAIT_MS)
+        expect(page.locator("#companions")).not_to_contain_text("reading", timeout=WAIT_MS)
     if "person" in SCREENS[screen] and screen != "replay":
-        expect(page.locator("#person .steps li").first).to_be_visible(timeout=30_000)
+        expect(page.locator("#person .steps li").first).to_be_visible(timeout=WAIT_MS)
     if screen == "blind":
         context.set_offline(True)
-        expect(page.locator("#banner")).to_be_visible(timeout=30_000)
+        expect(page.locator("#banner")).to_be_visible(timeout=WAIT_MS)
     page.screenshot(path=file, full_page=size[0] < 1000 and scale == 1)
     context.close()
 

@@ -61,7 +61,8 @@ function update(node, marker, scale) {
   setText(text, marker.text);
   const { height } = scale,
     half = height / 2,
-    left = -marker.width / 2;
+    left = -marker.width / 2,
+    isBare = marker.compact || marker.gone; // text alone
   setAttributes(pill, { x: left, y: -half, width: marker.width, height, rx: half });
   setAttributes(reach, {
     x: left - 4,
@@ -72,11 +73,11 @@ function update(node, marker, scale) {
   setAttributes(glyph, { cx: half + left, cy: 0, r: scale.glyph * 1.1 });
   setAttributes(core, { cx: half + left, cy: 0, r: scale.glyph * 0.5 });
   setAttributes(text, {
-    x: marker.compact ? 0 : half + scale.glyph + scale.gap + left,
+    x: isBare ? 0 : half + scale.glyph + scale.gap + left,
     y: scale.text * 0.36,
     "font-size": scale.text,
     textLength: marker.textLength,
     lengthAdjust: marker.textLength && "spacingAndGlyphs",
-    "text-anchor": marker.compact ? "middle" : "start",
+    "text-anchor": isBare ? "middle" : "start",
   });
 }
