@@ -28,6 +28,8 @@ MAX_RAW = 256
 MAX_TEXT = 64
 MAX_METRES = 1e6
 _MAC = re.compile(r"[0-9A-F]{12}")
+# The quote before what a spreadsheet would take for a formula, in a file that Waymark wrote.
+_QUOTE = re.compile("^'(?=[-=+@\uff1d\uff0b\uff0d\uff20 ])")
 
 Beacon = dict[str, Any]
 
@@ -85,7 +87,8 @@ def _parse_rows(rows: Iterator[list[str]]) -> list[Beacon]:
             raise _BadRowError(f"more than {MAX_BEACONS} beacons; load them in parts")
         if len(row) != len(COLUMNS):
             raise _BadRowError(f"{len(row)} columns instead of {len(COLUMNS)}")
-        beacon = _beacon(dict(zip(COLUMNS, row, strict=True)))
+        cells = (_QUOTE.sub("", cell) for cell in row)
+        beacon = _beacon(dict(zip(COLUMNS, cells, strict=True)))
         if beacon["mac"] in beacons:
             raise _BadRowError(f"mac {beacon['mac']} stands in an earlier line too")
         beacons[beacon["mac"]] = beacon

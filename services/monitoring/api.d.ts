@@ -54,6 +54,7 @@ interface ImportAnswer extends Problem {
   added?: number;
   changed?: number;
   unchanged?: number;
+  moves?: { before: Beacon; after: Beacon }[];
 }
 
 interface Detection {

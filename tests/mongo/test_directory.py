@@ -87,10 +87,12 @@ TEXTS = [
 ]
 TEXTS += ["a\\b", '"a ""b"" c"', '"a, b"', '"a\nb"', '"a" b', '"a', "'", "\U0001f600", "\ud7ff"]
 MACS = ["c2:a6:28:38:4b:08", "c2-a628384b08 ", "C2A628384B0G", "C2A628384B0", "\ufb00A628384B08"]
+QUOTED = ["'=1+1", "'-2", "'@a", "'\uff0ba", "' a", "''a", "'a", "=1+1"]  # by an export
 NUMBERS = ["1_0", "1e6", "1e7", "-1e6", "nan", "-inf", "0x1", "\u0661", "+1.", ".5", "1,5", " 7 "]
 FILES = [
     *(f"{HEADER}\n{with_field(n, text)}\n" for n in range(5) for text in TEXTS),
     *(f"{HEADER}\n{with_field(0, text)}" for text in MACS),
+    *(f"{HEADER}\n{with_field(n, text)}" for n in (1, 2) for text in QUOTED),
     *(f"{HEADER}\n{with_field(n, text)}" for n in (3, 4) for text in NUMBERS),
     *(f"{HEADER}{end}{end}{ROW}{end}" for end in ("\n", "\r\n", "\r", "\x0b", "\u2028")),
     *("", "\n", HEADER, HEADER.upper(), f"\ufeff{HEADER}\n{ROW}", f"\ufeff\ufeff{HEADER}\n{ROW}"),

@@ -88,6 +88,35 @@ def test_a_file_is_checked_before_it_is_imported(
     run.click()
     expect(page.locator("#done")).to_contain_text("Imported good.csv: 2 added")
     expect(line(page, "AABBCC310002")).to_contain_text("Two")
+    good.write_text(HEADER + "AABBCC310001,31,One,0,0\nAABBCC310002,32,Three,5,0\n")
+    page.get_by_role("button", name="Import CSV").click()
+    dialog.get_by_label("File").set_input_files(good)
+    moves = dialog.get_by_role("list", name="Changed places").get_by_role("listitem")
+    expect(moves).to_have_count(1)
+    expect(moves).to_contain_text("AA:BB:CC:31:00:02")
+    expect(moves).to_contain_text("level 31, Two (5, 0) → level 32, Three (5, 0)")
+    dialog.get_by_label("File").set_input_files(bad)
+    expect(errors).to_contain_text("line 3: mac")
+    expect(moves).to_have_count(0)
+
+
+def test_what_is_exported_can_be_imported_again(
+    opened: Opener, office: Office, tmp_path: Path
+) -> None:
+    page = opened("/directory")
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="Export CSV").click()
+    file = tmp_path / waiting.value.suggested_filename
+    assert file.name == "beacons.csv"
+    waiting.value.save_as(file)
+    known = office.api("GET", "/beacons").json()["data"]
+    assert len(file.read_text().splitlines()) == 1 + len(known)
+    page.get_by_role("button", name="Import CSV").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("File").set_input_files(file)
+    expect(dialog.get_by_role("status")).to_have_text(
+        f"0 would be added, 0 would be changed, {len(known)} unchanged."
+    )
 
 
 @pytest.mark.long

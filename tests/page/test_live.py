@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from scripts.processes.waiting import eventually
 from tests.page.conftest import Office, Opener, loaded
+from tests.page.house import crowd, furnished
 
 LOBBY_B_6 = "C2A628060008"
 STRANGER = "AABBCCDDEE01"
@@ -267,3 +268,11 @@ def test_a_crowd_is_counted_and_leads_to_its_people(opened: Opener, office: Offi
 def test_nobody_of_that_name_is_said(opened: Opener) -> None:
     page = opened("?person=nobody-at-all")
     expect(page.locator("#person")).to_contain_text("nothing was ever heard of staff member")
+
+
+def test_a_level_that_is_not_there_is_told(opened: Opener) -> None:
+    page = opened("?level=99", prepare=furnished(crowd(14)))
+    told = page.get_by_text("There is no level 99: all levels are shown.")
+    expect(told).to_be_visible()
+    page.locator("#levels").get_by_text("Level 4").click()
+    expect(told).to_be_hidden()

@@ -35,6 +35,13 @@ test("a location is a gap after the time, and soon one after half of it", () => 
   ]);
 });
 
+test("two locations of one name on a level are told apart by their beacons", () => {
+  const lobbies = [place("Lobby", 1, { macs: ["AABBCC000108"] }), place("Lobby", 2, { macs: ["AABBCC000109"] })];
+  const found = withStates([...lobbies, place("Lobby", 3, { level: "2" })], NOW, 30);
+  assert.deepEqual(found.map((one) => one.label), ["Lobby (…01:08)", "Lobby (…01:09)", "Lobby"]);
+  assert.equal(new Set(found.map((one) => one.key)).size, 3);
+});
+
 test("a visit in the future is no visit to rely on", () => {
   assert.equal(stateOf(-60), "ok");
   assert.equal(stateOf(-600), "soon");

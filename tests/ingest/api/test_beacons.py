@@ -171,6 +171,19 @@ def test_coverage_is_by_where_the_beacon_hung(api: Api) -> None:
     assert visited == {"Lobby A": None, "Lobby B": None, "Roof": None}
 
 
+def test_two_spots_of_one_name_are_two_locations(api: Api) -> None:
+    rows = ["1,4,Lobby A,1,2", "2,4,Lobby A,60,2", "3,4,Lobby A,60,2", "4,4,Lobby A,,"]
+    load(api, HEADER + "".join(f"AABBCC00000{row}\n" for row in rows))
+    api.hear(1, "AABBCC000001")
+    found = [one for one in api.get("/coverage")["data"] if one["location"] == "Lobby A"]
+    assert [one["macs"] for one in found] == [
+        ["AABBCC000001"],
+        ["AABBCC000002", "AABBCC000003"],
+        ["AABBCC000004"],
+    ]
+    assert [one["staff_id"] for one in found] == [1, None, None]
+
+
 def test_questions_by_beacon_never_leave_their_index(api: Api, database: Database[Any]) -> None:
     api.hear(1)
     api.hear(2, OTHER)
@@ -192,3 +205,40 @@ def test_questions_by_beacon_never_leave_their_index(api: Api, database: Databas
         text = str(plan)
         assert "'totalDocsExamined': 0" in text
         assert "COLLSCAN" not in text
+
+
+def test_the_directory_is_a_file_that_can_be_loaded_again(api: Api) -> None:
+    """Nor does a spreadsheet take a name for a formula, or a basement for a sum."""
+    names = ["=1+1", "-2", 'Room "A", left', "'s Gravenhage", "Lobby"]
+    for number, name in enumerate(names):
+        place = {"level": "-1", "location": name} | ({"x": 1.5, "y": -2} if number % 2 else {})
+        assert api.client.put(f"/api/v1/beacons/AABBCC00000{number}", json=place).status_code == 200
+    answer = api.client.get("/api/v1/beacons?format=csv&level=-1")
+    assert answer.mimetype == "text/csv"
+    assert 'filename="beacons.csv"' in answer.headers["Content-Disposition"]
+    lines = answer.text.splitlines()
+    assert lines[:2] == [HEADER.strip(), "AABBCC000000,'-1,'=1+1,,"]
+    assert len(lines) == 1 + len(names)
+    again = load(api, answer.data, "?dry_run=1").json
+    assert (again["unchanged"], again["added"], again["changed"]) == (len(names), 0, 0)
+    held = {"If-None-Match": answer.headers["ETag"]}
+    assert api.client.get("/api/v1/beacons?format=csv&level=-1", headers=held).status_code == 304
+    assert api.client.get("/api/v1/beacons?level=-1", headers=held).status_code == 200
+    wrong = api.client.get("/api/v1/beacons?format=xlsx")
+    assert (wrong.status_code, '"field":"format"' in wrong.text) == (400, True)
+
+
+def test_a_file_tells_which_beacons_it_moves(api: Api) -> None:
+    file = HEADER + "".join(f"AABBCC{n:06},1,Room {n},,\n" for n in range(120))
+    assert load(api, file).json["moves"] == []
+    moved = file.replace("Room 1,,", "Room 1,3,4").replace("000002,1", "000002,2")
+    told = load(api, moved, "?dry_run=1").json
+    assert told["changed"] == 2
+    same = {"mac": "AABBCC000001", "level": "1", "location": "Room 1"}
+    assert told["moves"][0] == {
+        "before": same | {"x": None, "y": None},
+        "after": same | {"x": 3.0, "y": 4.0},
+    }
+    assert [one["after"]["level"] for one in told["moves"]] == ["1", "2"]
+    many = load(api, file.replace(",1,Room", ",3,Room"), "?dry_run=1").json
+    assert (many["changed"], len(many["moves"])) == (120, 100)

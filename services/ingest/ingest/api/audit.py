@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from flask import Response, request
 from msgspec import Meta
 
-from ingest.api import downloads, responses
+from ingest.api import downloads, responses, spreadsheet
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.query import Choice, Integer, Text
 from ingest.api.schema_fields import ResponseBody, Seconds, Time
@@ -95,7 +95,7 @@ def _csv(before: str) -> Iterator[bytes]:
 
 def _cell(value: Any) -> Any:
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
-    return downloads.cell(text) if isinstance(text, str) else text
+    return spreadsheet.cell(text) if isinstance(text, str) else text
 
 
 def _entry(entry_id: str, entry: Entry) -> AuditEntry:

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from ingest.api import audited, beacon_input, bodies, openapi, responses
 from ingest.api.beacon_input import COLUMNS, MAX_ERRORS, MAX_LINES, BadLine
+from ingest.api.beacons import RegisteredBeacon
 from ingest.api.openapi import Body, Content, declare
 from ingest.api.problem_details import FaultyField
 from ingest.api.problems import Problem
@@ -14,9 +15,18 @@ from ingest.api.query import Flag
 from ingest.api.schema_fields import ResponseBody
 from ingest.context import get_context
 from ingest.rules.roles import Role
+from ingest.storage.beacons import Moved
 
+MAX_MOVES = 100
 _DRY_RUN = Flag("dry_run", "`1`: change nothing, answer what would change")
 _EXAMPLE = f"{','.join(COLUMNS)}\nC2A628384B08,4,Room 4-01,12,5\n"
+
+
+class Move(ResponseBody):
+    """A beacon that gets another place."""
+
+    before: RegisteredBeacon
+    after: RegisteredBeacon
 
 
 class Import(ResponseBody):
@@ -26,6 +36,9 @@ class Import(ResponseBody):
     changed: Annotated[int, Meta(description="Beacons that had another place")]
     unchanged: Annotated[int, Meta(description="Beacons that stood there like this")]
     others: Annotated[int, Meta(description="Beacons that are not in the file; they stay")]
+    moves: Annotated[
+        list[Move], Meta(description=f"Those that had another place, {MAX_MOVES} at most")
+    ]
     dry_run: Annotated[bool, Meta(description="Whether nothing was changed")]
     errors: Annotated[
         list[BadLine],
@@ -67,7 +80,20 @@ def import_beacons() -> Response:
         done = context.beacons.put(file.beacons, dry_run=dry_run)
     if not dry_run:
         context.directory.reload()
-        audited.note("beacons imported", added=done.added, changed=done.changed)
+        audited.note("beacons imported", added=done.added, changed=len(done.moves))
     return responses.as_json(
-        Import(*done, dry_run=dry_run, errors=file.errors, bad_lines=file.bad_lines)
+        Import(
+            done.added,
+            len(done.moves),
+            done.unchanged,
+            done.others,
+            [_move(one) for one in done.moves[:MAX_MOVES]],
+            dry_run,
+            file.errors,
+            file.bad_lines,
+        )
     )
+
+
+def _move(moved: Moved) -> Move:
+    return Move(RegisteredBeacon(*moved.before), RegisteredBeacon(*moved.after))

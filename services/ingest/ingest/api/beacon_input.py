@@ -2,11 +2,12 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from ingest.api import spreadsheet
 from ingest.api.problems import Problem
 from ingest.api.readers import read_all
 from ingest.api.schema_fields import ResponseBody
@@ -102,6 +103,14 @@ def parse_file(text: str) -> ParsedFile:
     return ParsedFile(list(found.values()), errors[:MAX_ERRORS], bad_lines)
 
 
+def write_file(beacons: Iterable[Beacon]) -> str:
+    """Return a file that `parse_file` reads, and a spreadsheet shows as it is."""
+    out = io.StringIO(newline="")
+    rows = ([spreadsheet.cell(v) if isinstance(v, str) else v for v in one] for one in beacons)
+    csv.writer(out).writerows([COLUMNS, *rows])
+    return out.getvalue()
+
+
 def _too_many() -> Problem:
     return Problem("too_large", f"more than {MAX_LINES} beacons; send them in parts")
 
@@ -110,7 +119,7 @@ def _parse_row(row: list[str], number: int, found: dict[str, Beacon]) -> list[Ba
     """Add the beacon of a row to those found, or return what is wrong with it."""
     if len(row) != len(COLUMNS):
         return [BadLine(number, "line", f"{len(row)} columns instead of {len(COLUMNS)}")]
-    parsed, errors = beacon(dict(zip(COLUMNS, row, strict=True)))
+    parsed, errors = beacon(dict(zip(COLUMNS, map(spreadsheet.text, row), strict=True)))
     if parsed is None:
         return [BadLine(number, error.parameter, error.reason) for error in errors]
     if parsed.mac in found:

@@ -13,7 +13,7 @@ from ingest.api import audited, beacon_input, bodies, openapi, responses
 from ingest.api.beacon_input import Name, PlaceInput
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import Problem, invalid
-from ingest.api.query import IF_NONE_MATCH, LEVEL, MAC_IN_PATH, Flag
+from ingest.api.query import IF_NONE_MATCH, LEVEL, MAC_IN_PATH, Choice, Flag
 from ingest.api.schema_fields import Mac, Metres, ResponseBody
 from ingest.context import get_context
 from ingest.rules import request_parameters
@@ -23,6 +23,7 @@ from ingest.storage.beacons import Beacon
 # Holds one of the service's threads for seconds: a few at once would keep everybody waiting.
 _correcting = threading.BoundedSemaphore(1)
 _CORRECT_PAST = Flag("correct_past", "`1`: also past detections")
+_FORMAT = Choice("format", "`csv`: as a file that /beacons/import takes", ["json", "csv"])
 
 
 class BeaconInPath(BaseConverter):
@@ -72,8 +73,8 @@ _CORRECTS = openapi.gives(CorrectedBeacon) | {
     tells=Tells.ASKED,
     summary="The directory of beacons",
     description="All of it, by MAC. Another service's writes are seen after 2 s at the latest.",
-    parameters=[LEVEL, IF_NONE_MATCH],
-    answers=openapi.gives(Directory, cached=True),
+    parameters=[LEVEL, _FORMAT, IF_NONE_MATCH],
+    answers=openapi.gives(Directory, cached=True, file="text/csv"),
     problems=["invalid_request", "store_unavailable"],
     curl="curl 'HOST/api/v1/beacons'",
     tag="beacons",
@@ -81,12 +82,18 @@ _CORRECTS = openapi.gives(CorrectedBeacon) | {
 def beacons() -> Response:
     """Answer every beacon of the directory."""
     directory, level = get_context().directory_snapshot(), request.args.get(LEVEL.name, "")
-
-    def told() -> Directory:
-        beacons = directory.beacons.values()
-        return Directory([RegisteredBeacon(*one) for one in beacons if level in ("", one.level)])
-
-    return responses.json_unless_held(responses.tag(directory.tag, level), told)
+    is_file = _FORMAT.read(request.args) == "csv"
+    etag = responses.tag(directory.tag, level, is_file)
+    told = (one for one in directory.beacons.values() if level in ("", one.level))
+    if not is_file:
+        return responses.json_unless_held(
+            etag, lambda: Directory([RegisteredBeacon(*one) for one in told])
+        )
+    if held := responses.not_modified(etag):
+        return held
+    disposition = {"Content-Disposition": 'attachment; filename="beacons.csv"'}
+    file = beacon_input.write_file(told)
+    return responses.tagged(Response(file, headers=disposition, mimetype="text/csv"), etag)
 
 
 @declare(

@@ -63,6 +63,7 @@ class Coverage(ResponseBody):
     role=Role.READ,
     summary="When each location was last visited, and by whom",
     description="Every location of the directory: by a detection of a beacon while it hung there."
+    " Beacons of one name are one location, unless they have different positions."
     f" Up to {SHARED_SECONDS:.0f} s old; `as_of` says when it was read.",
     parameters=[IF_NONE_MATCH],
     answers=openapi.gives(Coverage, cached=True),
@@ -90,9 +91,20 @@ def _coverage(context: Context, directory: Snapshot, people: People) -> Coverage
     by_place: dict[tuple[str, str], list[Beacon]] = {}
     for beacon in directory.beacons.values():
         by_place.setdefault((beacon.level, beacon.location), []).append(beacon)
-    return Coverage(
-        now, people.complete, [_place(by_place[at], visits, now) for at in sorted(by_place)]
-    )
+    spots = [spot for at in sorted(by_place) for spot in _spots(by_place[at])]
+    return Coverage(now, people.complete, [_place(spot, visits, now) for spot in spots])
+
+
+def _spots(beacons: Sequence[Beacon]) -> list[Sequence[Beacon]]:
+    """Return beacons of one name by the positions that they have, if that is more than one.
+
+    Else a visit of one would hide that nobody was at the other.
+    """
+    by_position: dict[object, list[Beacon]] = {}
+    for beacon in beacons:
+        by_position.setdefault((beacon.x, beacon.y), []).append(beacon)
+    placed = [position for position in by_position if position != (None, None)]
+    return [beacons] if len(placed) < 2 else list(by_position.values())
 
 
 def _place(beacons: Sequence[Beacon], visits: Mapping[str, LastVisit], now: int) -> CoveredPlace:

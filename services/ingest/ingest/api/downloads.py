@@ -13,6 +13,7 @@ import msgspec
 from flask import Response
 from msgspec import UNSET, Meta, UnsetType
 
+from ingest.api import spreadsheet
 from ingest.api.schema_fields import (
     DetectionId,
     Level,
@@ -79,8 +80,6 @@ COLUMNS = (
     *("staff_id", "time", "local_time", "level", "location", "mac", "rssi"),
     *("timestamp", "id", "x", "y"),
 )
-# What begins a formula, in full width too, or a space that a spreadsheet may drop before one.
-_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", " ")
 
 
 class Subject(NamedTuple):
@@ -155,15 +154,9 @@ def _cells(subject: Subject, row: Row) -> list[Any]:
         *(row.timestamp, row.id, row.x, row.y),
     )
     return [
-        cell(value) if isinstance(value, str) else "" if value is UNSET else value
+        spreadsheet.cell(value) if isinstance(value, str) else "" if value is UNSET else value
         for value in values
     ]
-
-
-def cell(value: str) -> str:
-    """Return a text for a spreadsheet, which must not take a name for a formula."""
-    risky = value.startswith(_FORMULA) or not value[:1].isprintable()  # a tab, a line's end
-    return f"'{value}" if risky else value
 
 
 def _geojson(pages: Pages, subject: Subject) -> Iterator[bytes]:

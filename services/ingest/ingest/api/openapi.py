@@ -86,10 +86,14 @@ def in_order() -> list[Operation]:
     return sorted(OPERATIONS, key=lambda one: (TAGS.index(one.tag), one.path))
 
 
-def gives(answer: Any, *, cached: bool = False) -> dict[int, Body]:
-    """Return the usual answers: 200 with this type as JSON and, where it is `cached`, 304."""
+def gives(answer: Any, *, cached: bool = False, file: str = "") -> dict[int, Body]:
+    """Return the usual answers: 200 with this type as JSON and, where it is `cached`, 304.
+
+    `file`: what kind of file it is told as, too.
+    """
     headers = {"ETag": "Send it back as `If-None-Match`"} if cached else {}
-    done = Body("Done.", {JSON: Content(answer)}, headers)
+    kinds = {JSON: Content(answer)} | ({file: Content(str)} if file else {})
+    done = Body("Done.", kinds, headers)
     return {200: done} | ({304: UNCHANGED} if cached else {})
 
 

@@ -44,11 +44,18 @@ class Beacon(NamedTuple):
         return found
 
 
+class Moved(NamedTuple):
+    """A beacon as it was in the directory, and as it is then."""
+
+    before: Beacon
+    after: Beacon
+
+
 class Changed(NamedTuple):
     """What a write did, in beacons; `others` are in the directory but were not in the write."""
 
     added: int
-    changed: int
+    moves: list[Moved]
     unchanged: int
     others: int
 
@@ -92,10 +99,10 @@ class Beacons:
                 old = {"_id": {"$in": [beacon.mac for beacon in write]}}
                 self._beacons.delete_many(old, session=session)
                 self._beacons.insert_many([one.document() for one in write], session=session)
-            changed = sum(beacon.mac in known for beacon in write)
+            moves = [Moved(known[one.mac], one) for one in write if one.mac in known]
             return Changed(
-                added=len(write) - changed,
-                changed=changed,
+                added=len(write) - len(moves),
+                moves=moves,
                 unchanged=len(wanted) - len(write),
                 others=len(stored) - len(known),
             )

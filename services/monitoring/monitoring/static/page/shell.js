@@ -20,9 +20,17 @@ export const officeGapMinutes = said.gap ?? "";
 /**
  * The visitor's only level, else the address's, where there is such a one; "": all of them.
  * @param {string[]} levels
+ * @param {unknown} isComplete whether these are all levels that there are
  */
-export const shownLevel = (levels) =>
-  onlyLevel || (levels.includes(parameter("level")) ? parameter("level") : "");
+export function shownLevel(levels, isComplete) {
+  if (onlyLevel) return onlyLevel;
+  const wanted = parameter("level");
+  const found = levels.includes(wanted) ? wanted : "";
+  const isMissing = Boolean(wanted && !found && isComplete);
+  $("no-level").hidden = !isMissing;
+  setText($("no-level"), isMissing ? `There is no level ${wanted}: all levels are shown.` : "");
+  return found;
+}
 
 /**
  * Shows how current the screen's data are; the first source that fails decides.

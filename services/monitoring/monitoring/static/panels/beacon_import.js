@@ -1,7 +1,8 @@
 // The dialog that imports a CSV file: checked first (`dry_run`), then imported as a whole.
-import { $, buttonById, inputById, setText } from "../page/dom.js";
+import { $, buttonById, el, inputById, setText } from "../page/dom.js";
 import { request } from "../page/request.js";
 import { API } from "../page/shell.js";
+import { levelText, macText } from "../rules/words.js";
 import { drawProblems, errorTexts, openDialog, problemTexts } from "./dialog.js";
 
 /**
@@ -18,9 +19,11 @@ export function openImport({ opener, changed }) {
   run.disabled = true;
   setText($("preview"), "");
   drawProblems($("import-errors"), []);
+  drawMoves({});
   file.onchange = async () => {
     const chosen = file.files?.[0];
     run.disabled = true;
+    drawMoves({});
     if (!chosen) return;
     setText($("preview"), "Checking…");
     try {
@@ -30,6 +33,7 @@ export function openImport({ opener, changed }) {
       drawProblems($("import-errors"), problems);
       const refused = "Nothing is imported before these lines are right:";
       setText($("preview"), problems.length ? refused : summary(body, " would be"));
+      if (!problems.length) drawMoves(body);
       run.disabled = problems.length > 0;
     } catch (error) {
       drawProblems($("import-errors"), errorTexts(error));
@@ -71,4 +75,27 @@ function summary(body, verb) {
   /** @param {"added" | "changed" | "unchanged"} name */
   const count = (name) => body[name] ?? 0;
   return `${count("added")}${verb} added, ${count("changed")}${verb} changed, ${count("unchanged")} unchanged.`;
+}
+
+/**
+ * Names the beacons that another place is given to.
+ * @param {ImportAnswer} body
+ */
+function drawMoves({ moves = [], changed = 0 }) {
+  const lines = moves.map(({ before, after }) =>
+    el(
+      "li",
+      {},
+      el("span", { class: "mac" }, macText(after.mac)),
+      el("span", {}, `${placeOf(before)} → ${placeOf(after)}`),
+    ),
+  );
+  const hidden = changed - moves.length;
+  $("moves").hidden = moves.length === 0;
+  $("moves").replaceChildren(...lines, ...(hidden > 0 ? [el("li", {}, `and ${hidden} more`)] : []));
+}
+
+/** @param {Beacon} beacon */
+function placeOf({ level, location, x, y }) {
+  return `${levelText(level)}, ${location}${x === null ? "" : ` (${x}, ${y})`}`;
 }

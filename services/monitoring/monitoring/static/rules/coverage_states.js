@@ -1,10 +1,10 @@
 // Which locations are a gap in the coverage, and their order. Pure.
-import { compare, duration, isUnknown, levelOrder } from "./words.js";
+import { compare, duration, isUnknown, levelOrder, macText } from "./words.js";
 
 /**
  * A location with the seconds since anyone was there (Infinity: never). "soon": over half of the time.
  * @typedef {Omit<CoveredLocation, "level"> & {
- *   key: string, level: string, age: number, state: "ok" | "soon" | "gap" }} Gap
+ *   key: string, label: string, level: string, age: number, state: "ok" | "soon" | "gap" }} Gap
  */
 
 const AHEAD_SECONDS = 120; // a visit in the future: the phone's clock is wrong, and so is the time
@@ -23,8 +23,18 @@ export function withStates(locations, now, gapMinutes) {
       const level = String(one.level);
       const age = one.last_visited === null ? Infinity : now - one.last_visited;
       const state = stateOf(age, gapMinutes * 60);
-      return { ...one, key: `${level}\n${one.location}`, level, age, state };
+      return { ...one, key: one.macs.join(), label: labelOf(one, locations), level, age, state };
     });
+}
+
+/**
+ * Its name; where another of that level has the same, with the end of its beacon's address.
+ * @param {CoveredLocation} one
+ * @param {CoveredLocation[]} all
+ */
+function labelOf({ level, location, macs }, all) {
+  const isShared = all.filter((o) => o.level === level && o.location === location).length > 1;
+  return isShared ? `${location} (…${macText(macs[0]).slice(-5)})` : location;
 }
 
 /**

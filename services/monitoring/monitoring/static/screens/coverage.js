@@ -39,7 +39,7 @@ function draw() {
   $("skeleton").hidden = ready || Boolean(coverage.failure);
   $("board").hidden = !ready;
   const levels = [...new Set(all.map((one) => one.level))].sort(levelOrder);
-  const level = shownLevel(levels);
+  const level = shownLevel(levels, coverage.data);
   const gaps = all.filter((one) => one.state === "gap");
   drawTabs(levels, level, gaps);
   if (ready)
@@ -93,10 +93,10 @@ function drawTabs(levels, level, gaps) {
  * @param {Gap[]} here
  */
 function drawLevel(level, here) {
-  const spots = here.map(({ key, location, x, y, state, age }) => {
+  const spots = here.map(({ key, label, x, y, state, age }) => {
     const visited = age === Infinity ? "never visited" : `last visited ${duration(age)} ago`;
-    const title = `${location}: ${visited}`;
-    return { key, level, location, x, y, state, note: sinceText(age), title };
+    const title = `${label}: ${visited}`;
+    return { key, level, location: label, x, y, state, note: sinceText(age), title };
   });
   const gaps = here.filter((one) => one.state === "gap").length;
   plan.show(spots, [], { label: `Plan of ${levelText(level)}: ${gaps} gaps` });
@@ -136,7 +136,7 @@ function drawBoard(levels, all) {
         (tile, one) => {
           setAttribute(tile, "class", `tile ${one.state}`);
           const [place, visit] = tile.children[0].children;
-          setText(place, one.location);
+          setText(place, one.label);
           updateVisit(visit, one);
         },
       );
@@ -165,7 +165,7 @@ function drawGaps(gaps) {
       () => el("li", {}, el("strong"), el("time"), el("span", { class: "quiet" })),
       (row, one) => {
         const [place, visit, nearest] = row.children;
-        setText(place, `${one.location}, ${levelText(one.level)}`);
+        setText(place, `${one.label}, ${levelText(one.level)}`);
         updateVisit(visit, one);
         setText(nearest, `Nearest: ${nearestText(one, walking, isComplete(staff.data))}`);
       },

@@ -85,7 +85,7 @@ function draw(source) {
   const isFound = finder(query, spots);
   if (query) for (const one of all) one.dimmed = !isFound(one);
   levels = levelsOf(directory, drawn);
-  const level = shownLevel(levels);
+  const level = shownLevel(levels, beacons.data);
   if (source === staff) building.keepUpToDate(beacons, present);
   const chosen = all.find((one) => one.picked);
   drawTabs(levels, level, present);

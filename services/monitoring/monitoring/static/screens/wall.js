@@ -40,7 +40,7 @@ function draw(source) {
   const present = all.filter((one) => !one.gone);
   if (source === staff) building.keepUpToDate(beacons, present);
   const levels = levelsOf(directory, present);
-  level = shownLevel(levels);
+  level = shownLevel(levels, beacons.data);
   $("skeleton").hidden = Boolean(staff.data || staff.failure);
   if (staff.data) {
     building.show({ levels, level, people: present, spots: spotsToDraw(directory, present) });
@@ -93,7 +93,7 @@ const gaps = () =>
     .sort(byLongestGap)
     .map((one) => ({
       key: one.key,
-      what: one.location,
+      what: one.label,
       where: levelText(one.level),
       age: sinceText(one.age),
     }));
