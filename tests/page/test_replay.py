@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -274,3 +275,25 @@ def test_a_viewers_wrong_clock_does_no_harm(opened: Opener, office: Office) -> N
     page.get_by_role("button", name="Last 15 minutes").click()
     expect(page.locator("#place")).to_contain_text("level 2, Lobby A")
     assert abs(page.evaluate("Date.now()") / 1000 - time.time() - 3 * 3600) < 600
+
+
+def test_the_visits_can_be_printed(opened: Opener, office: Office) -> None:
+    now = int(time.time())
+    for ago, mac in ((900, "C2A628040002"), (800, "C2A628040002"), (300, "C2A628040003")):
+        assert office.detect("printed", beacon_address=mac, timestamp=now - ago).status_code == 200
+    address = f"/replay?person=printed&from={now - 1000}&to={now}"
+    page = opened(address, timezone_id="Asia/Singapore")
+    expect(page.locator("#player")).to_be_visible()
+    expect(page.get_by_role("button", name="Print")).to_be_visible()
+    expect(page.locator(".printed")).to_be_hidden()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print", color_scheme="dark")
+    expect(page.get_by_role("heading", name="Visits of staff printed")).to_be_visible()
+    expect(page.locator("#printed-range")).to_contain_text("(Asia/Singapore)")
+    rows = page.locator("#printed-visits tr")
+    expect(rows).to_have_count(2)
+    begun = datetime.fromtimestamp(now - 900, ZoneInfo("Asia/Singapore"))
+    expect(rows.nth(0)).to_contain_text(f"{begun:%Y-%m-%d %H:%M:%S}")
+    expect(rows.nth(0)).to_contain_text("level 4Room 4-01")
+    expect(page.locator("#form")).to_be_hidden()
+    expect(page.locator("header")).to_be_hidden()

@@ -12,6 +12,7 @@ import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
 import { Companions } from "../panels/companions.js";
 import { Playback } from "../panels/playback.js";
+import { offerPrinting } from "../panels/printed_visits.js";
 import {
   drawDownloads,
   drawNames,
@@ -271,6 +272,10 @@ $("ribbon", SVGElement).addEventListener("click", (event) => {
   moveTo(Math.round(range.from + ((event.clientX - left) / width) * (range.to - range.from)));
 });
 window.addEventListener("popstate", showAddress);
+offerPrinting(
+  () => ({ id: parameter("person"), range, visits, note: $("note").textContent ?? "" }),
+  () => staff.now(),
+);
 beacons.start();
 if (!parameter("to")) await clockKnown;
 adopt(inputById("with"), "with");

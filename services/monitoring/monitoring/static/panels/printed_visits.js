@@ -1,0 +1,50 @@
+// The list of visits on paper, as evidence: who, when, in which zone of time, and where.
+/** @import { Range } from "../rules/day_ranges.js" */
+/** @import { Visit } from "../rules/visits.js" */
+import { $, buttonById, el, setText } from "../page/dom.js";
+import { duration, levelText, spotText } from "../rules/words.js";
+
+/**
+ * @typedef {object} Printed
+ * @property {string} id
+ * @property {Range} range
+ * @property {Visit[]} visits the oldest first
+ * @property {string} note what is missing in them
+ */
+
+const written = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" });
+/** @param {number} seconds unix seconds */
+const dateAndTime = (seconds) => written.format(seconds * 1000);
+
+/**
+ * Fills the paper when it is printed, by the button or by the browser's menu.
+ * @param {() => Printed} shown
+ * @param {() => number} now the server's unix seconds
+ */
+export function offerPrinting(shown, now) {
+  addEventListener("beforeprint", () => draw(shown(), now()));
+  buttonById("print").addEventListener("click", () => window.print());
+}
+
+/**
+ * @param {Printed} shown
+ * @param {number} now
+ */
+function draw({ id, range, visits, note }, now) {
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  setText($("printed-title"), `Visits of staff ${id}`);
+  const span = `${dateAndTime(range.from)} to ${dateAndTime(range.to)}`;
+  setText($("printed-range"), `${span} (${timeZone}). Printed ${dateAndTime(now)}. ${note}`.trim());
+  const rows = visits.map((one) =>
+    el(
+      "tr",
+      {},
+      ...[dateAndTime(one.from), dateAndTime(one.to), duration(one.to - one.from)].map(cell),
+      ...[levelText(one.level), spotText(one), String(one.count)].map(cell),
+    ),
+  );
+  $("printed-visits").replaceChildren(...rows);
+}
+
+/** @param {string} text */
+const cell = (text) => el("td", {}, text);
