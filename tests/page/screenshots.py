@@ -65,8 +65,11 @@ def main() -> None:
     print(f"{len(list(folder.glob('*.png')))} pictures in {folder}, the small ones in {README}")
 
 
-def furnish(stack: Stack) -> None:
-    """Make an hour of walks that leave some rooms out, and two beacons that nobody knows."""
+def furnish(stack: Stack, seconds: float = 45) -> None:
+    """Make an hour of walks that leave some rooms out, and two beacons that nobody knows.
+
+    So long the demo walks then, and the plots of System get something to show.
+    """
     chance = random.Random(7)
     beacons = parse((ROOT / "mongo" / "directory.csv").read_text("utf-8").splitlines())
     now = int(time.time())
@@ -87,7 +90,7 @@ def furnish(stack: Stack) -> None:
     ]
     send(stack, found)
     stack.wait_for_people(2 * LEVELS + 3)
-    time.sleep(45)  # for the demo to walk, and the plots of System to have something to show
+    time.sleep(seconds)
 
 
 def fill(stack: Stack) -> None:
