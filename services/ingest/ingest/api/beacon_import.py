@@ -22,6 +22,10 @@ _DRY_RUN = Flag("dry_run", "`1`: change nothing, answer what would change")
 _EXAMPLE = f"{','.join(COLUMNS)}\nC2A628384B08,4,Room 4-01,12,5\n"
 
 
+# Generators make of it what a program opens and sends, not a text.
+_File = Annotated[str, Meta(extra_json_schema={"format": "binary"})]
+
+
 class Move(ResponseBody):
     """A beacon that gets another place."""
 
@@ -29,7 +33,7 @@ class Move(ResponseBody):
     after: RegisteredBeacon
 
 
-class Import(ResponseBody):
+class BeaconImport(ResponseBody):
     """What a file changed, in beacons, or would change."""
 
     added: Annotated[int, Meta(description="Beacons that were not in the directory")]
@@ -58,8 +62,8 @@ class Import(ResponseBody):
     f" empty) and at most {MAX_LINES} beacons, like `mongo/directory.csv`. All of it or, when"
     " any line is bad, nothing. Beacons that are not in the file stay.",
     parameters=[_DRY_RUN],
-    body=Body("The file.", {"text/csv": Content(str, example=_EXAMPLE)}),
-    answers=openapi.gives(Import),
+    body=Body("The file.", {"text/csv": Content(_File, example=_EXAMPLE)}),
+    answers=openapi.gives(BeaconImport),
     problems=["invalid_request", "too_large", "unsupported_media_type", "store_unavailable"],
     curl="curl 'HOST/api/v1/beacons/import?dry_run=1' -H 'Content-Type: text/csv'"
     " --data-binary @mongo/directory.csv",
@@ -82,7 +86,7 @@ def import_beacons() -> Response:
         context.directory.reload()
         audited.note("beacons imported", added=done.added, changed=len(done.moves))
     return responses.as_json(
-        Import(
+        BeaconImport(
             done.added,
             len(done.moves),
             done.unchanged,
