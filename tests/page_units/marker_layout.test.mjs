@@ -17,9 +17,15 @@ test("sizes grow with the room, within limits", () => {
 
 test("a long id is cut in its marker and whole in its title", () => {
   const marker = personMarker(figure("a-long-identity", "spot"), SCALE);
-  assert.equal(marker.text, "a-long-…");
+  assert.equal(marker.text, "a-lo…ity");
   assert.equal(marker.title, "Staff a-long-identity");
   assert.equal(shorten("12345678", 8), "12345678");
+});
+
+test("what differs at its end is told apart", () => {
+  const beacons = ["AA:BB:CC:DD:EE:01", "AA:BB:CC:DD:EE:02"].map((mac) => `unknown beacon ${mac}`);
+  assert.deepEqual(beacons.map((name) => shorten(name, 12)), ["unknow…EE:01", "unknow…EE:02"]);
+  assert.deepEqual([1, 2, 3].map((length) => shorten("Lobby", length)), ["…", "L…", "L…y"]);
 });
 
 test("a marker that counts several is as fresh as the freshest of them", () => {
@@ -33,6 +39,6 @@ test("a marker that counts several is as fresh as the freshest of them", () => {
 test("a compact marker is as wide as its room, but never says nothing", () => {
   const marker = personMarker(figure("ambassador", "spot"), SCALE, 30);
   assert.ok(marker.width <= 30 && marker.compact);
-  assert.equal(personMarker(figure("ambassador", "spot"), SCALE, 5).text, "amb…");
+  assert.equal(personMarker(figure("ambassador", "spot"), SCALE, 5).text, "am…r");
   assert.equal(personMarker(figure("1234", "spot"), SCALE, 5).text, "1234");
 });

@@ -65,11 +65,15 @@ export function sizes(rem, room) {
 }
 
 /**
+ * Cut in the middle: names often differ at their ends, as those of two unknown beacons do.
  * @param {string} text
  * @param {number} length
  */
-export const shorten = (text, length) =>
-  text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+export function shorten(text, length) {
+  if (text.length <= length) return text;
+  const end = Math.floor((length - 1) / 2);
+  return `${text.slice(0, length - 1 - end)}…${end ? text.slice(-end) : ""}`;
+}
 
 /** @type {Freshness[]} */
 export const FRESHEST_FIRST = ["now", "recent", "stale"];
