@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -36,6 +37,16 @@ PAIRS: list[tuple[tuple[str, ...], str]] = [
     (("gateway", "ingest-1"), GATEWAY),
     (("gateway", "mongod"), GATEWAY),
 ]
+# What may be said of one that is slow, since it may be true: it did not answer in time.
+ONE = "An ingest service does not answer"
+OF_THE_DATABASE = {
+    DATABASE,
+    "A part of the database does not answer",
+    "Detections wait to be stored",
+    *(f"{name} does not reach the database" for name in BOTH),
+    "ingest-1 and ingest-2 do not reach the database",
+}
+SLOW_SECONDS = 15.0
 # Five checks of what hangs, with their time-outs.
 SOON_SECONDS = 60
 
@@ -112,7 +123,7 @@ def seen_until(stack: Stack, what: str, seconds: float) -> set[str]:
 
 @pytest.mark.parametrize(
     ("fault", "away", "what"),
-    [(stopped, *case) for case in ALONE] + [(frozen, *case) for case in ALONE + PAIRS],
+    [(fault, *case) for fault in (stopped, frozen) for case in ALONE + PAIRS],
     ids=lambda one: getattr(one, "__name__", None),
 )
 def test_what_is_wrong_is_told_in_one_sentence_that_stays(
@@ -133,3 +144,53 @@ def test_what_is_wrong_is_told_in_one_sentence_that_stays(
             assert (what in banner(office)) != all_is_shown
             time.sleep(0.5)
     seen_until(office, HEALTHY, 90)  # one part may be back before another
+
+
+@contextmanager
+def slowed(stack: Stack, *names: str) -> Iterator[None]:
+    """Let parts work a fifth of the time."""
+    pids = stack.pids()
+    parents = [psutil.Process(pids[name]) for name in names]
+    some = [one.pid for parent in parents for one in (parent, *parent.children(recursive=True))]
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.is_set():
+            for sent, seconds in ((signal.SIGSTOP, 0.4), (signal.SIGCONT, 0.1)):
+                for pid in some:
+                    os.kill(pid, sent)
+                time.sleep(seconds)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("slow", "may_be_said"),
+    [
+        (("ingest-1",), {SILENT.format("ingest-1"), ONE}),
+        (("mongod",), OF_THE_DATABASE),
+        (("gateway",), {GATEWAY}),
+        (("mongod", "ingest-1"), OF_THE_DATABASE | {SILENT.format("ingest-1"), ONE}),
+    ],
+)
+def test_what_is_slow_is_not_told_as_something_else(
+    office: Stack, slow: tuple[str, ...], may_be_said: set[str]
+) -> None:
+    """On a quiet machine nothing is said: it still answers."""
+    seen_until(office, HEALTHY, 90)
+    seen, statuses = set(), set()
+    with slowed(office, *slow):
+        deadline = time.monotonic() + SLOW_SECONDS
+        while time.monotonic() < deadline:
+            seen.add(verdict(office)["what"])
+            statuses.add(office.detect("slow").status_code)
+            time.sleep(0.2)
+    assert seen <= may_be_said | {HEALTHY}
+    assert statuses <= {200, 202}
+    seen_until(office, HEALTHY, 90)
