@@ -112,10 +112,13 @@ def test_a_person_has_details_and_a_trail(opened: Opener, office: Office) -> Non
     expect(details).to_be_hidden()
 
 
+SEEN_AGO = (("just", 2), ("pause", 130), ("long", 800), ("lost", 7500), ("home", 13 * 3600 + 300))
+
+
 def test_freshness_is_told_in_words_and_shape(opened: Opener, office: Office) -> None:
-    for staff_id, ago in (("just", 2), ("pause", 130), ("long", 800), ("gone", 7500)):
+    for staff_id, ago in SEEN_AGO:
         office.hear(staff_id, LOBBY_B_6, ago=ago)
-    office.shown("gone")
+    office.shown("home")
     page = opened("?level=6")
     expected = [
         ("just", "now", "now"),
@@ -126,9 +129,11 @@ def test_freshness_is_told_in_words_and_shape(opened: Opener, office: Office) ->
         expect(row(page, staff_id).locator(".heard")).to_have_text(re.compile(words))
         expect(row(page, staff_id).locator(f".mark.{mark}")).to_be_visible()
         expect(page.locator(f"#plan .marker.{mark}[data-staff='{staff_id}']")).to_be_attached()
-    # Who was heard hours ago is in the list, last, and not on the plan.
-    expect(page.locator("#people [data-staff]").last).to_contain_text("stale 2 h 5 min")
-    expect(page.locator("#plan .marker[data-staff='gone']")).to_have_count(0)
+    expect(page.locator("#plan .marker.gone[data-staff='lost']")).to_be_attached()
+    # Who was heard before this shift is in the list, at its end, and not on the plan.
+    expect(page.locator("#people [data-staff]").last).to_contain_text("Staff lost")
+    expect(row(page, "home")).to_contain_text("stale 13 h")
+    expect(page.locator("#plan .marker[data-staff='home']")).to_have_count(0)
 
 
 def test_a_phone_whose_clock_is_ahead_was_heard_when_we_heard_it(
