@@ -35,12 +35,14 @@ export function packCrowd(key, crowd, room, scale) {
   const all = [...crowd].sort(byImportance);
   const people = all.slice(0, all.filter((one) => !isGhost(one)).length || 1);
   const most = Math.max(1, room.rows) * Math.max(1, Math.floor(room.width / scale.unit));
-  for (let count = Math.min(most, all.length); count >= people.length; count -= 1) {
-    const fitting = all.slice(0, count);
-    const large = fitting.map((person) => personMarker(person, scale));
-    const small = fitting.map((person) => personMarker(person, scale, room.width));
-    const rows = inRows(large, room) ?? inRows(small, room);
-    if (rows) return rows.map(centred);
+  if (people.length <= most) {
+    const some = all.slice(0, most);
+    const large = some.map((person) => personMarker(person, scale));
+    const small = some.map((person) => personMarker(person, scale, room.width));
+    for (let count = some.length; count >= people.length; count -= 1) {
+      const rows = inRows(large.slice(0, count), room) ?? inRows(small.slice(0, count), room);
+      if (rows) return rows.map(centred);
+    }
   }
   for (let count = Math.min(most, people.length - 1); count > 0; count -= 1) {
     const shown = people.slice(0, count).map((one) => personMarker(one, scale, room.width));

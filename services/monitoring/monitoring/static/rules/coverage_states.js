@@ -17,24 +17,30 @@ const AHEAD_SECONDS = 120; // a visit in the future: the phone's clock is wrong,
  * @returns {Gap[]}
  */
 export function withStates(locations, now, gapMinutes) {
+  /** @type {Map<string, number>} */
+  const names = new Map();
+  for (const one of locations) names.set(nameOf(one), (names.get(nameOf(one)) ?? 0) + 1);
   return locations
     .filter((one) => !isUnknown(one.level))
     .map((one) => {
       const level = String(one.level);
       const age = one.last_visited === null ? Infinity : now - one.last_visited;
       const state = stateOf(age, gapMinutes * 60);
-      return { ...one, key: one.macs.join(), label: labelOf(one, locations), level, age, state };
+      return { ...one, key: one.macs.join(), label: labelOf(one, names), level, age, state };
     });
 }
+
+/** @param {CoveredLocation} one */
+const nameOf = ({ level, location }) => `${level}\n${location}`;
 
 /**
  * Its name; where another of that level has the same, with the end of its beacon's address.
  * @param {CoveredLocation} one
- * @param {CoveredLocation[]} all
+ * @param {Map<string, number>} names how many have each
  */
-function labelOf({ level, location, macs }, all) {
-  const isShared = all.filter((o) => o.level === level && o.location === location).length > 1;
-  return isShared ? `${location} (…${macText(macs[0]).slice(-5)})` : location;
+function labelOf(one, names) {
+  const isShared = (names.get(nameOf(one)) ?? 0) > 1;
+  return isShared ? `${one.location} (…${macText(one.macs[0]).slice(-5)})` : one.location;
 }
 
 /**
