@@ -32,6 +32,7 @@ PLAN = (
         "tests/gateway/test_busy.py",
         "tests/gateway/test_rolling.py",
     ),
+    ("tests/system/test_verdict.py",),
     ("tests/system/test_lifecycle.py",),
     ("tests/mongo/test_sharded.py",),
     (  # they share one stack that requires tokens
