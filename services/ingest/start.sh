@@ -3,8 +3,11 @@
 
 # Docker Engine before 25 joins a container to its networks one by one: where `up` was cut short, one may
 # be missing, and a later `up` does not see it.
-set -- /sys/class/net/eth*
-if [ $# -lt "${NETWORKS:-0}" ]; then
+networks=0
+for interface in /sys/class/net/eth*; do
+    [ ! -e "$interface" ] || networks=$((networks + 1))
+done
+if [ "$networks" -lt "${NETWORKS:-0}" ]; then
     echo "a network is missing, since 'up' was cut short: docker compose up -d --force-recreate" >&2
     exit 1
 fi
