@@ -121,6 +121,16 @@ def test_what_does_not_fit_is_counted(opened: Opener) -> None:
     assert column.evaluate("(box) => box.scrollHeight <= box.clientHeight + 1")
 
 
+def test_no_line_of_the_column_is_cut_on_a_narrower_screen(opened: Opener) -> None:
+    """The address of an unknown beacon pushed its age over the edge."""
+    page = opened("?wall", (1280, 900), prepare=house(14, 2, 2), reduced_motion="reduce")
+    still(page)
+    cut = """[...document.querySelectorAll("#exceptions li")].filter((line) =>
+      line.lastElementChild.getBoundingClientRect().right >
+      document.getElementById("exceptions").getBoundingClientRect().right)"""
+    assert page.evaluate(f"{cut}.length") == 0
+
+
 def test_nothing_exceptional_is_said_too(opened: Opener) -> None:
     page = opened("?wall&gap=10000", (1920, 1080), prepare=house(14))
     answer(page, "**/monitoring/api/coverage", lambda: {"as_of": 0, "complete": True, "data": []})
