@@ -84,19 +84,27 @@ def banner(stack: Stack) -> str:
     return told
 
 
+def processes_of(stack: Stack, *names: str) -> list[int]:
+    """Return the pids of parts, with all their children."""
+    pids = stack.pids()
+    parents = [psutil.Process(pids[name]) for name in names]
+    return [one.pid for parent in parents for one in (parent, *parent.children(recursive=True))]
+
+
+def send(some: list[int], what: signal.Signals) -> None:
+    for pid in some:
+        os.kill(pid, what)
+
+
 @contextmanager
 def frozen(stack: Stack, *names: str) -> Iterator[None]:
     """Stop parts with all their processes, and let them go on."""
-    pids = stack.pids()
-    parents = [psutil.Process(pids[name]) for name in names]
-    some = [one for parent in parents for one in (parent, *parent.children(recursive=True))]
+    some = processes_of(stack, *names)
     try:
-        for one in some:
-            os.kill(one.pid, signal.SIGSTOP)
+        send(some, signal.SIGSTOP)
         yield
     finally:
-        for one in some:
-            os.kill(one.pid, signal.SIGCONT)
+        send(some, signal.SIGCONT)
 
 
 @contextmanager
@@ -149,17 +157,15 @@ def test_what_is_wrong_is_told_in_one_sentence_that_stays(
 @contextmanager
 def slowed(stack: Stack, *names: str) -> Iterator[None]:
     """Let parts work a fifth of the time."""
-    pids = stack.pids()
-    parents = [psutil.Process(pids[name]) for name in names]
-    some = [one.pid for parent in parents for one in (parent, *parent.children(recursive=True))]
+    some = processes_of(stack, *names)
     over = threading.Event()
 
     def work() -> None:
         while not over.is_set():
-            for sent, seconds in ((signal.SIGSTOP, 0.4), (signal.SIGCONT, 0.1)):
-                for pid in some:
-                    os.kill(pid, sent)
-                time.sleep(seconds)
+            send(some, signal.SIGSTOP)
+            time.sleep(0.4)
+            send(some, signal.SIGCONT)
+            time.sleep(0.1)
 
     thread = threading.Thread(target=work)
     thread.start()

@@ -95,7 +95,7 @@ def _csv(before: str) -> Iterator[bytes]:
 
 def _cell(value: Any) -> Any:
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
-    return spreadsheet.cell(text) if isinstance(text, str) else text
+    return spreadsheet.cell(text)
 
 
 def _entry(entry_id: str, entry: Entry) -> AuditEntry:

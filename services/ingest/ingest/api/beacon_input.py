@@ -106,8 +106,7 @@ def parse_file(text: str) -> ParsedFile:
 def write_file(beacons: Iterable[Beacon]) -> str:
     """Return a file that `parse_file` reads, and a spreadsheet shows as it is."""
     out = io.StringIO(newline="")
-    rows = ([spreadsheet.cell(v) if isinstance(v, str) else v for v in one] for one in beacons)
-    csv.writer(out).writerows([COLUMNS, *rows])
+    csv.writer(out).writerows([COLUMNS, *(map(spreadsheet.cell, one) for one in beacons)])
     return out.getvalue()
 
 

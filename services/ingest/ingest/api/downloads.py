@@ -153,10 +153,7 @@ def _cells(subject: Subject, row: Row) -> list[Any]:
         *(who, row.time, local, row.level, row.location, row.mac, row.rssi),
         *(row.timestamp, row.id, row.x, row.y),
     )
-    return [
-        spreadsheet.cell(value) if isinstance(value, str) else "" if value is UNSET else value
-        for value in values
-    ]
+    return ["" if value is UNSET else spreadsheet.cell(value) for value in values]
 
 
 def _geojson(pages: Pages, subject: Subject) -> Iterator[bytes]:

@@ -1,13 +1,15 @@
 """Texts in the cells of a CSV file that somebody may open in a spreadsheet."""
 
+from typing import Any
+
 # What begins a formula, in full width too, or a space that a spreadsheet may drop before one.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", " ")
 _QUOTE = "'"
 
 
-def cell(value: str) -> str:
-    """Return a text for a spreadsheet, which must not take a name for a formula."""
-    return _QUOTE + value if _is_risky(value) else value
+def cell(value: Any) -> Any:
+    """Return a value for a spreadsheet, which must not take a text for a formula."""
+    return _QUOTE + value if isinstance(value, str) and _is_risky(value) else value
 
 
 def text(value: str) -> str:

@@ -4,6 +4,7 @@
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
 import { setAttribute, setAttributes, setText, svg } from "../page/dom.js";
 import { layOutCrossSection, scaleForCrowd, stackPeople } from "./cross_section_layout.js";
+import { countPresent } from "./marker_layout.js";
 import { drawMarkers } from "./markers.js";
 import { scaleFor } from "./text_size.js";
 
@@ -41,12 +42,10 @@ export class CrossSection {
     const { clientWidth: width, clientHeight: height } = this.host;
     const frame = { width, height, isWall: this.isWall };
     if (!frame.width) return;
-    const present = people.filter((person) => !person.gone);
-    const { scale, layout, counts } = this.#draw(levels, present.length, frame);
+    const { scale, layout, counts } = this.#draw(levels, countPresent(people), frame);
     const markers = layout.strips.flatMap((strip, index) => {
-      const count = present.filter((person) => person.level === strip.level).length;
-      setText(counts[index], count ? String(count) : "–");
       const here = people.filter((person) => person.level === strip.level);
+      setText(counts[index], String(countPresent(here) || "–"));
       return stackPeople(here, strip, layout, scale);
     });
     drawMarkers(this.markers, markers, scale, this.pick);

@@ -75,6 +75,9 @@ export function shorten(text, length) {
   return `${text.slice(0, length - 1 - end)}…${end ? text.slice(-end) : ""}`;
 }
 
+/** @param {Figure[]} people some of whom may be drawn though they have gone */
+export const countPresent = (people) => people.filter((one) => !one.gone).length;
+
 /** @type {Freshness[]} */
 export const FRESHEST_FIRST = ["now", "recent", "stale"];
 

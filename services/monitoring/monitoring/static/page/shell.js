@@ -18,7 +18,8 @@ export const onlyLevel = said.level ?? "";
 export const officeGapMinutes = said.gap ?? "";
 
 /**
- * The visitor's only level, else the address's, where there is such a one; "": all of them.
+ * The visitor's only level, else the address's, where there is such a one; "": all of them. It says so
+ * where the address names one that is not there.
  * @param {string[]} levels
  * @param {unknown} isComplete whether these are all levels that there are
  */

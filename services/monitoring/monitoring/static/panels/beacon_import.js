@@ -2,7 +2,7 @@
 import { $, buttonById, el, inputById, setText } from "../page/dom.js";
 import { request } from "../page/request.js";
 import { API } from "../page/shell.js";
-import { levelText, macText } from "../rules/words.js";
+import { macText, placeText } from "../rules/words.js";
 import { drawProblems, errorTexts, openDialog, problemTexts } from "./dialog.js";
 
 /**
@@ -96,6 +96,5 @@ function drawMoves({ moves = [], changed = 0 }) {
 }
 
 /** @param {Beacon} beacon */
-function placeOf({ level, location, x, y }) {
-  return `${levelText(level)}, ${location}${x === null ? "" : ` (${x}, ${y})`}`;
-}
+const placeOf = (beacon) =>
+  placeText(beacon) + (beacon.x === null ? "" : ` (${beacon.x}, ${beacon.y})`);

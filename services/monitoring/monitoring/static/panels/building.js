@@ -4,6 +4,7 @@
 /** @import { Person, Spot } from "../rules/people_model.js" */
 import { CrossSection } from "../drawings/cross_section.js";
 import { Plan } from "../drawings/plan.js";
+import { countPresent } from "../drawings/marker_layout.js";
 import { $ } from "../page/dom.js";
 import { isUnknown, levelText, peopleText } from "../rules/words.js";
 
@@ -57,6 +58,3 @@ export class Building {
     return $("section");
   }
 }
-
-/** @param {Person[]} people some of whom may be drawn though they have gone */
-const countPresent = (people) => people.filter((one) => !one.gone).length;
