@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from pymongo import MongoClient
 
@@ -20,7 +21,7 @@ from mongo.topology import FOLDER
 from scripts.native.layout import Layout
 from scripts.native.parts import Part, environment, parts
 from scripts.processes import ROOT
-from scripts.processes.cluster import DIRECTORY
+from scripts.processes.cluster import DIRECTORY, connection_string
 from scripts.processes.control_groups import SERVICE, Limits
 from scripts.processes.health import http_problem, mongodb_problem
 from scripts.processes.ports import free_port
@@ -48,6 +49,14 @@ class New(Stack):
         self._settings = {"GATEWAY_CLIENT_RATE": ANY_RATE}
         if tls:
             self._settings |= self._tls()
+
+    @property
+    def mongodb_uri(self) -> str:
+        """How to reach the database beside the services, as its administrator."""
+        password = secrets.Secrets.read(self._layout.secrets).admin_password
+        local = topology.load(topology.EMBEDDED).on_this_machine(self.mongod_port)
+        login = f"{secrets.ADMIN_USER}:{quote(password, safe='')}@"
+        return connection_string(local, login=login, authSource="admin")
 
     def _start(self) -> None:
         self._layout.save()
@@ -103,6 +112,11 @@ class Old(Stack):
         self._monitoring_port = free_port() if separated else 0
         self._application = f"create_app(unoptimised={unoptimised})"
         self._uri = f"mongodb://127.0.0.1:{self.mongod_port}/{'?journal=true' if durable else ''}"
+
+    @property
+    def mongodb_uri(self) -> str:
+        """How the services reach the database."""
+        return self._uri
 
     def _start(self) -> None:
         mongod = self._run("mongod", self._mongod())

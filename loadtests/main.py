@@ -15,6 +15,7 @@ from loadtests.engine.generator import generate
 from loadtests.headroom import command as headroom
 from loadtests.plans import CAPACITY, PLANS
 from loadtests.report import report
+from loadtests.speed import command as speed
 from loadtests.stack import Stack
 from loadtests.workloads import PUSH_SECONDS, device_memory
 from mongo.binaries import NoMongod
@@ -51,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     headroom.add_options(
         commands.add_parser("headroom", help="whether anything brings a part down")
     )
+    speed.add_options(commands.add_parser("speed", help="the table of speed, its sides in turns"))
     _add_workload(commands.add_parser("workload", help="retail, sync, archive or fleet"))
     again = commands.add_parser("report", help="write the report again from its CSV files")
     again.add_argument("folder", type=Path)

@@ -6,10 +6,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from scripts.processes.control_groups import SERVICE, UNLIMITED, Limits, Usage
+from scripts.processes.health import http_problem
+from scripts.processes.limited_group import LimitedGroup
 from scripts.processes.ports import free_port
 from scripts.processes.process import Process
 
@@ -88,6 +91,25 @@ class Stack:
     def pid(self, name: str) -> int:
         """Return the process that a part was started as."""
         return self._processes[name].pid
+
+    @property
+    def mongodb_uri(self) -> str:
+        """How to reach the database beside the services."""
+        raise NotImplementedError
+
+    def into(self, group: LimitedGroup) -> None:
+        """Move all processes into one group, which limits and counts them together."""
+        for process in self._processes.values():
+            group.adopt(process.pid)
+
+    def restart_services(self) -> None:
+        """Stop the ingest services and start them again, with nothing in their memory."""
+        for number in range(1, len(self.ingest_ports) + 1):
+            self._processes[f"ingest-{number}"].stop()
+            self._processes[f"ingest-{number}"].start()
+        for number, port in enumerate(self.ingest_ports, start=1):
+            probe = partial(http_problem, f"http://127.0.0.1:{port}/healthz")
+            self._processes[f"ingest-{number}"].wait_until_healthy(probe)
 
     def _start(self) -> None:
         raise NotImplementedError

@@ -23,6 +23,7 @@ from loadtests.benchmark.results import Comparison, Result, result
 from loadtests.benchmark.services import prepare, service, stored
 from loadtests.comparison.compare import commit
 from loadtests.engine.client import Api
+from loadtests.held_back import Meter
 from loadtests.report.document import line, table
 from mongo import topology
 from scripts.processes import ROOT
@@ -108,12 +109,13 @@ def turn(
         for api in target.apis:
             api.rows.clear()
         groups = [process.group for _, process in services if process.group]
-        before = [group.usage() for group in groups]
-        case.load(target)
+        before, meter = [group.usage() for group in groups], Meter()
+        with meter.running():
+            case.load(target)
         after = [group.usage() for group in groups]
     rows = [row for api in target.apis for row in api.rows]
     for part in {row.name for row in rows}:
-        yield part, result(case, [row for row in rows if row.name == part], before, after)
+        yield part, result(case, [row for row in rows if row.name == part], before, after, meter)
 
 
 if __name__ == "__main__":

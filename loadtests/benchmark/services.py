@@ -1,19 +1,16 @@
 """What takes turns on one database, and the histories in it."""
 
-import datetime
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bson import ObjectId
 from pymongo import MongoClient
 
+from loadtests import histories
 from loadtests.architectures import old_environment, old_service
 from loadtests.benchmark.loads import LONG, SHORT, SHORT_STAFF, STAFF
-from loadtests.plans import MAC
 from mongo.directory import DATABASE
 from scripts.processes.control_groups import SERVICE
 from scripts.processes.health import http_problem
@@ -40,19 +37,7 @@ def service(mongodb_uri: str, folder: Path, checkout: Path | None) -> Iterator[t
 
 def prepare(mongodb_uri: str) -> None:
     """Store the histories that the cases read: 14 long ones and a short one."""
-    now, at = int(time.time()), datetime.datetime.now(datetime.UTC)
-    same = {"rssi": -60, "mac": MAC, "received_at": at}
-    with MongoClient[Document](mongodb_uri) as client:
-        database = client[DATABASE]
-        for staff, count in [*((n, LONG) for n in range(STAFF)), (SHORT_STAFF, SHORT)]:
-            history = [
-                {"_id": ObjectId(), "staff_id": staff, "level": str(1 + n // 60 % 7)}
-                | {"location": f"Lobby {'AB'[n // 30 % 2]}", "timestamp": now - 4 * n, **same}
-                for n in range(count)
-            ]
-            database["staff"].insert_many(history, ordered=False)
-            latest = {"_id": staff, "version": 1, "changes": [0], "recent": []}
-            database["latest"].insert_one(latest)
+    histories.store(mongodb_uri, dict.fromkeys(range(STAFF), LONG) | {SHORT_STAFF: SHORT})
 
 
 def stored(mongodb_uri: str, staff: int) -> int:

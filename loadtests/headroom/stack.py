@@ -5,15 +5,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from pymongo import MongoClient
 
 from loadtests.architectures import New
-from mongo import secrets, topology
-from mongo.directory import DATABASE
 from scripts.native.parts import parts
-from scripts.processes.cluster import connection_string
 from scripts.processes.control_groups import SERVICE, UNLIMITED, Limits
 from scripts.processes.limited_group import LimitedGroup
 from scripts.processes.waiting import eventually
@@ -34,12 +30,6 @@ class LimitedStack(New):
     def __init__(self, limits: Mapping[str, Limits] = LIMITS) -> None:
         super().__init__()
         self.limits = limits
-
-    @property
-    def mongodb_uri(self) -> str:
-        """How to reach the database beside the services."""
-        password = secrets.Secrets.read(self._layout.secrets).app_password
-        return self._uri(secrets.APP_USER, password, DATABASE)
 
     @property
     def monitoring_port(self) -> int:
@@ -72,16 +62,10 @@ class LimitedStack(New):
 
     def _start(self) -> None:
         super()._start()
-        password = secrets.Secrets.read(self._layout.secrets).admin_password
-        with MongoClient[Any](self._uri(secrets.ADMIN_USER, password, "admin")) as client:
+        with MongoClient[Any](self.mongodb_uri) as client:
             # What one case deleted must not slow down the next: it is kept for 5 min otherwise, for
             # reads of the past, which nobody makes.
             client.admin.command("setParameter", 1, minSnapshotHistoryWindowInSeconds=0)
-
-    def _uri(self, user: str, password: str, source: str) -> str:
-        local = topology.load(topology.EMBEDDED).on_this_machine(self.mongod_port)
-        login = f"{user}:{quote(password, safe='')}@"
-        return connection_string(local, login=login, authSource=source)
 
     def _limits(self, name: str) -> Limits:
         return self.limits.get(name, UNLIMITED)

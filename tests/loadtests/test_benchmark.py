@@ -8,6 +8,7 @@ import pytest
 from loadtests.benchmark.cases import CASES, Case
 from loadtests.benchmark.results import Comparison, Result, result
 from loadtests.figures import HTTP, Row
+from loadtests.held_back import Meter
 from scripts.processes import ROOT
 from scripts.processes.control_groups import Usage
 from scripts.processes.limited_group import available
@@ -16,15 +17,19 @@ FAST = Case("fast", lambda _: None, least=8)
 PACED = Case("paced", lambda _: None, paced=True, p99_limit_ms=500)
 
 
-def turn(per_second: float, cpu_ms: float, p99_ms: float = 10, errors: int = 0) -> Result:
-    return Result(per_second, cpu_ms, 5, p99_ms, errors, 40, 0)
+def turn(
+    per_second: float, cpu_ms: float, p99_ms: float = 10, errors: int = 0, full: int = 0
+) -> Result:
+    return Result(per_second, cpu_ms, 5, p99_ms, errors, 40, 0, full)
 
 
 @pytest.mark.parametrize(
     ("case", "other", "new", "is_checkout", "reached"),
     [
         (FAST, turn(100, 1), turn(900, 0.2), False, True),  # by its rate
-        (FAST, turn(100, 1), turn(300, 0.1), False, True),  # by its CPU: something else was busy
+        (FAST, turn(100, 1), turn(300, 0.1, full=1), False, True),  # by its CPU
+        (FAST, turn(100, 1), turn(300, 0.1), False, False),  # nothing but itself held it back
+        (FAST, turn(100, 1), turn(900, 0.2, full=1), False, False),  # not on the better of two
         (FAST, turn(100, 1), turn(700, 0.2), False, False),
         (FAST, turn(100, 1), turn(900, 0.1, errors=1), False, False),
         (FAST, turn(100, 1), turn(96, 1.04), True, True),  # of another checkout: as fast is enough
@@ -57,8 +62,12 @@ def test_ratios_are_of_neighbouring_turns() -> None:
 def test_a_result_counts_what_was_done_right() -> None:
     rows = [Row("", "", "", n / 10, n / 10, 100, 200, 0, HTTP * (n == 9)) for n in range(10)]
     before, after = (Usage(cpu, 0, 0, 0, 50 << 20, 0) for cpu in (1, 1.9))
-    case = FAST._replace(each=50)
-    assert result(case, rows, [before], [after]) == pytest.approx((450, 2, 100, 100, 1, 50, 0))
+    case, meter = FAST._replace(each=50), Meter()
+    meter.seconds, meter.machine_share = 1.0, 0.95
+    expected = (450, 2, 100, 100, 1, 50, 0, 0)  # it used 0.9 of its 0.3 cores
+    assert result(case, rows, [before], [after], meter) == pytest.approx(expected)
+    meter.seconds = 10.0
+    assert result(case, rows, [before], [after], meter).machine_was_full == 1
 
 
 def test_names_choose_one_case_each() -> None:

@@ -1,0 +1,359 @@
+"""The table as data: which sides stand side by side, what they get, and what is to be reached."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import NamedTuple
+
+from loadtests.architectures import New, Old
+from loadtests.engine.client import CLOSE
+from loadtests.speed import loads, seeds
+from loadtests.speed.loads import Load
+from loadtests.speed.peer import Peer
+from loadtests.speed.sides import (
+    DATABASE,
+    EVERYTHING,
+    GATEWAY,
+    OWNTRACKS,
+    SERVICES,
+    Side,
+    boxed,
+    side,
+)
+from loadtests.speed.turns import Figure, Turn
+from loadtests.stack import Stack
+
+OLD, INDEXED, NEW, RAW = "old", "old, indexed", "new", "insert_many"
+SYNCED, UNSYNCED = "OwnTracks, synced", "OwnTracks"
+BATCH = 500
+FEW, SOME, CROWD = "14 people", "5,000 people", "50,000 people"
+SMALL = 10_000
+WITHOUT_PAGES = "no page"
+
+# How a side is started; a name: it is another load of that side, which stands before it.
+Start = Callable[[], AbstractContextManager[Side]] | str
+
+
+class Case(NamedTuple):
+    """One load, which sides get it, and the figures of it."""
+
+    name: str
+    load: Load
+    figures: tuple[Figure, ...]
+    sides: tuple[str, ...]
+    warm_up: bool = True  # the same for a second before
+    restarted: bool = False  # the services have just started
+    cores: float = 0.0  # of everything in the box
+    loads: Mapping[str, Load] = {}  # of sides that get another one
+
+
+class Section(NamedTuple):
+    """Sides that stand side by side, and their cases."""
+
+    title: str
+    sides: Mapping[str, Start]
+    cases: tuple[Case, ...]
+
+
+def sections(stored: int) -> list[Section]:
+    """Return the whole table; `stored` detections fill the database of the last but one."""
+    return [_through_the_gateway(), _one_box(), _many_people(), _much_stored(stored), _pages()]
+
+
+def _rate(least: float = -math.inf, base: str = OLD, each: int = 1) -> Figure:
+    """Return the rate of what is right, which is to be so many times the base's."""
+
+    def per_second(one: Turn) -> float:
+        figures = one.of()
+        done = figures.requests - figures.wrong
+        return figures.rate * done / figures.requests * each if figures.requests else 0.0
+
+    return Figure("a second", per_second, at_least=least, base=base, is_rate=base != RAW)
+
+
+def _time(name: str, of: Callable[[Turn], float], most: float, base: str = OLD) -> Figure:
+    return Figure(f"{name}, ms", of, at_most=most, base=base, digits=1)
+
+
+def _p50(one: Turn) -> float:
+    return one.of().p50
+
+
+def _p99(one: Turn) -> float:
+    return one.of().p99
+
+
+def _cpu(name: str, part: str, each: int = 1) -> Figure:
+    return Figure(f"{name}, CPU µs each", partial(Turn.cpu_us, part=part, each=each))
+
+
+def _parts(base: str = OLD) -> tuple[Figure, ...]:
+    """Return the CPU of all, as on one vCPU only the sum counts, and of each kind of part."""
+    every = Figure("all parts, CPU µs each", Turn.cpu_us, base=base)
+    named = (("services", SERVICES), ("gateway", GATEWAY), ("mongod", DATABASE))
+    return (every, *(_cpu(name, part) for name, part in named))
+
+
+def _through_the_gateway() -> Section:
+    both, three = (OLD, NEW), (OLD, INDEXED, NEW)
+    paced = (
+        Case(
+            f"{rate} inserts a second",
+            loads.paced(rate),
+            (_time("p50", _p50, 0.9), _time("p99", _p99, 0.9), *_parts()),
+            both,
+        )
+        for rate in (35, 63)
+    )
+    closed = (
+        Case(f"inserts, {n} connections", loads.inserts(n), (_rate(least), *_parts()), both)
+        for n, least in ((1, 1.5), (8, 2.1), (32, 12), (128, 10))
+    )
+    direct = Figure("service, CPU µs each", partial(Turn.cpu_us, part=SERVICES), at_most=130)
+    # Without the index the old one reads everybody's detections: what counts is that with it.
+    quiet, live = (_rate(1, INDEXED), _rate()), (_rate(20, INDEXED), _rate(), *_parts(INDEXED))
+    many = (_rate(1, INDEXED), _rate(), *_parts(INDEXED))
+    histories = (
+        Case("a history of 3,000, nobody writes", loads.quiet_histories, quiet, three),
+        Case("the same, written to", loads.live_histories, live, three),
+        Case("histories of 600 of 200 people, written to", loads.many_histories, many, three),
+    )
+    cold = Figure(
+        "services, CPU ms each", lambda one: one.cpu_us(SERVICES) / 1000, at_most=60, digits=1
+    )
+    return Section(
+        "Through the gateway: two services of 0.3 CPU and 64 MiB; the old one waits for the disk",
+        {
+            OLD: partial(_seeded, partial(Old, durable=True), seeds.OF_THE_TABLE),
+            INDEXED: partial(_seeded, partial(Old, durable=True, indexed=True), seeds.OF_THE_TABLE),
+            NEW: partial(_seeded, New, seeds.OF_THE_TABLE),
+            RAW: NEW,
+        },
+        (
+            *paced,
+            *closed,
+            Case(
+                "inserts, 32 new connections", loads.inserts(32, CLOSE), (_rate(8), *_parts()), both
+            ),
+            Case(
+                "inserts, 32 connections, one service direct",
+                loads.direct_inserts(32),
+                (direct,),
+                (NEW,),
+            ),
+            Case(
+                f"batches of {BATCH}, 4 senders; insert_many beside mongod",
+                loads.batches(BATCH),
+                (
+                    _rate(0.8, RAW, BATCH),
+                    _cpu("services", SERVICES, BATCH),
+                    _cpu("mongod", DATABASE, BATCH),
+                ),
+                (NEW, RAW),
+                loads={RAW: loads.raw_batches(BATCH)},
+            ),
+            *histories,
+            Case(
+                "four histories of 30,000 after a start",
+                loads.cold_histories,
+                (cold,),
+                three,
+                warm_up=False,
+                restarted=True,
+            ),
+            Case(
+                "14.3/s of histories of 30,000 after a start",
+                loads.after_a_start,
+                (
+                    Figure(
+                        "p99 of the first 10 s, ms", lambda one: one.of("first").p99, at_most=1000
+                    ),
+                    Figure("p99 of the next 10 s, ms", lambda one: one.of("warm").p99, at_most=20),
+                ),
+                (NEW,),
+                warm_up=False,
+                restarted=True,
+            ),
+        ),
+    )
+
+
+def _one_box() -> Section:
+    every, both, peers = (OLD, NEW, SYNCED, UNSYNCED), (OLD, NEW), (NEW, SYNCED, UNSYNCED)
+    cases = [
+        Case(
+            "35 inserts a second, 1.0 CPU",
+            loads.paced(35),
+            (Figure("CPU µs each", Turn.cpu_us, at_most=2500),),
+            every,
+            cores=1.0,
+        ),
+        Case(
+            "idle",
+            loads.nothing,
+            (Figure("CPU s a minute", _per_minute, at_most=0.5, digits=2),),
+            every,
+            warm_up=False,
+            cores=1.0,
+        ),
+    ]
+    for cores, least, histories in ((1.0, 10.0, 15.0), (0.5, 4.1, 15.0), (0.2, 3.9, 10.0)):
+        cases += [
+            Case(
+                f"inserts, 32 connections, {cores} CPU",
+                loads.inserts(32),
+                (_rate(least),),
+                both,
+                cores=cores,
+            ),
+            Case(
+                f"a history of 3,000, written to, {cores} CPU",
+                loads.live_histories,
+                (_rate(histories, INDEXED),),
+                (INDEXED, NEW),
+                cores=cores,
+            ),
+        ]
+    for connections, least in ((1, 1.0), (8, 2.0), (32, 4.0)):
+        figures = _rate(least, SYNCED), Figure("p50, ms", _p50, digits=1)
+        cases.append(
+            Case(
+                f"inserts, {connections} connections, 0.6 CPU",
+                loads.inserts(connections),
+                figures,
+                peers,
+                cores=0.6,
+            )
+        )
+    cases.append(
+        Case(
+            "a history of 3,000, written to, 0.6 CPU",
+            loads.live_histories,
+            (_rate(40, SYNCED),),
+            peers,
+            cores=0.6,
+        )
+    )
+    free, indexed = partial(Old, limited=False), {"durable": True, "indexed": True}
+    return Section(
+        "One box: all processes of a side share so much CPU",
+        {
+            OLD: partial(_seeded, partial(free, durable=True), seeds.SHORT_ONE, boxed),
+            INDEXED: partial(_seeded, partial(free, **indexed), seeds.SHORT_ONE, boxed),
+            NEW: partial(_seeded, partial(New, limited=False), seeds.SHORT_ONE, boxed),
+            SYNCED: partial(_peer, durable=True),
+            UNSYNCED: partial(_peer, durable=False),
+        },
+        tuple(cases),
+    )
+
+
+def _many_people() -> Section:
+    names = {FEW: 14, SOME: 5_000, CROWD: 50_000}
+    cost = [
+        Figure(
+            f"{part}, CPU µs each",
+            partial(Turn.cpu_us, part=part),
+            at_most=1.3,
+            base=FEW,
+            subject=subject,
+        )
+        for part in (EVERYTHING, DATABASE)
+        for subject in (SOME, CROWD)
+    ]
+    return Section(
+        "Many people: each side has heard of so many, who all send",
+        {name: partial(_met, people) for name, people in names.items()},
+        (
+            Case(
+                "inserts, 32 connections",
+                loads.inserts(32),
+                tuple(cost),
+                tuple(names),
+                loads={name: loads.inserts(32, people=people) for name, people in names.items()},
+            ),
+        ),
+    )
+
+
+def _much_stored(stored: int) -> Section:
+    much = f"{stored:,} stored"
+    few = f"{SMALL:,} stored"
+
+    def times(name: str, of: Callable[[Turn], float]) -> Figure:
+        return Figure(name, of, at_most=1.2, base=few, subject=much, digits=1)
+
+    cpu = times("everything, CPU µs each", Turn.cpu_us)
+    return Section(
+        "Much stored: the same, with so many detections of others in the database",
+        {
+            name: partial(_seeded, New, seeds.SHORT_ONE | {0: seeds.LONG} | seeds.others(count))
+            for name, count in ((few, SMALL), (much, stored))
+        },
+        (
+            Case(
+                "35 inserts a second", loads.paced(35), (times("p50, ms", _p50), cpu), (few, much)
+            ),
+            Case("inserts, 32 connections", loads.inserts(32), (cpu,), (few, much)),
+            Case(f"batches of {BATCH}", loads.batches(BATCH), (cpu,), (few, much)),
+            Case("a history of 3,000, written to", loads.live_histories, (cpu,), (few, much)),
+            Case(
+                "a history of 30,000 after a start",
+                loads.cold_history,
+                (cpu,),
+                (few, much),
+                warm_up=False,
+                restarted=True,
+            ),
+        ),
+    )
+
+
+def _pages() -> Section:
+    share = Figure(
+        "services, % of a core",
+        lambda one: 100 * one.cpu_seconds[SERVICES] / one.seconds,
+        at_most=2,
+        base=WITHOUT_PAGES,
+        is_difference=True,
+        digits=1,
+    )
+    case = Case(
+        f"{loads.PAGES} open pages beside 3.5 inserts a second",
+        loads.pages,
+        (share,),
+        (WITHOUT_PAGES, NEW),
+        loads={WITHOUT_PAGES: loads.little},
+    )
+    sides: Mapping[str, Start] = {NEW: partial(_seeded, New, seeds.SHORT_ONE), WITHOUT_PAGES: NEW}
+    return Section("Open pages", sides, (case,))
+
+
+def _per_minute(one: Turn) -> float:
+    return one.cpu_seconds[EVERYTHING] / one.seconds * 60
+
+
+@contextmanager
+def _seeded(
+    make: Callable[[], Stack],
+    counts: Mapping[int, int],
+    start: Callable[[Stack], AbstractContextManager[Side]] = side,
+) -> Iterator[Side]:
+    with start(make()) as started:
+        seeds.store(started, counts)
+        yield started
+
+
+@contextmanager
+def _peer(*, durable: bool) -> Iterator[Side]:
+    with boxed(Peer(durable=durable, limited=False), OWNTRACKS) as started:
+        seeds.publish(started, seeds.SHORT_STAFF, seeds.SHORT)
+        yield started
+
+
+@contextmanager
+def _met(people: int) -> Iterator[Side]:
+    with side(New()) as started:
+        seeds.meet(started, loads.FIRST, people)
+        yield started

@@ -1,0 +1,145 @@
+"""./scripts/load speed: every row of the table of speed, its sides in turns."""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from loadtests.comparison.compare import DEFAULT_OUTPUT, machine
+from loadtests.report.document import line, table
+from loadtests.speed.cases import Case, Section, sections
+from loadtests.speed.peer import NoPeerError
+from loadtests.speed.sides import Side
+from loadtests.speed.turns import Row, Turn, row, turn
+
+ROUNDS, SECONDS = 3, 4.0
+WARM_UP_SECONDS = 1.0
+STORED = 1_000_000
+FILE = "speed.json"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.set_defaults(command=speed)
+    words = "parts of the names of sections or cases; all without"
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=words)
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of all turns ({ROUNDS})")
+    text = f"of each measurement ({SECONDS:.0f})"
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=text)
+    text = f"detections that fill the database of `Much stored` ({STORED:,})"
+    parser.add_argument("--stored", type=int, default=STORED, help=text)
+    parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, help="folder (load-report)")
+
+
+def speed(options: argparse.Namespace) -> int:
+    """Run the cases, print a table for each section, keep a file; status 1 when a row is missed."""
+    chosen = [one for one in map(_chosen(options.cases), sections(options.stored)) if one.cases]
+    if not chosen:
+        raise OSError(f"no case has {' or '.join(options.cases)} in its name")
+    facts = machine() | {
+        "began": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "rounds": options.rounds,
+        "seconds": options.seconds,
+        "load_average": [],
+        "turns": [],
+    }
+    found = [run(section, options, facts) for section in chosen]
+    missed = [one for rows in found for one in rows if one.reached is False]
+    every = sum(one.reached is not None for rows in found for one in rows)
+    print(f"\n{every - len(missed)} of {every} goals are reached: {options.output / FILE}")
+    return 1 if missed else 0
+
+
+def run(section: Section, options: argparse.Namespace, facts: dict[str, Any]) -> list[Row]:
+    """Start the sides of a section, run its cases in turns, and print the table."""
+    rows: list[Row] = []
+    print(f"\n## {section.title}\n", flush=True)
+    with ExitStack() as started:
+        sides = _start(section, started)
+        columns = [one for one in section.sides if one in sides]
+        heads = ["case", "figure", *columns, "ratio or difference", "goal", ""]
+        print(table(heads, []), flush=True)
+        for case in section.cases:
+            turns = _turns(case, sides, options)
+            facts["load_average"].append(round(os.getloadavg()[0], 1))
+            facts["turns"].append([section.title, case.name, _plain(turns)])
+            _keep(options.output / FILE, facts)
+            lines = (row(case.name, figure, turns) for figure in case.figures)
+            rows += (found := [one for one in lines if one])
+            for one in found:
+                print(line(one.cells(columns)), flush=True)
+    return rows
+
+
+def _start(section: Section, started: ExitStack) -> dict[str, Side]:
+    """Start the sides that the cases need; without the peer where it cannot be built."""
+    needed = {name for case in section.cases for name in case.sides}
+    sides: dict[str, Side] = {}
+    for name, start in section.sides.items():
+        if name in needed and isinstance(start, str):
+            sides[name] = sides[start]
+        elif name in needed and not isinstance(start, str):
+            _progress(f"starting: {name}")
+            try:
+                sides[name] = started.enter_context(start())
+            except NoPeerError as error:
+                print(f"WITHOUT {name}: {error}\n", flush=True)
+    return sides
+
+
+def _turns(
+    case: Case, sides: dict[str, Side], options: argparse.Namespace
+) -> dict[str, list[Turn]]:
+    """Run a case on all its sides, the first of which is another in each round."""
+    names = [name for name in case.sides if name in sides]
+    turns: dict[str, list[Turn]] = {name: [] for name in names}
+    for number in range(options.rounds):
+        _progress(f"{case.name}, round {number + 1} of {options.rounds}")
+        for name in names[:: -1 if number % 2 else 1]:
+            side, load = sides[name], case.loads.get(name, case.load)
+            side.limit(case.cores)
+            if case.restarted:
+                side.stack.restart_services()
+            if case.warm_up:
+                load(side, WARM_UP_SECONDS)
+            turns[name].append(turn(side, load, options.seconds))
+    return turns
+
+
+def _chosen(words: Sequence[str]) -> Any:
+    def with_cases(section: Section) -> Section:
+        if not words or any(word in section.title for word in words):
+            return section
+        cases = (one for one in section.cases if any(word in one.name for word in words))
+        return section._replace(cases=tuple(cases))
+
+    return with_cases
+
+
+def _progress(text: str) -> None:
+    """Tell on the error output what runs, so that the table stays one."""
+    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
+
+
+def _plain(turns: dict[str, list[Turn]]) -> dict[str, list[dict[str, Any]]]:
+    return {
+        name: [
+            one._asdict() | {"requests": {kind: of._asdict() for kind, of in one.requests.items()}}
+            for one in found
+        ]
+        for name, found in turns.items()
+    }
+
+
+def _keep(file: Path, facts: dict[str, Any]) -> None:
+    """Write what is known so far, whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(facts, indent=1))
+    new.replace(file)

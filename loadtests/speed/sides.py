@@ -1,0 +1,120 @@
+"""Those that take turns: each a stack that runs, how it is spoken to, and what it has used."""
+
+import json
+import math
+import urllib.parse
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from loadtests.engine import endpoints
+from loadtests.engine.client import Api, Response, Verify, WrongResponse
+from loadtests.stack import Stack
+from scripts.processes.control_groups import SERVICE, UNLIMITED, Limits
+from scripts.processes.limited_group import LimitedGroup
+
+SERVICES, GATEWAY, DATABASE, EVERYTHING = "services", "gateway", "mongod", "everything"
+DEVICE = "phone"  # each person's, to the peer
+ANSWER_SECONDS = 60.0
+
+
+class Dialect(NamedTuple):
+    """How one detection is sent, and a whole history asked for."""
+
+    insert: Callable[[int], tuple[str, bytes | None]]  # of somebody, now: the path and the body
+    is_stored: Verify
+    history: Callable[[int], str]  # its path
+    mark: bytes  # what a history has once for each detection
+
+
+def _publish(staff: int) -> tuple[str, bytes]:
+    position = {"_type": "location", "tid": str(staff)[-2:], "lat": 1.3774, "lon": 103.8489}
+    body = json.dumps(position | {"tst": 1_700_000_000 + staff, "acc": 5}).encode()
+    return f"/pub?u={staff}&d={DEVICE}", body
+
+
+def _is_published(response: Response) -> None:
+    if not response.body.startswith(b"["):
+        raise WrongResponse(f"not a list: {response.body[:80]!r}")
+
+
+def _positions(staff: int) -> str:
+    asked = {"user": staff, "device": DEVICE, "from": "2020-01-01", "to": "2099-12-31"}
+    return f"/api/0/locations?{urllib.parse.urlencode(asked)}"
+
+
+SOURCES = Dialect(
+    lambda staff: (endpoints.insert_now(staff), None),
+    endpoints.verify_insert,
+    endpoints.extract,
+    b'"timestamp"',
+)
+OWNTRACKS = Dialect(_publish, _is_published, _positions, b'"isorcv"')
+
+
+class Side:
+    """A running stack, and the client that loads it. With a box, all its processes share that."""
+
+    def __init__(self, stack: Stack, dialect: Dialect, box: LimitedGroup | None = None) -> None:
+        self.stack = stack
+        self.dialect = dialect
+        self.box = box
+        self.limited = EVERYTHING if box else SERVICES  # what has a limit of CPU, and which:
+        self.cores = (SERVICE.cpu or 0.0) * len(stack.ingest_ports) or math.inf  # without: no limit
+        self.gateway = Api(stack.url, ANSWER_SECONDS)
+        self.apis = [Api(f"http://127.0.0.1:{port}") for port in stack.ingest_ports[:1]]
+        self.apis.append(self.gateway)
+        self.stored: Counter[int] = Counter()  # detections of somebody that were acknowledged
+        self.sent: Counter[int] = Counter()
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        for api in self.apis:
+            api.close()
+
+    def limit(self, cores: float) -> None:
+        """Let everything in the box use so much together."""
+        if self.box:
+            self.box.limit(Limits(cores, None))
+            self.cores = cores
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Return what each kind of part, and everything, has used since it started."""
+        if self.box:
+            return {EVERYTHING: self.box.usage().cpu_seconds}
+        found = defaultdict[str, float](float)
+        for name, used in self.stack.usage().items():
+            kind = SERVICES if name.startswith("ingest-") else name
+            found[kind] += used.cpu_seconds
+            found[EVERYTHING] += used.cpu_seconds
+        return dict(found)
+
+    def killed(self) -> int:
+        """Return how many processes the kernel has ended for want of memory."""
+        used = [self.box.usage()] if self.box else list(self.stack.usage().values())
+        return sum(one.killed for one in used)
+
+
+@contextmanager
+def side(stack: Stack, dialect: Dialect = SOURCES) -> Iterator[Side]:
+    """Start a stack inside the limits of its parts."""
+    with stack:
+        started = Side(stack, dialect)
+        try:
+            yield started
+        finally:
+            started.close()
+
+
+@contextmanager
+def boxed(stack: Stack, dialect: Dialect = SOURCES) -> Iterator[Side]:
+    """Start a stack without limits of its parts, and put all of it into one box."""
+    with LimitedGroup("box", UNLIMITED) as box, stack:
+        stack.into(box)
+        started = Side(stack, dialect, box)
+        try:
+            yield started
+        finally:
+            started.close()
+            box.limit(Limits(8.0, None))  # it is not to be slow to end

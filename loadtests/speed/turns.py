@@ -1,0 +1,149 @@
+"""What one side did in one turn, and how the sides compare over all turns."""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from loadtests.figures import Spread, Summary, ratios, spread, summary
+from loadtests.held_back import Meter, Shares
+from loadtests.speed.sides import EVERYTHING, Side
+
+
+class Turn(NamedTuple):
+    """One side in one turn: requests by name, and what each kind of part took."""
+
+    requests: Mapping[str, Summary]
+    cpu_seconds: Mapping[str, float]
+    seconds: float
+    limited: str  # what has a limit of CPU: the services, or everything in a box
+    shares: Shares  # of that limit, and of the machine
+    killed: int
+
+    def of(self, name: str = "") -> Summary:
+        """Return the figures of the requests of one name; nan where there are none."""
+        return self.requests.get(name) or summary([])
+
+    def wrong(self) -> int:
+        """Return how many requests of any name had a bad or a wrong answer."""
+        return sum(one.wrong for one in self.requests.values())
+
+    def cpu_us(self, part: str = EVERYTHING, each: int = 1) -> float:
+        """Return the µs of CPU for each request that was answered, or each detection of it."""
+        done = sum(one.requests - one.wrong for one in self.requests.values()) * each
+        return self.cpu_seconds.get(part, math.nan) * 1e6 / done if done else math.nan
+
+
+def turn(side: Side, load: Callable[[Side, float], object], seconds: float) -> Turn:
+    """Put a load on a side."""
+    for api in side.apis:
+        api.rows.clear()
+        api.began = time.monotonic()
+    before, meter = side.cpu_seconds(), Meter()
+    with meter.running():
+        load(side, seconds)
+    used = {part: now - before.get(part, 0.0) for part, now in side.cpu_seconds().items()}
+    rows = [row for api in side.apis for row in api.rows]
+    names = dict.fromkeys(row.name for row in rows)
+    return Turn(
+        {name: summary([row for row in rows if row.name == name]) for name in names},
+        used,
+        meter.seconds,
+        side.limited,
+        meter.shares(used.get(side.limited, 0.0), side.cores),
+        side.killed(),
+    )
+
+
+class Figure(NamedTuple):
+    """One figure of a case, and what it is to reach.
+
+    With a `base` that is a ratio, of the subject's to the base's; without, the subject's own.
+    """
+
+    name: str
+    of: Callable[[Turn], float]
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    base: str = ""
+    subject: str = "new"
+    digits: int = 0
+    is_rate: bool = False  # where the machine is full, the CPU counts of what has a limit
+    is_difference: bool = False  # the subject's less the base's, not their ratio
+
+    def goal(self) -> str:
+        """Return what is to be reached, for people."""
+        least, most = math.isfinite(self.at_least), math.isfinite(self.at_most)
+        if not least and not most:
+            return ""
+        bound = f">= {self.at_least:g}" if least else f"<= {self.at_most:g}"
+        return f"{bound}, to {self.base}" if self.base and not self.is_difference else bound
+
+
+class Row(NamedTuple):
+    """A line of the table: a figure of each side, what it comes to, and whether that is enough."""
+
+    case: str
+    figure: Figure
+    sides: Mapping[str, Spread]
+    result: Spread
+    by_cpu: bool  # the machine was full: the ratio is that of the CPU for each request
+    problems: tuple[str, ...]
+
+    @property
+    def reached(self) -> bool | None:
+        """Tell whether the goal is reached; None without a goal."""
+        if not self.figure.goal():
+            return None
+        inside = self.figure.at_least <= self.result.median <= self.figure.at_most
+        return inside and not self.problems
+
+    def cells(self, columns: Sequence[str]) -> list[str]:
+        """Return the cells of the line, with one for each of the section's sides."""
+        shown = (
+            self.sides[one].shown(self.figure.digits) if one in self.sides else ""
+            for one in columns
+        )
+        digits = 2 if self.figure.base else self.figure.digits
+        result = self.result.shown(digits) if self.figure.base else ""
+        verdict = {None: "", True: "reached", False: "MISSED"}[self.reached]
+        words = [
+            verdict,
+            *(["by CPU: the machine was full"] if self.by_cpu else []),
+            *self.problems,
+        ]
+        told = ", ".join(filter(None, words))
+        return [self.case, self.figure.name, *shown, result, self.figure.goal(), told]
+
+
+def row(case: str, figure: Figure, turns: Mapping[str, Sequence[Turn]]) -> Row | None:
+    """Return a figure's line, of turns that are neighbours by their number; None without any."""
+    if figure.subject not in turns or (figure.base and figure.base not in turns):
+        return None
+    some = turns[figure.subject]
+    values = {name: [figure.of(one) for one in found] for name, found in turns.items()}
+    own, by_cpu = values[figure.subject], False
+    if not figure.base:
+        result = spread(own)
+    elif figure.is_difference:
+        result = spread(a - b for a, b in zip(own, values[figure.base], strict=True))
+    elif by_cpu := figure.is_rate and all(one.shares.machine_was_full for one in some):
+        others = [one.cpu_us(one.limited) for one in turns[figure.base]]
+        result = ratios(others, [one.cpu_us(one.limited) for one in some])
+    else:
+        result = ratios(own, values[figure.base])
+    return Row(
+        case,
+        figure,
+        {name: spread(found) for name, found in values.items()},
+        result,
+        by_cpu,
+        _problems(some),
+    )
+
+
+def _problems(turns: Sequence[Turn]) -> tuple[str, ...]:
+    wrong, killed = sum(one.wrong() for one in turns), sum(one.killed for one in turns)
+    late = any(names.late for one in turns for names in one.requests.values())
+    found = (f"{wrong} wrong answers" * bool(wrong), f"{killed} killed" * bool(killed))
+    return tuple(filter(None, (*found, "the generator was late" * late)))

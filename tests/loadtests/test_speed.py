@@ -1,0 +1,209 @@
+"""What the table of speed concludes from turns that are known, and a few real ones."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from loadtests.engine.client import Response, WrongResponse
+from loadtests.figures import HTTP, summary
+from loadtests.figures import Row as Request
+from loadtests.held_back import Shares
+from loadtests.speed import loads, peer, seeds
+from loadtests.speed.cases import NEW, OLD, sections
+from loadtests.speed.peer import NoPeerError
+from loadtests.speed.sides import EVERYTHING, OWNTRACKS, SERVICES, SOURCES, Side
+from loadtests.speed.turns import Figure, Turn, row, turn
+from loadtests.stack import Stack
+from scripts.processes import ROOT
+from scripts.processes.limited_group import available
+from tests.loadtests.faulty_server import FaultyServer
+
+limited = pytest.mark.skipif(not available(), reason="no control groups can be made here")
+RATE = Figure("a second", lambda one: one.of().rate, at_least=4, base=OLD, is_rate=True)
+P50 = Figure("p50, ms", lambda one: one.of().p50, at_most=0.9, base=OLD)
+COST = Figure("CPU µs each", Turn.cpu_us, at_most=2500)
+MORE = Figure(
+    "services, %",
+    lambda one: 100 * one.cpu_seconds[SERVICES] / one.seconds,
+    at_most=2,
+    base=OLD,
+    is_difference=True,
+)
+
+RECORDER = """#!{python}
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b'{{"version":"{version}"}}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+if "--initialize" not in sys.argv:
+    port = int(sys.argv[sys.argv.index("--http-port") + 1])
+    HTTPServer(("127.0.0.1", port), Handler).serve_forever()
+"""
+
+
+def known(
+    count: int = 100,
+    ms: float = 5,
+    wrong: int = 0,
+    cpu: float = 0.1,
+    full: float = 0.5,
+    killed: int = 0,
+) -> Turn:
+    """Return a turn of one second: so many requests, and what they took."""
+    requests = [
+        Request("", "", "", n / count, n / count, ms, 200, 0, HTTP * (n < wrong))
+        for n in range(count)
+    ]
+    used = {SERVICES: cpu, EVERYTHING: 2 * cpu}
+    return Turn({"": summary(requests)}, used, 1.0, SERVICES, Shares(full, 0.5), killed)
+
+
+@pytest.mark.parametrize(
+    ("figure", "old", "new", "reached", "ratio"),
+    [
+        (RATE, known(100), known(500), True, 5),
+        (RATE, known(100), known(300), False, 3),
+        (RATE, known(100), known(500, wrong=1), False, 5),
+        (RATE, known(100), known(500, killed=1), False, 5),
+        # The machine was full: 1 ms of the services' CPU for each request against 0.2.
+        (RATE, known(100, full=1), known(300, cpu=0.06, full=1), True, 5),
+        (RATE, known(100, full=1), known(900, cpu=0.9, full=1), False, 1),
+        (P50, known(ms=10), known(ms=8), True, 0.8),
+        (P50, known(ms=10), known(ms=10), False, 1),
+        (COST, known(), known(cpu=0.1), True, 2000),
+        (COST, known(), known(cpu=0.2), False, 4000),
+        (MORE, known(cpu=0.10), known(cpu=0.11), True, 1),
+        (MORE, known(cpu=0.10), known(cpu=0.13), False, 3),
+    ],
+)
+def test_a_goal_is_reached_or_missed(
+    figure: Figure, old: Turn, new: Turn, ratio: float, *, reached: bool
+) -> None:
+    found = row("case", figure, {OLD: [old] * 3, NEW: [new] * 3})
+    assert found
+    assert found.reached == reached
+    assert found.result.median == pytest.approx(ratio, rel=0.02)
+    assert ("MISSED" in found.cells([OLD, NEW])[-1]) != reached
+
+
+def test_ratios_are_of_neighbouring_turns() -> None:
+    turns = {OLD: [known(100), known(50)], NEW: [known(500), known(100)]}
+    found = row("case", RATE, turns)
+    assert found
+    assert found.result == pytest.approx((3.5, 2, 5), rel=0.03)
+
+
+def test_a_side_that_is_not_there_leaves_its_lines_out() -> None:
+    assert row("case", RATE, {NEW: [known()]}) is None
+    assert row("case", COST, {NEW: [known()]})
+
+
+def test_each_case_has_sides_of_its_section_and_figures_of_its_sides() -> None:
+    for section in sections(1_000_000):
+        names = [case.name for case in section.cases]
+        assert len(set(names)) == len(names)
+        for case in section.cases:
+            assert set(case.sides) <= set(section.sides)
+            assert set(case.loads) <= set(case.sides)
+            assert {one.subject for one in case.figures} <= set(case.sides)
+            assert {one.base for one in case.figures if one.base} <= set(case.sides)
+
+
+@pytest.mark.parametrize(("fault", "is_right"), [("", True), ("loses", False), ("drops", False)])
+def test_a_history_that_lacks_what_was_acknowledged_is_wrong(fault: str, *, is_right: bool) -> None:
+    with FaultyServer(fault) as server:
+        stack = SimpleNamespace(url=server.url, ingest_ports=[], usage=dict)
+        side = Side(cast(Stack, stack), SOURCES)
+        found = turn(side, loads.live_histories, 1.5)
+        side.close()
+    assert found.of("write").requests == round(1.5 * loads.WRITES_PER_SECOND)
+    assert found.of().requests
+    assert (found.wrong() == 0) == is_right
+
+
+def test_an_answer_of_the_peer_is_checked() -> None:
+    OWNTRACKS.is_stored(Response(200, b"[]", 1))
+    with pytest.raises(WrongResponse):
+        OWNTRACKS.is_stored(Response(200, b"", 1))
+
+
+class TestPeer:
+    """A program of another's, which this machine may have."""
+
+    @pytest.fixture
+    def recorder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+        """Return what makes the machine's recorder say that it is of some version."""
+
+        def make(version: str) -> None:
+            file = tmp_path / "recorder"
+            file.write_text(RECORDER.format(python=sys.executable, version=version))
+            file.chmod(0o755)
+            monkeypatch.setenv(peer.VARIABLE, str(file))
+
+        return make
+
+    def test_a_machine_without_one_is_told_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(peer.VARIABLE, "/nowhere/recorder")
+        with pytest.raises(NoPeerError, match=peer.VARIABLE):
+            peer.Peer(durable=False)
+
+    def test_another_version_is_refused(self, recorder: Callable[[str], None]) -> None:
+        recorder("0.9.9")
+        with pytest.raises(NoPeerError, match=r"0\.9\.9"), peer.Peer(durable=False, limited=False):
+            pass
+
+    def test_its_records_are_synchronous_in_the_durable_one_alone(
+        self, recorder: Callable[[str], None]
+    ) -> None:
+        recorder(peer.VERSION)
+        for durable in (False, True):
+            with peer.Peer(durable=durable, limited=False) as started:
+                store = started.folder / "store"
+                (store / "rec").mkdir(exist_ok=True)
+                listed = subprocess.run(
+                    ["lsattr", "-d", store / "rec"], capture_output=True, text=True, check=True
+                )
+            assert ("S" in listed.stdout.split()[0]) == durable
+
+
+@limited
+@pytest.mark.long
+def test_sides_take_turns_through_the_gateway_and_in_a_box(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "loadtests.main", "speed", "--rounds", "2"]
+    command += ["--seconds", "0.5", "--stored", "20000", "--output", str(tmp_path)]
+    chosen = ["batches of 500, 4", "0.5 CPU", "open pages"]
+    done = subprocess.run(
+        [*command, *chosen], cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr  # 1: a goal is missed
+    assert "wrong answers" not in done.stdout
+    turns = {
+        case: sides for _, case, sides in json.loads((tmp_path / "speed.json").read_text())["turns"]
+    }
+    assert len(turns) == 4
+    for sides in turns.values():
+        for found in sides.values():
+            assert len(found) == 2
+            assert all(one["requests"] for one in found)
+    batches = turns["batches of 500, 4 senders; insert_many beside mongod"]
+    assert all(one["cpu_seconds"][SERVICES] for one in batches[NEW])
+    assert all(one["cpu_seconds"]["mongod"] for one in batches["insert_many"])
+
+
+def test_seeds_are_what_the_loads_ask_for() -> None:
+    assert seeds.OF_THE_TABLE[seeds.SHORT_STAFF] == seeds.SHORT
+    assert set(range(seeds.LONG_STAFF)) <= set(seeds.OF_THE_TABLE)
+    assert sum(seeds.others(1_000_000).values()) == 1_000_000
