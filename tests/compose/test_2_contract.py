@@ -20,6 +20,7 @@ from tests.system.test_contract import (
 )
 
 README = ROOT / "README.md"
+FIRST = 1_700_000_000
 SHARDED = """
 from pathlib import Path
 from mongo.clients import as_administrator
@@ -52,9 +53,9 @@ def test_what_came_before_the_database_is_stored_where_it_belongs(stack: Stack) 
 
 def test_a_repeated_event_is_stored_once(stack: Stack) -> None:
     for _ in range(3):
-        answer = stack.detect("once", event_id="e-1", timestamp=7)
+        answer = stack.detect("once", event_id="e-1", timestamp=FIRST)
         assert (answer.status_code, answer.text) == (200, "New Beacon Detection Added")
-    assert [found["timestamp"] for found in stack.history("once")] == [7]
+    assert [found["timestamp"] for found in stack.history("once")] == [FIRST]
 
 
 def test_the_page_answers(stack: Stack) -> None:
@@ -70,7 +71,7 @@ def test_on_this_machine_only_the_gateway_warns_of_nothing(stack: Stack) -> None
 def test_one_ingest_service_is_enough(stack: Stack) -> None:
     stack.compose("stop", "ingest-2")
     try:
-        statuses = {stack.detect("one", timestamp=number).status_code for number in range(40)}
+        statuses = {stack.detect("one", timestamp=FIRST + n).status_code for n in range(40)}
     finally:
         stack.compose("start", "ingest-2")
     assert statuses == {200}
@@ -91,7 +92,7 @@ def test_an_own_directory_of_beacons_is_loaded_as_the_readme_says(
 
 
 def test_the_images_know_time_zones(stack: Stack) -> None:
-    assert stack.detect("zones", timestamp=1_700_000_000).status_code in (200, 202)
+    assert stack.detect("zones", timestamp=FIRST).status_code in (200, 202)
     download = stack.read("/api/v1/staff/zones/detections?format=csv&zone=Asia/Singapore")
     assert "2023-11-15T06:13:20+08:00" in download.text
 

@@ -16,8 +16,9 @@ HEAL_SECONDS = 180.0
 HEALTHY_SECONDS = 150.0
 # Of these, one lies on one shard and four on the other (docs/measurements.md).
 STAFF = range(5)
-# Detections of these tests carry their number as the time; those of other tests are of today.
-LAST = 1_000_000
+# Detections of these tests are so many seconds after a time; those of other tests are of today.
+FIRST = 1_600_000_000
+LAST = FIRST + 1_000_000
 QUEUED = 10
 HANG_SECONDS = 360.0  # three checks of 30 s without an answer, and what lies between them
 MISSING = "docker compose up -d --force-recreate"  # what to do where a network is
@@ -27,18 +28,18 @@ HANGING = ("shard1", "ingest-1")
 def numbers(stack: Stack, staff_id: int) -> list[int] | None:
     """Return the numbers of the detections that are there, None while nobody answers."""
     try:
-        answer = stack.get("/extractbeacon", staff_id=staff_id, start_time=1, end_time=LAST)
+        answer = stack.get("/extractbeacon", staff_id=staff_id, start_time=FIRST, end_time=LAST)
     except requests.ConnectionError:  # the gateway itself restarts
         return None
     if answer.status_code != 200:
         return None
-    return [detection["timestamp"] for detection in answer.json()["location"]]
+    return [detection["timestamp"] - FIRST for detection in answer.json()["location"]]
 
 
 def stored(stack: Stack, staff_id: int, number: int) -> bool:
     """Have a detection stored or queued; it may be asked again, since it is stored once."""
     try:
-        answer = stack.detect(staff_id, event_id=f"e{number}", timestamp=number)
+        answer = stack.detect(staff_id, event_id=f"e{number}", timestamp=FIRST + number)
     except requests.ConnectionError:
         return False
     return answer.status_code in (200, 202)
@@ -92,7 +93,8 @@ def test_what_hangs_is_restarted(stack: Stack, count: int) -> None:
 
 def queued(stack: Stack, number: int) -> bool:
     """Tell whether detection `number` of everybody went to a spool."""
-    answers = [stack.detect(one, event_id=f"e{number}", timestamp=number) for one in STAFF]
+    at = FIRST + number
+    answers = [stack.detect(one, event_id=f"e{number}", timestamp=at) for one in STAFF]
     return {answer.status_code for answer in answers} == {202}
 
 

@@ -75,7 +75,7 @@ _OPERATORS: dict[str, Any] = {
     "deep": json.loads("[" * 50 + "]" * 50),
 }
 _FIELDS: list[tuple[str, str, dict[str, Any]]] = [
-    ("POST", "/newbeacondetect", INFLATED | {"timestamp": 1, "event_id": "a"}),
+    ("POST", "/newbeacondetect", INFLATED | {"timestamp": 1_700_000_000, "event_id": "a"}),
     ("POST", "/extractbeacon", {"staff_id": "inflated", "start_time": 0, "end_time": 1}),
     ("POST", "/api/v1/detections", _ITEM | {"timestamp": 1_700_000_000, "event_id": "a"}),
     ("PUT", f"/api/v1/beacons/{_UNCHANGED}", _BEACON | {"x": 1, "y": 2}),

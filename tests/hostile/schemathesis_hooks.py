@@ -6,10 +6,9 @@ from typing import Any
 
 import schemathesis
 
-from ingest.api.detection_input import EARLIEST
 from ingest.api.visits import MAX_DAYS
 from ingest.errors import ParameterError
-from ingest.rules.request_parameters import MAX_UNIX_SECONDS, integer, moment
+from ingest.rules.request_parameters import EARLIEST, MAX_UNIX_SECONDS, integer, moment
 
 TIMES = ("start_time", "end_time", "from", "to", "since", "timestamp")
 NAMES = ("level", "location", "label")
@@ -66,5 +65,5 @@ def _seconds(given: Given, name: str) -> int | None:
         return None
     latest = int(time.time()) if name in ("timestamp", "from") else MAX_UNIX_SECONDS
     if name.endswith("_time") or "user_address" in given:
-        return integer(given, name, 0, latest)
+        return integer(given, name, EARLIEST if name == "timestamp" else 0, latest)
     return moment(given, name, EARLIEST if name == "timestamp" else 1, latest)

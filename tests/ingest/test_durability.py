@@ -10,6 +10,7 @@ from pymongo.database import Database
 
 from ingest import create_app
 from ingest.config import Config
+from ingest.rules.request_parameters import EARLIEST
 from scripts.processes.ports import free_port
 
 GOOD = {"user_address": "0", "beacon_address": "C2A628384B08", "rssi": "-20"}
@@ -24,11 +25,11 @@ def send(client: FlaskClient, headers: dict[str, str] | None = None, **more: obj
     ("first", "second", "stored"),
     [
         ({"event_id": "a"}, {"event_id": "a"}, 1),
-        ({"event_id": "a", "timestamp": 100}, {"event_id": "a", "timestamp": 100}, 1),
+        ({"event_id": "a", "timestamp": EARLIEST}, {"event_id": "a", "timestamp": EARLIEST}, 1),
         ({"event_id": "a"}, {"event_id": "b"}, 2),
         ({"event_id": "a", "user_address": 1}, {"event_id": "a", "user_address": 2}, 2),
         ({"event_id": "scan"}, {"event_id": "scan", "beacon_address": "A" * 12}, 2),
-        ({"timestamp": 100}, {"timestamp": 100}, 2),
+        ({"timestamp": EARLIEST}, {"timestamp": EARLIEST}, 2),
         ({}, {}, 2),
     ],
 )

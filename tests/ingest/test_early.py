@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ingest.rules.request_parameters import EARLIEST
 from mongo import topology
 from mongo.bootstrap import bootstrap
 from scripts.processes.cluster import Cluster
@@ -34,9 +35,9 @@ def test_detections_come_before_the_replica_set_and_before_the_user(
         if step.startswith("user admin"):
             raise Interrupted
 
-    def say_503(timestamp: int) -> None:
-        assert service.detect("early", timestamp=timestamp).status_code == 202
-        history = {"staff_id": "early", "start_time": 0, "end_time": 9}
+    def say_503(number: int) -> None:
+        assert service.detect("early", timestamp=EARLIEST + number).status_code == 202
+        history = {"staff_id": "early", "start_time": 0, "end_time": EARLIEST + 9}
         assert service.get("/extractbeacon", **history).status_code == 503
         assert {service.get(path).status_code for path in READS} == {503}
 
@@ -49,7 +50,8 @@ def test_detections_come_before_the_replica_set_and_before_the_user(
         cluster.bootstrap()
         eventually(lambda: service.get("/readyz").status_code == 200, 60)
         eventually(lambda: service.get("/readyz").json()["queued"] == 0, 60)
-        assert service.detect("early", timestamp=3).status_code == 200
-        assert [one["timestamp"] for one in service.history("early")] == [3, 2, 1]
+        assert service.detect("early", timestamp=EARLIEST + 3).status_code == 200
+        found = [one["timestamp"] - EARLIEST for one in service.history("early")]
+        assert found == [3, 2, 1]
     finally:
         service.kill()

@@ -25,6 +25,7 @@ from ingest.storage.notes import Notes
 from scripts.processes.waiting import eventually
 
 GOOD = {"user_address": "7", "beacon_address": "C2A628384B08", "rssi": -20}
+START = 1_700_000_000
 
 
 def note(client: FlaskClient) -> None:
@@ -33,7 +34,7 @@ def note(client: FlaskClient) -> None:
 
 
 def send(client: FlaskClient, timestamp: int | None = None, **more: Any) -> None:
-    given = {} if timestamp is None else {"timestamp": timestamp}
+    given = {} if timestamp is None else {"timestamp": START + timestamp}
     assert client.post("/newbeacondetect", json=GOOD | given | more).status_code == 200
     note(client)
 
@@ -45,8 +46,8 @@ def shown(database: Database[Any], staff_id: object = 7) -> dict[str, Any]:
 
 
 def since(found: dict[str, Any]) -> list[int]:
-    """Return from which timestamp on each commit changed something."""
-    return [change % 2**32 for change in found["changes"]]
+    """Return from which second after START on each commit changed something."""
+    return [change % 2**32 - START for change in found["changes"]]
 
 
 def test_it_holds_the_newest_of_each_in_order(client: FlaskClient, database: Database[Any]) -> None:
@@ -58,8 +59,8 @@ def test_it_holds_the_newest_of_each_in_order(client: FlaskClient, database: Dat
     assert 0 < found["version"] - steps - began < 60_000
     assert since(found) == [100, 300, 200, 50, *range(400, 400 + RECENT - 2)]
     newest = [*reversed(range(400, 400 + RECENT - 2)), 300, 200]
-    assert [one["timestamp"] for one in found["recent"]] == newest
-    stored = database["staff"].find_one({"timestamp": 300}, {"staff_id": 0})
+    assert [one["timestamp"] - START for one in found["recent"]] == newest
+    stored = database["staff"].find_one({"timestamp": START + 300}, {"staff_id": 0})
     assert stored
     assert found["recent"][-2] == {"id": stored.pop("_id")} | stored
     assert found["stored"] == database["staff"].find_one(sort=[("stored", -1)])["stored"]  # type: ignore[index]
@@ -78,7 +79,7 @@ def test_a_repeat_changes_nothing(client: FlaskClient, database: Database[Any]) 
 def test_what_came_in_meanwhile_is_noted_once(client: FlaskClient, database: Database[Any]) -> None:
     send(client, 50)
     for timestamp in range(100, 100 + 2 * RECENT):
-        answer = client.post("/newbeacondetect", json=GOOD | {"timestamp": timestamp})
+        answer = client.post("/newbeacondetect", json=GOOD | {"timestamp": START + timestamp})
         assert answer.status_code == 200
     assert since(shown(database)) == [50]
     note(client)
@@ -101,14 +102,14 @@ def test_what_came_in_meanwhile_is_noted_once(client: FlaskClient, database: Dat
 def test_a_batch_is_one_change_for_each_staff_member(app: Flask, database: Database[Any]) -> None:
     context: Context = app.extensions["context"]
     documents = [
-        {"_id": ObjectId(), "staff_id": n % 3, "timestamp": 1000 + n, "received_at": None}
+        {"_id": ObjectId(), "staff_id": n % 3, "timestamp": START + n, "received_at": None}
         | {"mac": "A" * 12, "rssi": -1, "level": "$level", "location": "$$ROOT"}
         for n in range(60)
     ]
     context.latest.record_changes(documents)
     for staff_id in range(3):
         found = shown(database, staff_id)
-        assert since(found) == [1000 + staff_id]
+        assert since(found) == [staff_id]
         assert {one["location"] for one in found["recent"]} == {"$$ROOT"}
         assert len(found["recent"]) == RECENT
 
@@ -471,11 +472,13 @@ def test_a_copy_of_a_server_whose_clock_was_ahead(
     database["latest"].update_many({}, [*ahead, entries])
     database["notes"].update_one({}, {"$inc": {"at": 86_400 << 32}})
     assert len(client.get(url).json["location"]) == 1  # type: ignore[index]
-    assert client.post("/newbeacondetect", json=GOOD | {"timestamp": 200}).status_code == 200
+    assert (
+        client.post("/newbeacondetect", json=GOOD | {"timestamp": START + 200}).status_code == 200
+    )
     assert len(client.get(url).json["location"]) == 2  # type: ignore[index]
     told = client.get("/api/v1/staff").json
     assert told
-    assert [one["timestamp"] for one in told["data"]] == [200, 50]
+    assert [one["timestamp"] - START for one in told["data"]] == [200, 50]
     # What is corrected now is later than what is shown.
     corrected = {"$set": {"location": "Corrected"}} | stamps.RENEWED
     database["staff"].update_one({"staff_id": 8}, corrected)
@@ -485,7 +488,9 @@ def test_a_copy_of_a_server_whose_clock_was_ahead(
     now = Timestamp(int(time.time()) + 60, 0)
     for name, field in (("staff", "stored"), ("latest", "stored"), ("latest", "recent.stored")):
         assert database[name].count_documents({field: {"$gt": now}}) == 0
-    assert client.post("/newbeacondetect", json=GOOD | {"timestamp": 300}).status_code == 200
+    assert (
+        client.post("/newbeacondetect", json=GOOD | {"timestamp": START + 300}).status_code == 200
+    )
     assert len(client.get(url).json["location"]) == 3  # type: ignore[index]
     assert context.states.read({7: None})[7].is_all
 
@@ -501,7 +506,7 @@ def test_nothing_is_read_that_lacks_what_is_named(
     Here that is a time to which it does not come: it refuses.
     """
     context: Context = app.extensions["context"]
-    send(client, int(time.time()))
+    send(client)
     noted_at = context.notes.bring_up()
     assert stamps.number(noted_at) > context.states.read({7: None})[7].mark.newest
     assert client.get(url).status_code == 200

@@ -19,6 +19,7 @@ from pymongo.database import Database
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
 from ingest.histories import last_minutes
+from ingest.rules.request_parameters import EARLIEST
 from ingest.storage.detections import Detections
 from scripts.processes.waiting import eventually
 from tests.loops import run
@@ -86,12 +87,15 @@ def test_unknown_beacon_is_stored_all_the_same(client: FlaskClient) -> None:
 
 
 def test_history_is_newest_first_inclusive_and_whole(client: FlaskClient) -> None:
-    for timestamp in (105, 101, 103, 102, 104):
+    first, *_, last = whole = [EARLIEST + n for n in range(5)]
+    for timestamp in random.sample(whole, 5):
         client.get("/newbeacondetect", query_string=GOOD | {"timestamp": timestamp})
-    client.get("/newbeacondetect", query_string=GOOD | {"timestamp": 103, "user_address": "1"})
-    assert [found["timestamp"] for found in history(client)] == [105, 104, 103, 102, 101]
-    assert [found["timestamp"] for found in history(client, start=102, end=104)] == [104, 103, 102]
-    assert history(client, start=106) == []
+    other = {"timestamp": first + 2, "user_address": "1"}
+    client.get("/newbeacondetect", query_string=GOOD | other)
+    assert [found["timestamp"] for found in history(client)] == whole[::-1]
+    between = history(client, start=first + 1, end=last - 1)
+    assert [found["timestamp"] for found in between] == whole[3:0:-1]
+    assert history(client, start=last + 1) == []
 
 
 def test_answers_byte_for_byte(client: FlaskClient) -> None:

@@ -126,7 +126,7 @@ def test_a_full_spool_asks_the_phone_to_keep_it(cluster: Cluster) -> None:
     app = service(cluster, spool_max_detections=3)
     cluster.kill("mongod")
     client = app.test_client()
-    answers = [client.post("/newbeacondetect", json=GOOD | {"timestamp": n}) for n in range(5)]
+    answers = [client.post("/newbeacondetect", json=GOOD | {"event_id": n}) for n in range(5)]
     assert [answer.status_code for answer in answers] == [202, 202, 202, 503, 503]
     assert answers[4].headers["Retry-After"] == "2"
     cluster.start()

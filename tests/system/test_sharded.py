@@ -1,11 +1,16 @@
 """A whole stack on a sharded cluster, started by one command."""
 
+import shutil
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from mongo import topology
 from scripts.processes.waiting import eventually
 from tests.needs import need_routers
 from tests.system.conftest import Stack, kill_tree, running_stack
@@ -16,10 +21,18 @@ PARTS = {"configsvr", "shard1", "shard2", "mongos-1", "mongos-2"}
 
 
 @pytest.fixture(scope="module")
-def stack(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file that names the servers, which a test adds to."""
+    file = tmp_path_factory.mktemp("servers") / "topology.toml"
+    return Path(shutil.copy(topology.SHARDED, file))
+
+
+@pytest.fixture(scope="module")
+def stack(root: Path, servers: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Return a stack of its own: these tests break it."""
     need_routers()
-    with running_stack(root, tmp_path_factory.mktemp("sharded"), "--sharded") as stack:
+    folder = tmp_path_factory.mktemp("sharded")
+    with running_stack(root, folder, "--sharded", str(servers)) as stack:
         yield stack
 
 
@@ -51,3 +64,49 @@ def test_a_killed_part_comes_back_with_everything(stack: Stack, name: str) -> No
     for staff_id, count in before.items():
         eventually(partial(store, stack, staff_id, name), 120)
         assert len(stack.history(staff_id)) == count + 1
+
+
+def test_a_shard_is_added_while_everything_runs(stack: Stack, servers: Path) -> None:
+    before = stack.pids()
+    last = 'shard2 = ["shard2:27018"]\n'
+    servers.write_text(servers.read_text().replace(last, f'{last}shard3 = ["shard3:27018"]\n'))
+    with sending(stack) as acknowledged:
+        said = stack.up("--sharded", str(servers))
+        eventually(lambda: len(acknowledged) >= 5, 120)
+    assert "shard shard3: added" in said
+    assert stack.pids().items() - before.items() == {("shard3", stack.pids()["shard3"])}
+    eventually(lambda: times(stack, "grows") == sorted(acknowledged), 120)
+
+    def shards() -> set[str]:
+        answer = stack.get("/api/v1/system/database")
+        return {one["name"] for one in answer.json().get("shards", [])}
+
+    eventually(lambda: shards() == {"shard1", "shard2", "shard3"}, 120)
+
+
+def times(stack: Stack, staff_id: str) -> list[int]:
+    """Return the times of somebody's detections, the oldest first."""
+    return sorted(one["timestamp"] for one in stack.history(staff_id))
+
+
+@contextmanager
+def sending(stack: Stack) -> Iterator[list[int]]:
+    """Yield the times of detections, one after the other, that are acknowledged meanwhile."""
+    acknowledged: list[int] = []
+    over = threading.Event()
+
+    def send() -> None:
+        at = int(time.time()) - 1000
+        while not over.wait(0.2):
+            at += 1
+            event = f"grows-{at}"
+            eventually(lambda: stack.detect("grows", timestamp=at, event_id=event).ok, 120)  # noqa: B023 - at once
+            acknowledged.append(at)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield acknowledged
+    finally:
+        over.set()
+        thread.join()

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from pymongo.database import Database
 from werkzeug.test import TestResponse
 
-from ingest.api.detection_input import EARLIEST, MAX_ITEMS
+from ingest.api.detection_input import MAX_ITEMS
 from ingest.errors import ParameterError
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.recording.recorder import Recorder
+from ingest.rules.request_parameters import EARLIEST
 from ingest.rules.strict_json import strict_json
 from ingest.web.lanes import BATCH_BODY_BYTES
 from tests.ingest.api.conftest import MAC, Api

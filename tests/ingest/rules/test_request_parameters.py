@@ -20,8 +20,8 @@ def refused(call: Any, *given: Any) -> str:
 
 def test_a_sighting_as_it_is_sent() -> None:
     assert rules.sighting(GOOD, NOW) == (7, "C2A628384B08", -20, None, None)
-    more = {"timestamp": 0, "event_id": "e"}
-    assert rules.sighting(GOOD | more, NOW) == (7, "C2A628384B08", -20, 0, "e")
+    more = {"timestamp": rules.EARLIEST, "event_id": "e"}
+    assert rules.sighting(GOOD | more, NOW) == (7, "C2A628384B08", -20, rules.EARLIEST, "e")
     empty = {"timestamp": "", "event_id": None}
     assert rules.sighting(GOOD | empty, NOW) == (7, "C2A628384B08", -20, None, None)
 
@@ -29,7 +29,7 @@ def test_a_sighting_as_it_is_sent() -> None:
 @pytest.mark.parametrize(
     ("name", "edge", "beyond"),
     [
-        ("timestamp", 0, -1),
+        ("timestamp", rules.EARLIEST, rules.EARLIEST - 1),
         ("timestamp", 1_700_086_400, 1_700_086_401),
         ("rssi", -127, -128),
         ("rssi", 20, 21),
@@ -37,7 +37,7 @@ def test_a_sighting_as_it_is_sent() -> None:
 )
 def test_the_edges_of_a_sighting(name: str, edge: int, beyond: int) -> None:
     assert getattr(rules.sighting(GOOD | {name: edge}, NOW), name) == edge
-    low, high = {"timestamp": (0, 1_700_086_400), "rssi": (-127, 20)}[name]
+    low, high = {"timestamp": (rules.EARLIEST, 1_700_086_400), "rssi": (-127, 20)}[name]
     said = refused(rules.sighting, GOOD | {name: beyond}, NOW)
     assert said == f"{name}: must be from {low} to {high}"
 

@@ -14,13 +14,10 @@ from ingest.api import bodies
 from ingest.api.problems import Problem
 from ingest.api.schema_fields import STAFF_ID, Rssi, StaffId, StaffText
 from ingest.errors import ParameterError
-from ingest.rules.request_parameters import EVENT_ID, MAC_TEXT, TIME_TEXT
+from ingest.rules.request_parameters import EARLIEST, EVENT_ID, MAC_TEXT, TIME_TEXT
 from ingest.rules.unique_keys import unique_keys
 
 MAX_ITEMS = 1000
-# 2020-01-01: what is older comes from a device that lost its clock.
-EARLIEST = 1_577_836_800
-
 
 # A number counts as the text of its digits, and an empty text as none.
 EventIdText = Annotated[str, Meta(extra_json_schema={"pattern": f"^({EVENT_ID.pattern})?$"})]

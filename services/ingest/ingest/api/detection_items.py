@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from ingest.api import lenient_items
-from ingest.api.detection_input import EARLIEST, StrictItem
+from ingest.api.detection_input import StrictItem
 from ingest.api.detection_results import DetectionResult, ItemError
 from ingest.errors import ParameterError
 from ingest.recording.outcome import Outcome
 from ingest.rules import request_parameters
 from ingest.rules.detection_identity import event_key
-from ingest.rules.request_parameters import StaffId
+from ingest.rules.request_parameters import EARLIEST, StaffId
 from ingest.storage.directory import UNKNOWN, Snapshot
 from ingest.storage.documents import NOWHERE, Document, document
 from ingest.web.request_identity import Identity

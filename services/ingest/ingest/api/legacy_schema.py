@@ -23,7 +23,10 @@ def _text(pattern: str, *, optional: bool = False) -> Meta:
 _StaffId = int | Annotated[str, _text(request_parameters.STAFF_TEXT.pattern)]
 _Whole = Annotated[int, Meta(ge=0, le=request_parameters.MAX_UNIX_SECONDS)]
 _Seconds = _Whole | Annotated[str, _text(request_parameters.WHOLE_TEXT)]
-_MaybeSeconds = _Whole | Annotated[str, _text(request_parameters.WHOLE_TEXT, optional=True)]
+_Device = Annotated[
+    int, Meta(ge=request_parameters.EARLIEST, le=request_parameters.MAX_UNIX_SECONDS)
+]
+_DeviceSeconds = _Device | Annotated[str, _text(request_parameters.WHOLE_TEXT, optional=True)]
 _Event = Annotated[str, _text(request_parameters.EVENT_ID.pattern, optional=True)]
 
 
@@ -49,7 +52,8 @@ class NewDetection(Struct):
         Meta(description="Signal strength in dBm", extra_json_schema={"example": -67}),
     ]
     timestamp: Annotated[
-        _MaybeSeconds | UnsetType | None, Meta(description="Unix seconds of the device")
+        _DeviceSeconds | UnsetType | None,
+        Meta(description="Unix seconds of the device, since 2020 and not a day ahead"),
     ] = UNSET
     event_id: Annotated[
         _Event | float | UnsetType | None,

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ingest.api.detection_input import EARLIEST, DetectionInput, StrictItem
+from ingest.api.detection_input import DetectionInput, StrictItem
 from ingest.api.readers import Reader, read_all
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
-from ingest.rules.request_parameters import StaffId
+from ingest.rules.request_parameters import EARLIEST, StaffId
 
 _FIELDS = frozenset(DetectionInput.__struct_fields__)
 MAX_IGNORED, MAX_IGNORED_TEXT = 10, 64

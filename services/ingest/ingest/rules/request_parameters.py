@@ -14,6 +14,8 @@ Parameters = Mapping[str, Any]
 
 # The range that BLE controllers report (Bluetooth Core 5.4, vol 4 part E, 7.7.65.2).
 RSSI_DBM = (-127, 20)
+# 2020-01-01: what is older comes from a device that lost its clock, and nobody would see it.
+EARLIEST = 1_577_836_800
 # A clock this far ahead is wrong; a detection from it would stay "the latest" for a day or more.
 MAX_FUTURE_SECONDS = 86_400
 # 9999-12-31T23:59:59Z: later bounds are milliseconds or nonsense.
@@ -72,7 +74,7 @@ def sighting(parameters: Parameters, now: float) -> Sighting:
     """Parse `/newbeacondetect`; `now` is unix seconds and bounds the device's clock."""
     timestamp = None
     if _given(parameters, "timestamp"):
-        timestamp = integer(parameters, "timestamp", 0, int(now) + MAX_FUTURE_SECONDS)
+        timestamp = integer(parameters, "timestamp", EARLIEST, int(now) + MAX_FUTURE_SECONDS)
     return Sighting(
         staff_id=staff_id(parameters, "user_address"),
         mac=mac(parameters, "beacon_address"),
