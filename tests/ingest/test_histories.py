@@ -279,6 +279,43 @@ def test_one_who_has_very_many_stamps_at_once_is_read_whole(
             assert rows(read(context.histories, one)) == naive(context, one)
 
 
+def test_a_backlog_is_cached_as_soon_as_it_is_settled(
+    context: Context, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More came at once than are looked at, and nothing after them."""
+    monkeypatch.setattr(states, "MAX_STAMPS", 20)
+    services = [Histories(context.detections, context.states, lambda: None) for _ in range(2)]
+    reads = []
+
+    def count(*given: Any) -> Any:
+        reads.append(given)
+        return long_reads.read_blocks(*given)
+
+    monkeypatch.setattr(cache, "read_blocks", count)
+    wanted = TimeRange(1, 0, LATER)
+    add(context, list(range(30)))
+    for _ in range(2):
+        assert rows(read(context.histories, wanted)) == naive(context, wanted)
+    assert len(reads) == 2  # what names them may yet lack one
+    earlier = int(time.time()) - SETTLE_SECONDS - 60
+    for number, one in enumerate(database["staff"].find().sort("timestamp")):
+        stored = {"$set": {"stored": Timestamp(earlier, 1 + number)}}
+        database["staff"].update_one({"_id": one["_id"]}, stored)
+    reads.clear()
+    names = {read(one, wanted).etag for one in services for _ in range(3)}
+    assert (len(reads), len(names)) == (2, 1)
+    for staff_id, more in ((1, [40]), (1, [5, 41]), (2, [1]), (1, list(range(50, 80))), (1, [90])):
+        add(context, more, staff_id=staff_id)
+        for one in services:
+            assert rows(read(one, wanted)) == naive(context, wanted)
+    # The newest is one of those that a correction changes.
+    database["staff"].update_many({"timestamp": {"$gte": 70}}, RENEWED | {"$set": {"level": "9"}})
+    for one in services:
+        assert rows(read(one, wanted)) == naive(context, wanted)
+    for one in services:
+        one.close()
+
+
 def test_without_its_indexes_a_state_is_told_all_the_same(
     context: Context, database: Database[Any]
 ) -> None:

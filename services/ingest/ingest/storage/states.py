@@ -1,7 +1,8 @@
 """What names a state of somebody's detections, and what changed since another state.
 
 A state is known by the stamps that are not settled (`storage/stamps.py`): who has seen all of them
-has seen everything that was acknowledged. One small read of an index tells them.
+has seen everything that was acknowledged. One small read of an index tells them. When very many
+came at once, as the backlog of a day, the newest names them, as soon as that one is settled, too.
 """
 
 import hashlib
@@ -115,7 +116,7 @@ class States:
             there = find_there(self._staff, MAX_STAMPS + 1, find, BY_STAMP_OF_STAFF)
         check_quick(began)
         is_all = len(there.found) <= MAX_STAMPS
-        states = _states(floors, there.found, there.at, is_all=is_all)
+        states = _states(floors, there.found, there.at, is_all=is_all, has_newest=is_all)
         # Who has no stamps, or is beyond those that were looked at, may answer all the same.
         others = [] if there.all_answered else list(known.keys() - states.keys())
         silent = set(others) - self._latest.answering(others, SILENT_SECONDS) if others else set()
@@ -164,25 +165,29 @@ def _states(
     at: Timestamp | None,
     *,
     is_all: bool = True,
+    has_newest: bool = True,
 ) -> dict[StaffId, State]:
     timestamps: dict[StaffId, dict[int, int]] = {}
     for one in found:
         stamps = timestamps.setdefault(one["staff_id"], {})
         stamps[number(one[STAMP])] = unix_seconds(one.get("timestamp"))
-    return {
-        who: State(
-            _mark(stamps, at, is_all=is_all), floors[who], stamps if is_all else {}, is_all, at
-        )
-        for who, stamps in timestamps.items()
-    }
+    states: dict[StaffId, State] = {}
+    for who, each in timestamps.items():
+        mark = _mark(each, at, is_all=is_all, has_newest=has_newest)
+        states[who] = State(mark, floors[who], each if is_all else {}, is_all, at)
+    return states
 
 
-def _mark(stamps: Many[int], at: Timestamp | None, *, is_all: bool) -> Mark:
-    floor = settled(min(max(stamps), number(at)))
+def _mark(stamps: Many[int], at: Timestamp | None, *, is_all: bool, has_newest: bool) -> Mark:
+    """Return what is remembered; `has_newest`: where they are not all, older ones are missing."""
+    newest, told = max(stamps), settled(number(at))
+    floor = min(settled(newest), told)
+    proves = is_all or (has_newest and min(stamps) <= floor)
+    if has_newest and not proves and newest <= told:
+        # All that are missing are settled: what a reader has not seen yet comes after the newest.
+        floor, proves = newest - 1, True
     unsettled = array("Q", sorted(one for one in stamps if one > floor))
-    name = hashlib.blake2b(unsettled, digest_size=8).digest()
-    if not is_all:  # it proves nothing
-        name = secrets.token_bytes(8)
+    name = hashlib.blake2b(unsettled, digest_size=8).digest() if proves else secrets.token_bytes(8)
     return Mark(int.from_bytes(name, "big"), unsettled, floor)
 
 
