@@ -6,32 +6,39 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from bson import ObjectId
+from bson import ObjectId, Timestamp
 from pymongo import MongoClient
 
 from loadtests.plans import MAC
 from mongo.directory import DATABASE
 
 AT_ONCE = 5_000  # documents
+SETTLED_SECONDS = 9  # after them nobody can have missed any of what was stored
 Document = dict[str, Any]
 
 
 def store(mongodb_uri: str, counts: Mapping[int, int]) -> None:
-    """Store so many detections of each staff member, as an older database has them, 4 s apart.
+    """Store so many detections of each staff member, 4 s apart; return when they are settled.
 
-    Each has an entry in `latest`, so that no service reads them all to make one.
+    They have the database's stamps, and are noted in `latest`, as what a service stored.
     """
     now, at = int(time.time()), datetime.datetime.now(datetime.UTC)
     with MongoClient[Document](mongodb_uri) as client:
         database = client[DATABASE]
         for some in _pieces(_detections(counts, now, at)):
             database["staff"].insert_many(some, ordered=False)
-        for some in _pieces({"_id": n, "version": 1, "changes": [0], "recent": []} for n in counts):
-            database["latest"].insert_many(some, ordered=False)
+        newest = {"_id": "$staff_id", "stored": {"$max": "$stored"}}
+        note = {"version": 1, "changes": [0], "recent": []}
+        database["staff"].aggregate([{"$group": newest}, {"$set": note}, {"$merge": "latest"}])
+        last = database["staff"].find_one(sort=[("stored", -1)])
+        noted = last["stored"].time << 32 | last["stored"].inc if last else 0
+        position = {"$max": {"at": noted}, "$setOnInsert": {"listed": b"", "name": 1}}
+        database["notes"].update_one({"_id": "staff"}, position, upsert=True)
+    time.sleep(SETTLED_SECONDS)
 
 
 def _detections(counts: Mapping[int, int], now: int, at: datetime.datetime) -> Iterator[Document]:
-    same = {"rssi": -60, "mac": MAC, "received_at": at}
+    same = {"rssi": -60, "mac": MAC, "received_at": at, "stored": Timestamp(0, 0)}
     for staff, count in counts.items():
         for n in range(count):
             where = {"level": str(1 + n // 60 % 7), "location": f"Lobby {'AB'[n // 30 % 2]}"}
