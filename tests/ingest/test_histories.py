@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pymongo.database import Database
 
 from ingest.context import Context
+from ingest.errors import StoreUnavailable
 from ingest.histories import blocks, long_reads
 from ingest.histories import read_through_cache as cache
 from ingest.histories import time_window as window
@@ -29,6 +30,7 @@ from tests.loops import run
 
 NOW = 1_700_000_000
 LATER = 4_102_444_800
+PATIENCE_SECONDS = 60
 PLACES = [("1", "Lobby A"), ("B2", 'A "quoted" \\ café\n'), ("unknown", "unknown")]
 
 
@@ -57,7 +59,14 @@ def add(context: Context, timestamps: list[int], *, staff_id: int = 1) -> None:
 
 
 def read(histories: Histories, wanted: TimeRange, now: float = NOW) -> Window:
-    return run(histories.window(wanted, now))
+    """Read a window; again when the database was too slow, as the clients of a 503 do."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return run(histories.window(wanted, now))
+        except StoreUnavailable:
+            if time.monotonic() > until:
+                raise
 
 
 def rows(window: Window) -> list[dict[str, Any]]:

@@ -12,10 +12,8 @@ from ingest.errors import ParameterError
 StaffId = int | str
 Parameters = Mapping[str, Any]
 
-# The range that BLE controllers report (Bluetooth Core 5.4, vol 4 part E, 7.7.65.2).
-RSSI_DBM = (-127, 20)
-# 2020-01-01: what is older comes from a device that lost its clock, and nobody would see it.
-EARLIEST = 1_577_836_800
+RSSI_DBM = (-127, 20)  # of BLE controllers (Bluetooth Core 5.4, vol 4 part E, 7.7.65.2)
+EARLIEST = 1_577_836_800  # 2020-01-01: what is older is from a device that lost its clock
 # A clock this far ahead is wrong; a detection from it would stay "the latest" for a day or more.
 MAX_FUTURE_SECONDS = 86_400
 # 9999-12-31T23:59:59Z: later bounds are milliseconds or nonsense.
