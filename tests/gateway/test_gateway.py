@@ -116,7 +116,7 @@ def test_open_circuit(gateway: Gateway, monitoring: str) -> None:
         answers = list(pool.map(lambda case: ask(*case), cases))
     waits = sorted(answer.elapsed.total_seconds() for answer in answers)
     if monitoring != "hanging":
-        assert waits[len(waits) // 4] < 0.1  # of a busy machine the quicker ones tell
+        assert waits[0] < 0.1  # the quickest tells: a busy machine may take its time
     assert waits[-1] < 3  # it is waited for 2 s long, and not twice
     for (_, path), answer in zip(cases, answers, strict=True):
         assert (answer.status_code, answer.text) == (503, OPEN)
