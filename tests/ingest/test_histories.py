@@ -23,9 +23,10 @@ from ingest.histories.read_through_cache import Histories
 from ingest.histories.time_window import Window
 from ingest.recording.outcome import Outcome
 from ingest.rules.request_parameters import TimeRange
-from ingest.storage import states
+from ingest.storage import stamps, states
 from ingest.storage.indexes import BY_STAMP_OF_STAFF
 from ingest.storage.stamps import RENEWED, SETTLE_SECONDS
+from scripts.processes.waiting import eventually
 from tests.loops import run
 
 NOW = 1_700_000_000
@@ -293,6 +294,7 @@ def test_a_backlog_is_cached_as_soon_as_it_is_settled(
 ) -> None:
     """More came at once than are looked at, and nothing after them."""
     monkeypatch.setattr(states, "MAX_STAMPS", 20)
+    monkeypatch.setattr(states, "FEW", 3)
     services = [Histories(context.detections, context.states, lambda: None) for _ in range(2)]
     reads = []
 
@@ -323,6 +325,28 @@ def test_a_backlog_is_cached_as_soon_as_it_is_settled(
         assert rows(read(one, wanted)) == naive(context, wanted)
     for one in services:
         one.close()
+
+
+def test_a_few_at_once_are_not_read_again_when_they_are_settled(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(states, "FEW", 3)
+    wanted = TimeRange(1, 0, LATER)
+    add(context, list(range(10)))
+    before = rows(read(context.histories, wanted))
+
+    def mark() -> int:
+        add(context, [1], staff_id=2)  # the clock of the database goes on with what it stores
+        cached = context.histories._cached[1].mark
+        return len(cached.stamps) if cached else 0
+
+    assert before == naive(context, wanted)
+    assert len(context.states.read({1: None})[1].mark.stamps) == 10
+    monkeypatch.setattr(stamps, "SETTLE_SECONDS", 0)
+    monkeypatch.setattr(cache, "read_blocks", None)  # nothing is read again
+    eventually(lambda: rows(read(context.histories, wanted)) == before and mark() == 1, 60)
+    add(context, [5, 20])
+    assert rows(read(context.histories, wanted)) == naive(context, wanted)
 
 
 def test_without_its_indexes_a_state_is_told_all_the_same(

@@ -20,7 +20,7 @@ from ingest.histories.time_window import WHOLE_BYTES, History, Window
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId, TimeRange
 from ingest.storage.client import time_limit
 from ingest.storage.detections import Detections
-from ingest.storage.states import Mark, State, States
+from ingest.storage.states import NOTHING, Mark, State, States
 
 # What all cached histories may take, compressed: 30,000 detections take about 0.3 MiB.
 CACHE_BYTES = 6 * 2**20
@@ -193,7 +193,12 @@ class Histories:
         """Return the history at this state, reading as little as possible."""
         if history and not _is(history, state.mark.name):
             since = state.changed_since(history.mark) if history.mark else None
-            history = None if since is None else self._renewed(history, staff_id, since, state)
+            if since is None:
+                history = None
+            elif since == NOTHING:
+                history = History(state.mark, history.floor, history.blocks)
+            else:
+                history = self._renewed(history, staff_id, since, state)
         if history is None:
             blocks = self._blocks(staff_id, start, MAX_UNIX_SECONDS, state)
             return History(state.mark, start, blocks)

@@ -16,8 +16,7 @@ RSSI_DBM = (-127, 20)  # of BLE controllers (Bluetooth Core 5.4, vol 4 part E, 7
 EARLIEST = 1_577_836_800  # 2020-01-01: what is older is from a device that lost its clock
 # A clock this far ahead is wrong; a detection from it would stay "the latest" for a day or more.
 MAX_FUTURE_SECONDS = 86_400
-# 9999-12-31T23:59:59Z: later bounds are milliseconds or nonsense.
-MAX_UNIX_SECONDS = 253_402_300_799
+MAX_UNIX_SECONDS = 253_402_300_799  # 9999-12-31T23:59:59Z: later is milliseconds or nonsense
 # 1973 in milliseconds and 5138 in seconds: whatever is larger is milliseconds.
 FIRST_MILLISECONDS = 100_000_000_000
 MAX_STAFF_NUMBER = 2**63 - 1  # the largest integer BSON can hold
@@ -42,8 +41,7 @@ _ISO_TIME = re.compile(
 )
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
 MAX_TEXT = 64
-# Values that are cached are at most so long.
-MAX_RAW = 256
+MAX_RAW = 256  # characters of a value that is cached
 # How many texts have their value cached: the same people, beacons and strengths come all the time.
 CACHED = 1024
 MAX_METRES = 1e6
@@ -239,12 +237,14 @@ def _given(parameters: Parameters, name: str) -> bool:
 def _text(parameters: Parameters, name: str) -> str:
     """Return a scalar as text: objects, lists and booleans are never data here."""
     value = parameters.get(name)
+    if isinstance(value, str) and 0 < len(value) <= MAX_RAW:  # as nearly all
+        return value.strip()
     if not _given(parameters, name):
         raise ParameterError(name, MISSING)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ParameterError(name, "must be text or a number")
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         return str(int(value))
-    if isinstance(value, str) and len(value) > MAX_RAW:  # spaces, that is: nothing else is so long
+    if isinstance(value, str):  # spaces, that is: nothing else is so long
         raise ParameterError(name, f"must be at most {MAX_RAW} characters")
-    return value.strip() if isinstance(value, str) else str(value)
+    return str(value)

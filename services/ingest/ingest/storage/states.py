@@ -1,8 +1,8 @@
 """What names a state of somebody's detections, and what changed since another state.
 
 A state is known by the stamps that are not settled (`storage/stamps.py`): who has seen all of them
-has seen everything that was acknowledged. One small read of an index tells them. When very many
-came at once, as the backlog of a day, the newest names them, as soon as that one is settled, too.
+has seen everything that was acknowledged. One small read of an index tells them. Where many came
+at once, as a phone's backlog, the newest alone names them as soon as it is settled, too.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
-from ingest.rules.request_parameters import StaffId
+from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId
 from ingest.storage.client import time_limit
 from ingest.storage.documents import Document, unix_seconds
 from ingest.storage.driver import find_there, reading
@@ -29,11 +29,14 @@ from ingest.storage.stamps import STAMP, check_quick, number, read, settled, sta
 
 # How many stamps are looked at, of each; the history of who has more is read again whole.
 MAX_STAMPS = 2000
+# More than so many are named by the newest, once that is settled: they were read for each request.
+FEW = 32
 # How many of all are kept when there are more.
 MAX_KEPT = 20_000
 # What each question may take while a shard is away, which takes all of it: after which stamps to
 # ask, which there are, and of whom nothing was told whether his shard answers.
 FLOORS_SECONDS, STAMPS_SECONDS, SILENT_SECONDS = 0.25, 0.35, 0.2
+NOTHING = MAX_UNIX_SECONDS + 1
 _FIELDS = {"_id": 0, "staff_id": 1, STAMP: 1, "timestamp": 1}
 
 
@@ -62,8 +65,8 @@ class State(NamedTuple):
     def changed_since(self, mark: Mark) -> int | None:
         """Return the lowest timestamp that changed since a state, None if that is not known.
 
-        It is not when a stamp is gone: of a database that was restored, or of a detection that was
-        changed.
+        NOTHING: none did. It is not known when a stamp is gone: of a database that was restored, or
+        of a detection that was changed.
         """
         known = set(mark.stamps)
         if not self.is_all or self.floor > mark.floor or not known <= self.timestamps.keys():
@@ -73,7 +76,7 @@ class State(NamedTuple):
             for one, timestamp in self.timestamps.items()
             if one > mark.floor and one not in known
         ]
-        return min(changed, default=None)
+        return min(changed, default=NOTHING)
 
 
 class States:
@@ -183,10 +186,10 @@ def _mark(stamps: Many[int], at: Timestamp | None, *, is_all: bool, has_newest: 
     newest, told = max(stamps), settled(number(at))
     floor = min(settled(newest), told)
     proves = is_all or (has_newest and min(stamps) <= floor)
-    if has_newest and not proves and newest <= told:
-        # All that are missing are settled: what a reader has not seen yet comes after the newest.
-        floor, proves = newest - 1, True
     unsettled = array("Q", sorted(one for one in stamps if one > floor))
+    if has_newest and newest <= told and len(unsettled) > FEW:
+        # All are settled: what a reader has not seen yet comes after the newest.
+        floor, unsettled, proves = newest - 1, array("Q", [newest]), True
     name = hashlib.blake2b(unsettled, digest_size=8).digest() if proves else secrets.token_bytes(8)
     return Mark(int.from_bytes(name, "big"), unsettled, floor)
 
