@@ -349,6 +349,37 @@ def test_a_few_at_once_are_not_read_again_when_they_are_settled(
     assert rows(read(context.histories, wanted)) == naive(context, wanted)
 
 
+@pytest.mark.parametrize("is_read_between", [False, True])
+def test_a_backlog_that_was_stamped_before_what_was_read_is_found(
+    context: Context,
+    database: Database[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_read_between: bool,
+) -> None:
+    """Its newest stamp is that of a detection that was committed, and read, before it."""
+    monkeypatch.setattr(states, "FEW", 3)
+    monkeypatch.setattr(stamps, "SETTLE_SECONDS", 4)
+    wanted = TimeRange(1, 0, LATER)
+    add(context, [100])
+    assert len(rows(read(context.histories, wanted))) == 1
+    for timestamp in range(6):
+        late(context, database, timestamp, 1)
+    newest = max(stamps.number(one["stored"]) for one in database["staff"].find())
+    assert database["staff"].find_one({"timestamp": 100, "stored": stamps.stamp(newest)})
+    if is_read_between:
+        assert rows(read(context.histories, wanted)) == naive(context, wanted)
+
+    def is_settled() -> bool:
+        add(context, [1], staff_id=2)  # the clock of the database goes on with what it stores
+        return len(context.states.read({1: None})[1].mark.stamps) == 1
+
+    eventually(is_settled, 60)
+    for first in (0, 50, 0):
+        found = rows(read(context.histories, wanted._replace(start=first)))
+        assert found == naive(context, wanted._replace(start=first))
+
+
 def test_without_its_indexes_a_state_is_told_all_the_same(
     context: Context, database: Database[Any]
 ) -> None:

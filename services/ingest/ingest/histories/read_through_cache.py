@@ -88,6 +88,9 @@ class Histories:
         state = await asked.submit(wanted.staff_id)
         if state and (window := self._from_memory(wanted, state.mark.name)):
             return window
+        if state is None:  # of a database that was restored: what is remembered is of no use
+            with self._lock:
+                self._cached.pop(wanted.staff_id, None)
         if state is None or wanted.end < now - CACHED_AGE_SECONDS:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._readers, self._alone, wanted, state)

@@ -29,8 +29,9 @@ from ingest.storage.stamps import STAMP, check_quick, number, read, settled, sta
 
 # How many stamps are looked at, of each; the history of who has more is read again whole.
 MAX_STAMPS = 2000
-# More than so many are named by the newest, once that is settled: they were read for each request.
+# More than so many are named by the newest, once that is settled: else each request reads them all.
 FEW = 32
+_OF_NEWEST = b"newest"  # else such a name could be that of a state in which the others were missing
 # How many of all are kept when there are more.
 MAX_KEPT = 20_000
 # What each question may take while a shard is away, which takes all of it: after which stamps to
@@ -41,7 +42,7 @@ _FIELDS = {"_id": 0, "staff_id": 1, STAMP: 1, "timestamp": 1}
 
 
 class Mark(NamedTuple):
-    """What is remembered of a state: its name, and in order the stamps after the settled ones."""
+    """What is remembered of a state: its name, and in order the stamps after `floor`."""
 
     name: int
     stamps: "array[int]"
@@ -86,6 +87,7 @@ class States:
         # What a majority has is never rolled back: a state never stands for two histories.
         self._staff = staff.with_options(read_concern=ReadConcern("majority"))
         self._latest = latest
+        self._told = 0  # the last time of the database that was told with states, as a number
 
     def read(self, known: Mapping[StaffId, Mark | None]) -> dict[StaffId, State]:
         """Return each staff member's state; those without stamped detections are left out.
@@ -93,14 +95,16 @@ class States:
         `known`: what is remembered of each. What was acknowledged before the call is included.
         StoreUnavailable.
         """
+        told = self._told
         floors, unknown = _floors(known)
         if unknown:
             floors |= _settled(*self._latest.newest_stamps(unknown))
         with reading(self._staff) as session:
             found = self._found(_after(floors), session)
             if len(found) > MAX_STAMPS:  # of all together
-                return self._one_by_one(floors, session)
-            return _states(floors, found, session.operation_time)
+                return self._one_by_one(floors, session, told)
+            self._told = max(told, number(session.operation_time))
+            return _states(floors, found, session.operation_time, told)
 
     def read_there(
         self, known: Mapping[StaffId, Mark | None]
@@ -109,6 +113,7 @@ class States:
 
         With a dead shard it takes all the time that it is given.
         """
+        told = self._told
         floors, unknown = _floors(known)
         if unknown:
             with time_limit(FLOORS_SECONDS):
@@ -119,14 +124,14 @@ class States:
             there = find_there(self._staff, MAX_STAMPS + 1, find, BY_STAMP_OF_STAFF)
         check_quick(began)
         is_all = len(there.found) <= MAX_STAMPS
-        states = _states(floors, there.found, there.at, is_all=is_all, has_newest=is_all)
+        states = _states(floors, there.found, there.at, told, is_all=is_all, has_newest=is_all)
         # Who has no stamps, or is beyond those that were looked at, may answer all the same.
         others = [] if there.all_answered else list(known.keys() - states.keys())
         silent = set(others) - self._latest.answering(others, SILENT_SECONDS) if others else set()
         return states, silent
 
     def _one_by_one(
-        self, floors: dict[StaffId, int], session: ClientSession
+        self, floors: dict[StaffId, int], session: ClientSession, told: int
     ) -> dict[StaffId, State]:
         """Read the newest stamps of each: much was stored, or changed by a correction."""
         states: dict[StaffId, State] = {}
@@ -135,7 +140,8 @@ class States:
             found = self._found(_after({who: floor}), session, newest=True)
             kept += len(found)
             is_all = len(found) <= MAX_STAMPS and kept <= MAX_KEPT
-            states |= _states({who: floor}, found, session.operation_time, is_all=is_all)
+            states |= _states({who: floor}, found, session.operation_time, told, is_all=is_all)
+        self._told = max(told, number(session.operation_time))
         return states
 
     def _found(
@@ -166,32 +172,41 @@ def _states(
     floors: dict[StaffId, int],
     found: Sequence[Document],
     at: Timestamp | None,
+    told: int,
     *,
     is_all: bool = True,
     has_newest: bool = True,
 ) -> dict[StaffId, State]:
+    """Return states; `told`: the time that was known before. `has_newest`: only older are missing.
+
+    What is settled by a time that the database was told with the question was there to be found, or
+    is stamped again. The time that it tells with the answer may be another shard's.
+    """
     timestamps: dict[StaffId, dict[int, int]] = {}
     for one in found:
         stamps = timestamps.setdefault(one["staff_id"], {})
         stamps[number(one[STAMP])] = unix_seconds(one.get("timestamp"))
     states: dict[StaffId, State] = {}
     for who, each in timestamps.items():
-        mark = _mark(each, at, is_all=is_all, has_newest=has_newest)
+        mark, newest = _mark(each, at, is_all=is_all, has_newest=has_newest), max(each)
+        were_many = floors[who] == newest - 1  # when the cached history was named, as below
+        if has_newest and newest <= settled(told) and (were_many or len(mark.stamps) > FEW):
+            named = array("Q", [newest])
+            mark = Mark(_name(named, _OF_NEWEST), named, newest - 1)
         states[who] = State(mark, floors[who], each if is_all else {}, is_all, at)
     return states
 
 
 def _mark(stamps: Many[int], at: Timestamp | None, *, is_all: bool, has_newest: bool) -> Mark:
-    """Return what is remembered; `has_newest`: where they are not all, older ones are missing."""
-    newest, told = max(stamps), settled(number(at))
-    floor = min(settled(newest), told)
-    proves = is_all or (has_newest and min(stamps) <= floor)
+    floor = settled(min(max(stamps), number(at)))
     unsettled = array("Q", sorted(one for one in stamps if one > floor))
-    if has_newest and newest <= told and len(unsettled) > FEW:
-        # All are settled: what a reader has not seen yet comes after the newest.
-        floor, unsettled, proves = newest - 1, array("Q", [newest]), True
-    name = hashlib.blake2b(unsettled, digest_size=8).digest() if proves else secrets.token_bytes(8)
-    return Mark(int.from_bytes(name, "big"), unsettled, floor)
+    if is_all or (has_newest and min(stamps) <= floor):
+        return Mark(_name(unsettled), unsettled, floor)
+    return Mark(secrets.randbits(64), unsettled, floor)  # it proves nothing
+
+
+def _name(stamps: "array[int]", kind: bytes = b"") -> int:
+    return int.from_bytes(hashlib.blake2b(stamps, digest_size=8, person=kind).digest(), "big")
 
 
 def _after(floors: dict[StaffId, int]) -> Document:
