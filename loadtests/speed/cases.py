@@ -192,7 +192,7 @@ def _one_box() -> Section:
         Case(
             "idle",
             loads.nothing,
-            (Figure("CPU s a minute", _per_minute, at_most=0.5, digits=2),),
+            (Figure("CPU s a minute", lambda one: 60 * one.cores(), at_most=0.5, digits=2),),
             every,
             warm_up=False,
             cores=1.0,
@@ -313,7 +313,7 @@ def _much_stored(stored: int) -> Section:
 def _pages() -> Section:
     share = Figure(
         "services, % of a core",
-        lambda one: 100 * one.cpu_seconds[SERVICES] / one.seconds,
+        lambda one: 100 * one.cores(SERVICES),
         at_most=2,
         base=WITHOUT_PAGES,
         is_difference=True,
@@ -328,10 +328,6 @@ def _pages() -> Section:
     )
     sides: Mapping[str, Start] = {NEW: partial(_seeded, New, seeds.SHORT_ONE), WITHOUT_PAGES: NEW}
     return Section("Open pages", sides, (case,))
-
-
-def _per_minute(one: Turn) -> float:
-    return one.cpu_seconds[EVERYTHING] / one.seconds * 60
 
 
 @contextmanager

@@ -28,6 +28,10 @@ class Turn(NamedTuple):
         """Return how many requests of any name had a bad or a wrong answer."""
         return sum(one.wrong for one in self.requests.values())
 
+    def cores(self, part: str = EVERYTHING) -> float:
+        """Return how many cores a kind of part kept busy."""
+        return self.cpu_seconds[part] / self.seconds
+
     def cpu_us(self, part: str = EVERYTHING, each: int = 1) -> float:
         """Return the µs of CPU for each request that was answered, or each detection of it."""
         done = sum(one.requests - one.wrong for one in self.requests.values()) * each

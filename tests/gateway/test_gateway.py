@@ -5,6 +5,7 @@ import http.client
 import json
 import re
 import socket
+import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -116,7 +117,7 @@ def test_open_circuit(gateway: Gateway, monitoring: str) -> None:
         answers = list(pool.map(lambda case: ask(*case), cases))
     waits = sorted(answer.elapsed.total_seconds() for answer in answers)
     if monitoring != "hanging":
-        assert waits[0] < 0.1  # the quickest tells: a busy machine may take its time
+        assert statistics.median(waits) < 0.1
     assert waits[-1] < 3  # it is waited for 2 s long, and not twice
     for (_, path), answer in zip(cases, answers, strict=True):
         assert (answer.status_code, answer.text) == (503, OPEN)

@@ -30,7 +30,7 @@ P50 = Figure("p50, ms", lambda one: one.of().p50, at_most=0.9, base=OLD)
 COST = Figure("CPU µs each", Turn.cpu_us, at_most=2500)
 MORE = Figure(
     "services, %",
-    lambda one: 100 * one.cpu_seconds[SERVICES] / one.seconds,
+    lambda one: 100 * one.cores(SERVICES),
     at_most=2,
     base=OLD,
     is_difference=True,

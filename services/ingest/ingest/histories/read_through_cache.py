@@ -196,12 +196,7 @@ class Histories:
         """Return the history at this state, reading as little as possible."""
         if history and not _is(history, state.mark.name):
             since = state.changed_since(history.mark) if history.mark else None
-            if since is None:
-                history = None
-            elif since == NOTHING:
-                history = History(state.mark, history.floor, history.blocks)
-            else:
-                history = self._renewed(history, staff_id, since, state)
+            history = None if since is None else self._renewed(history, staff_id, since, state)
         if history is None:
             blocks = self._blocks(staff_id, start, MAX_UNIX_SECONDS, state)
             return History(state.mark, start, blocks)
@@ -212,6 +207,8 @@ class Histories:
 
     def _renewed(self, old: History, staff_id: StaffId, since: int, state: State) -> History:
         """Return the history with what is newer than `since` read again."""
+        if since == NOTHING:
+            return History(state.mark, old.floor, old.blocks)
         since = max(since, old.floor)
         rows, rest = old.before(since)
         fresh = self._rows(staff_id, since, state)

@@ -102,9 +102,11 @@ class States:
         with reading(self._staff) as session:
             found = self._found(_after(floors), session)
             if len(found) > MAX_STAMPS:  # of all together
-                return self._one_by_one(floors, session, told)
+                states = self._one_by_one(floors, session, told)
+            else:
+                states = _states(floors, found, session.operation_time, told)
             self._told = max(told, number(session.operation_time))
-            return _states(floors, found, session.operation_time, told)
+            return states
 
     def read_there(
         self, known: Mapping[StaffId, Mark | None]
@@ -141,7 +143,6 @@ class States:
             kept += len(found)
             is_all = len(found) <= MAX_STAMPS and kept <= MAX_KEPT
             states |= _states({who: floor}, found, session.operation_time, told, is_all=is_all)
-        self._told = max(told, number(session.operation_time))
         return states
 
     def _found(
