@@ -134,6 +134,20 @@ def test_a_log_in_may_begin_at_one_service_and_end_at_another(
     assert there.come_back(code="x", state=told["state"]).status_code == 200
 
 
+def test_a_log_in_that_failed_is_no_failure_of_the_provider(
+    app: Flask, provider: FakeProvider, settings: dict[str, str], waymark: Office
+) -> None:
+    anna = Visitor(app)
+    told = anna.begin()
+    there = Visitor(waymark.service(**settings))  # has asked the provider nothing yet
+    cookie = anna.client.get_cookie("waymark_oidc")
+    assert cookie
+    there.client.set_cookie("waymark_oidc", cookie.value)
+    provider.nonce = "of another log-in"
+    assert problem(there.come_back(code="x", state=told["state"])) == "failed"
+    assert there.try_at(provider).status_code == 200
+
+
 def test_over_tls_what_is_kept_is_bound_to_this_very_host(app: Flask) -> None:
     anna = Visitor(app, proto="https")
     answer = anna.client.get(BEGIN, headers=anna.headers)

@@ -122,10 +122,12 @@ class Oidc:
         fresh = now - self._read_at < METADATA_SECONDS
         try:
             provider = Provider(self._client, ASK_SECONDS, self._metadata if fresh else {})
+            provider.load_server_metadata()
+            if not fresh:
+                self._metadata, self._read_at = dict(provider.server_metadata), time.monotonic()
+                fresh = True  # what is wrong from here on is of one log-in
             yield provider
             self._metadata = provider.server_metadata
-            if not fresh:
-                self._read_at = time.monotonic()
         except ProviderAway as error:
             self._failed_at = time.monotonic()
             log.warning("the provider does not answer: %.200r", error)
