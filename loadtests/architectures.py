@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -12,7 +13,7 @@ from urllib.parse import quote
 from pymongo import MongoClient
 
 from gateway.start import find_nginx
-from loadtests.stack import Stack
+from loadtests.stack import Stack, health_of
 from mongo import secrets, topology
 from mongo.binaries import find_binaries
 from mongo.bootstrap import bootstrap
@@ -23,7 +24,7 @@ from scripts.native.parts import Part, environment, parts
 from scripts.processes import ROOT
 from scripts.processes.cluster import DIRECTORY, connection_string
 from scripts.processes.control_groups import SERVICE, Limits
-from scripts.processes.health import http_problem, mongodb_problem
+from scripts.processes.health import mongodb_problem
 from scripts.processes.ports import free_port
 from scripts.processes.process import Process
 
@@ -34,10 +35,22 @@ PARTS = ("ingest-1", "ingest-2", "gateway", "mongod", "monitoring")  # the old o
 
 
 class New(Stack):
-    """This architecture: the parts and command lines of ./scripts/up, with a replica set of one."""
+    """This architecture: the parts and command lines of ./scripts/up, with a replica set of one.
 
-    def __init__(self, *, tls: bool = False, **how: Any) -> None:
+    `old_gateway` and `old_services` put the old architecture's in place of its own, to tell what
+    each of them gains.
+    """
+
+    def __init__(
+        self,
+        *,
+        tls: bool = False,
+        old_gateway: bool = False,
+        old_services: bool = False,
+        **how: Any,
+    ) -> None:
         super().__init__(**how)
+        self._old_gateway, self._old_services = old_gateway, old_services
         self._layout = Layout(
             data=self.folder,
             gateway_port=self.gateway_port,
@@ -62,7 +75,7 @@ class New(Stack):
         self._layout.save()
         secrets.ensure(self._layout.secrets)
         seen = environment(self._layout) | self._settings
-        every = [part for part in parts(self._layout) if part.name != "demo"]
+        every = [self._chosen(part) for part in parts(self._layout) if part.name != "demo"]
 
         def launch(part: Part) -> Process:
             return self._launch(part.name, part.command, seen | part.environment, self._layout.run)
@@ -74,6 +87,20 @@ class New(Stack):
         started = [(launch(part), part.probe) for part in every if not part.database]
         for process, probe in started:
             process.wait_until_healthy(probe)
+
+    def _chosen(self, part: Part) -> Part:
+        """Return a part, or the old architecture's in its place."""
+        if part.name == "gateway":
+            command = old_gateway(self, self._layout.monitoring_port)
+            return replace(part, command=command) if self._old_gateway else part
+        if part.database or not part.port or not self._old_services:
+            return part
+        return replace(
+            part,
+            command=old_service(part.port),
+            environment={"MONGODB_URI": self.mongodb_uri},
+            probe=health_of(part.port),
+        )
 
     def _tls(self) -> dict[str, str]:
         """Make a certificate; return the settings for it."""
@@ -132,9 +159,9 @@ class Old(Stack):
             started[port] = self._run(name, old_service(port, self._application))
         if port := self._monitoring_port:
             started[port] = self._run("monitoring", old_service(port, self._application))
-        started[self.gateway_port] = self._run("gateway", self._nginx())
+        started[self.gateway_port] = self._run("gateway", old_gateway(self, self._monitoring_port))
         for port, process in started.items():
-            process.wait_until_healthy(partial(http_problem, f"http://127.0.0.1:{port}/healthz"))
+            process.wait_until_healthy(health_of(port))
 
     def _run(self, name: str, command: list[str]) -> Process:
         return self._launch(name, command, old_environment(self._uri), self.folder)
@@ -149,14 +176,16 @@ class Old(Stack):
         options = ["--bind_ip", "127.0.0.1", "--port", str(self.mongod_port), "--dbpath", "mongod"]
         return [str(binary), "--config", str(FOLDER / "mongod.conf"), *options]
 
-    def _nginx(self) -> list[str]:
-        servers = "; server ".join(f"127.0.0.1:{port}" for port in self.ingest_ports)
-        text = NGINX.read_text().replace("@{app}", servers).replace("@{run}", str(self.folder))
-        pages = f"127.0.0.1:{self._monitoring_port}" if self._monitoring_port else "applications"
-        text = text.replace("@{pages}", pages)
-        configuration = self.folder / "nginx.conf"
-        configuration.write_text(text.replace("@{listen}", f"127.0.0.1:{self.gateway_port}"))
-        return [find_nginx(), "-e", "stderr", "-p", str(self.folder), "-c", str(configuration)]
+
+def old_gateway(stack: Stack, monitoring_port: int) -> list[str]:
+    """Return the command of the old NGINX before a stack's services; port 0: it has no page's."""
+    servers = "; server ".join(f"127.0.0.1:{port}" for port in stack.ingest_ports)
+    text = NGINX.read_text().replace("@{app}", servers).replace("@{run}", str(stack.folder))
+    pages = f"127.0.0.1:{monitoring_port}" if monitoring_port else "applications"
+    text = text.replace("@{pages}", pages)
+    configuration = stack.folder / "nginx.conf"
+    configuration.write_text(text.replace("@{listen}", f"127.0.0.1:{stack.gateway_port}"))
+    return [find_nginx(), "-e", "stderr", "-p", str(stack.folder), "-c", str(configuration)]
 
 
 def old_service(port: int, application: str = "create_app()") -> list[str]:
@@ -176,6 +205,8 @@ INDEXED = "old-indexed"
 # One service of the old architecture for everything, and one beside another for the page: both with
 # its NGINX and its database, so that only the separation differs.
 COMBINED, SEPARATED = "combined", "separated"
+# This architecture with one part of the old one.
+REVERTED = OLD_GATEWAY, OLD_SERVICES = "new-old-gateway", "new-old-services"
 ARCHITECTURES: dict[str, Callable[..., Stack]] = {
     OLD: Old,
     NEW: New,
@@ -184,6 +215,8 @@ ARCHITECTURES: dict[str, Callable[..., Stack]] = {
     INDEXED: partial(Old, indexed=True),
     COMBINED: partial(Old, services=1),
     SEPARATED: partial(Old, services=1, separated=True),
+    OLD_GATEWAY: partial(New, old_gateway=True),
+    OLD_SERVICES: partial(New, old_services=True),
 }
 
 
@@ -198,5 +231,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         ("--indexed", INDEXED, "the old one with the index of histories that the new one has"),
         ("--combined", COMBINED, "one service of the old one, for everything"),
         ("--separated", SEPARATED, "the same, and one beside it for the page"),
+        ("--old-gateway", OLD_GATEWAY, "this architecture with the old one's NGINX"),
+        ("--old-services", OLD_SERVICES, "this architecture with the old one's services"),
     ):
         forms.add_argument(flag, dest="form", action="store_const", const=form, help=text)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from scripts.processes.control_groups import SERVICE, UNLIMITED, Limits, Usage
-from scripts.processes.health import http_problem
+from scripts.processes.health import Probe, http_problem
 from scripts.processes.limited_group import LimitedGroup
 from scripts.processes.ports import free_port
 from scripts.processes.process import Process
@@ -108,8 +108,7 @@ class Stack:
             self._processes[f"ingest-{number}"].stop()
             self._processes[f"ingest-{number}"].start()
         for number, port in enumerate(self.ingest_ports, start=1):
-            probe = partial(http_problem, f"http://127.0.0.1:{port}/healthz")
-            self._processes[f"ingest-{number}"].wait_until_healthy(probe)
+            self._processes[f"ingest-{number}"].wait_until_healthy(health_of(port))
 
     def _start(self) -> None:
         raise NotImplementedError
@@ -132,3 +131,8 @@ class Stack:
         )
         self._processes[name].start()
         return self._processes[name]
+
+
+def health_of(port: int) -> Probe:
+    """Return how to ask what answers at a port for its health, in either architecture."""
+    return partial(http_problem, f"http://127.0.0.1:{port}/healthz")

@@ -2,7 +2,16 @@
 
 from typing import NamedTuple
 
-from loadtests.architectures import COMBINED, DURABLE, INDEXED, NEW, OLD, SEPARATED, UNOPTIMISED
+from loadtests.architectures import (
+    COMBINED,
+    DURABLE,
+    INDEXED,
+    NEW,
+    OLD,
+    REVERTED,
+    SEPARATED,
+    UNOPTIMISED,
+)
 from loadtests.plans import CAPACITY, PLANS, RAMP_SECONDS, Plan
 
 START_SECONDS = 5.5  # a stack and the generator; only for the estimate
@@ -13,9 +22,15 @@ QUICK_RAMP_SECONDS = 1.5
 QUICK = {"PERF-TP-1": "2100", "PERF-RT-2": "600,1800,3000", "SWEEP-INSERT": "", "SWEEP-EXTRACT": ""}
 WHOLE = {name: "" for name in PLANS if not name.startswith(CAPACITY)}
 # Forms of the old architecture that are run as well: the source's first query, and inserts that
-# wait for the disk as the new architecture's do. And one with the index alone of what is new.
-OTHERS = {"PERF-TP-1": DURABLE, "SWEEP-INSERT": DURABLE, "SWEEP-EXTRACT": UNOPTIMISED}
-OTHERS |= {"PERF-RT-2": INDEXED, "PERF-RT-2-1": INDEXED}
+# wait for the disk as the new architecture's do. And one with the index alone of what is new, and
+# the new one without its gateway or its services.
+OTHERS: dict[str, tuple[str, ...]] = {
+    "PERF-TP-1": (DURABLE,),
+    "PERF-RT-2": (INDEXED,),
+    "PERF-RT-2-1": (INDEXED,),
+    "SWEEP-INSERT": (DURABLE, *REVERTED),
+    "SWEEP-EXTRACT": (UNOPTIMISED, *REVERTED),
+}
 
 
 def sides(plan: str) -> tuple[str, str]:
@@ -42,7 +57,7 @@ class Playbook(NamedTuple):
     plans: dict[str, str]
     ramp_seconds: float
     repetitions: int
-    others: tuple[str, ...] = tuple(OTHERS)  # plans that are also run on another old form
+    others: tuple[str, ...] = tuple(OTHERS)  # plans that are also run on other forms
 
     @classmethod
     def chosen(cls, *, quick: bool, ramp: float | None, repetitions: int | None) -> "Playbook":
@@ -56,7 +71,7 @@ class Playbook(NamedTuple):
         found = []
         for repetition in range(1, self.repetitions + 1):
             for plan in self.plans:
-                names = list(sides(plan)) + ([OTHERS[plan]] if plan in self.others else [])
+                names = [*sides(plan), *(OTHERS[plan] if plan in self.others else ())]
                 turns = names if repetition % 2 else names[::-1]
                 found += [Run(repetition, name, plan) for name in turns]
         return found

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from loadtests.architectures import DURABLE, INDEXED, UNOPTIMISED
+from loadtests.architectures import DURABLE, INDEXED, OLD_GATEWAY, OLD_SERVICES, UNOPTIMISED
 from loadtests.figures import LATE_MS
 from loadtests.report import resources, times
 from loadtests.report.document import TEXTS, Section, head
@@ -21,6 +21,7 @@ def write(folder: Path) -> int:
     """Write the reports; return 1 when the new one gave wrong or no responses in a plan."""
     results = Results(folder)
     names = {"late_ms": LATE_MS, "durable": DURABLE, "unoptimised": UNOPTIMISED, "indexed": INDEXED}
+    names |= {"old_gateway": OLD_GATEWAY, "old_services": OLD_SERVICES}
     names |= {"first": published("before")[QUERY], "later": published("after")[QUERY]}
     sections = [
         first_page(results),

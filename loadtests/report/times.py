@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from loadtests.architectures import COMBINED, NEW, OLD, SEPARATED
+from loadtests.architectures import COMBINED, NEW, OLD, REVERTED, SEPARATED
 from loadtests.comparison.playbook import sides
 from loadtests.figures import Summary, read_csv, spread
 from loadtests.plans import PLANS, RAMP_SECONDS
@@ -85,7 +85,10 @@ def courses(results: Results) -> dict[str, str]:
     for plan in (name for name in plans if PLANS[name].is_sweep):
         what = PLANS[plan].text.split(",")[0]
         title, across = f"Response time against load: {what}", Axis(f"{what} a second", log=True)
-        plots[plan.lower()] = chart(title, results.course(plan, 1 / RAMP_SECONDS), across, MEAN_MS)
+        series = results.course(plan, 1 / RAMP_SECONDS)
+        for name in REVERTED:  # the table has them
+            series.pop(name, None)
+        plots[plan.lower()] = chart(title, series, across, MEAN_MS)
     for plan in (one for one in ("PERF-RT-2", "PERF-RT-2-1") if one in plans):
         series = results.course(plan)
         for when in WHENS:

@@ -37,9 +37,9 @@ def asking(path: str) -> bytes:
 
 
 def drip(gateway: Gateway) -> None:
-    """Let every answer take half a minute, without ever being silent for 3 s."""
+    """Let every answer take five minutes, without ever being silent for 3 s."""
     for upstream in gateway.ingest:
-        upstream.answer(200, b"x" * 60)
+        upstream.answer(200, b"x" * 600)
         upstream.fault = "drip"
 
 

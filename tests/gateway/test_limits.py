@@ -44,14 +44,14 @@ class Client:
 
 def statuses(connection: socket.socket, count: int) -> Iterator[int]:
     """Yield the statuses of pipelined answers."""
-    file = connection.makefile("rb")
-    for _ in range(count):
-        yield int(file.readline().split()[1])
-        length = 0
-        while (line := file.readline().strip()) != b"":
-            if line.lower().startswith(b"content-length:"):
-                length = int(line.split(b":")[1])
-        file.read(length)
+    with connection.makefile("rb") as file:
+        for _ in range(count):
+            yield int(file.readline().split()[1])
+            length = 0
+            while (line := file.readline().strip()) != b"":
+                if line.lower().startswith(b"content-length:"):
+                    length = int(line.split(b":")[1])
+            file.read(length)
 
 
 def answer(connection: socket.socket) -> tuple[http.client.HTTPResponse, dict[str, str]]:

@@ -177,8 +177,8 @@ def test_all_places_of_readers_taken(secure: Gateway) -> None:
 
 def test_512_detections_under_way(secure: Gateway) -> None:
     for upstream in secure.ingest:
-        upstream.answer(200, b"x" * 60)
-        upstream.fault = "drip"  # half a minute
+        upstream.answer(200, b"x" * 600)
+        upstream.fault = "drip"  # five minutes
     worker = secure.worker().pid
     with contextlib.ExitStack() as held:
         clients = Clients(secure, held)
@@ -232,8 +232,8 @@ def test_all_places_of_readers_taken_over_http2(http2: Gateway) -> None:
 @pytest.mark.parametrize("streams", [1, 64])
 def test_512_detections_under_way_over_http2(http2: Gateway, streams: int) -> None:
     for upstream in http2.ingest:
-        upstream.answer(200, b"x" * 60)
-        upstream.fault = "drip"  # half a minute
+        upstream.answer(200, b"x" * 600)
+        upstream.fault = "drip"  # five minutes
     worker = http2.worker().pid
     with contextlib.ExitStack() as held:
         for number in range(512 // streams):

@@ -7,14 +7,18 @@ import subprocess
 from typing import Any
 
 import pytest
+import requests
 from pymongo import MongoClient
 
 from ingest.storage.indexes import INDEXES
+from ingest.storage.stamps import STAMP
 from loadtests.architectures import (
     ARCHITECTURES,
     COMBINED,
     DURABLE,
     INDEXED,
+    OLD_GATEWAY,
+    OLD_SERVICES,
     PARTS,
     SEPARATED,
     UNOPTIMISED,
@@ -90,6 +94,8 @@ def test_what_an_insert_waits_for(name: str, *, on_disk: bool) -> None:
         ("--indexed", INDEXED),
         ("--combined", COMBINED),
         ("--separated", SEPARATED),
+        ("--old-gateway", OLD_GATEWAY),
+        ("--old-services", OLD_SERVICES),
     ],
 )
 def test_the_command_line_reaches_it(option: str, name: str) -> None:
@@ -115,6 +121,21 @@ def test_only_the_separation_differs(name: str, parts: int) -> None:
         eventually(lambda: [api.send(path).status for path in pages] == [502, 502])
         assert api.send(endpoints.insert_now(1)).status == (200 if parts == 2 else 502)
         api.close()
+
+
+@pytest.mark.parametrize(("name", "other"), [(OLD_GATEWAY, "gateway"), (OLD_SERVICES, "services")])
+def test_only_one_part_is_the_old_one(name: str, other: str) -> None:
+    with ARCHITECTURES[name](limited=False) as stack:
+        assert generate(stack.url, "PERF-RT-2", {"ramp": 0.3, "only": "600"}) == 0
+        circuit = requests.get(f"{stack.url}/_circuit/reads", timeout=30)
+        assert circuit.ok == (other != "gateway")
+        people = requests.get(f"{stack.url}/api/v1/staff", timeout=30)
+        assert people.ok == (other != "services")
+        with MongoClient[Seen](stack.mongodb_uri) as client:  # the new one's database
+            assert client.admin.command("hello")["setName"]
+            # Which the new application stamps.
+            stamped = client["ICT3102"]["staff"].count_documents({STAMP: {"$exists": True}})
+        assert (stamped > 0) == (other != "services")
 
 
 def running(stack: Stack, names: list[str]) -> list[str]:
