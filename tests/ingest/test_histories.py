@@ -327,6 +327,23 @@ def test_a_backlog_is_cached_as_soon_as_it_is_settled(
         one.close()
 
 
+def test_the_backlog_of_the_sources_plan_is_read_once(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PERF-TP-2 asks for 2310 that came at once: all are named, long before they are settled."""
+    reads = []
+
+    def count(*given: Any) -> Any:
+        reads.append(given)
+        return long_reads.read_blocks(*given)
+
+    monkeypatch.setattr(cache, "read_blocks", count)
+    add(context, list(range(2310)))
+    for _ in range(2):
+        assert len(rows(read(context.histories, TimeRange(1, 0, LATER)))) == 2310
+    assert len(reads) == 1
+
+
 def test_a_few_at_once_are_not_read_again_when_they_are_settled(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:

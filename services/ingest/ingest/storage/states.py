@@ -28,7 +28,7 @@ from ingest.storage.latest import Latest
 from ingest.storage.stamps import STAMP, check_quick, number, read, settled, stamp
 
 # How many stamps are looked at, of each; the history of who has more is read again whole.
-MAX_STAMPS = 2000
+MAX_STAMPS = 4000
 # More than so many are named by the newest, once that is settled: else each request reads them all.
 FEW = 32
 _OF_NEWEST = b"newest"  # else such a name could be that of a state in which the others were missing
