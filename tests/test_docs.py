@@ -223,3 +223,13 @@ def test_every_measurement_tells_its_day_and_how_to_repeat_it() -> None:
         if "\n|" in text:
             assert DAY.search(text), heading
             assert re.search(r"\./scripts/|\.venv/bin/python|[Bb]y hand", text), heading
+
+
+def test_the_readmes_comparison_is_what_was_measured() -> None:
+    number = re.compile(r"\d+(?:[.,]\d+)*")
+    measured = set(number.findall(section("docs/measurements.md", "Speed")))
+    rows = section("README.md", "Beside the architecture before it").splitlines()
+    cells = [row.split("|")[2] for row in rows if row.startswith("|")]
+    said = {found for cell in cells for found in number.findall(cell)}
+    assert said
+    assert said <= measured

@@ -13,7 +13,7 @@ from pymongo.database import Database
 from ingest import create_app
 from ingest.config import Config
 from ingest.context import Context
-from tests.ingest.people import Office, office
+from tests.ingest.people import PATIENT_MS, Office, office
 
 BEACON = {"_id": "C2A628384B08", "mac": "C2A628384B08", "level": "4", "location": "Lobby B"}
 
@@ -31,7 +31,14 @@ def app(mongod: str, database: Database[dict[str, Any]], tmp_path: Path) -> Iter
     for collection in ("staff", "latest", "notes", "beacons"):
         database[collection].delete_many({})
     database["beacons"].insert_one(BEACON)
-    app = create_app(Config(mongodb_uri=mongod, directory_refresh_seconds=3600, spool_file=spool))
+    app = create_app(
+        Config(
+            mongodb_uri=mongod,
+            mongodb_timeout_ms=PATIENT_MS,
+            directory_refresh_seconds=3600,
+            spool_file=spool,
+        )
+    )
     yield app
     context: Context = app.extensions["context"]
     context.close()
