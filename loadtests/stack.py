@@ -109,6 +109,8 @@ class Stack:
             self._processes[f"ingest-{number}"].start()
         for number, port in enumerate(self.ingest_ports, start=1):
             self._processes[f"ingest-{number}"].wait_until_healthy(health_of(port))
+        # NGINX passes over what has failed for 10 s, also when it is back.
+        self._processes["gateway"].wait_until_healthy(health_of(self.gateway_port))
 
     def _start(self) -> None:
         raise NotImplementedError

@@ -39,7 +39,8 @@ def judge(plan: Plan, steps: Mapping[str, Sequence[Summary]], *, lost: bool = Fa
         return Verdict(FAIL, "what is stored is not what was acknowledged")
     if void or not steps:
         return Verdict(VOID, f"the generator was late at {', '.join(void) or 'every step'}")
-    return Verdict(PASS)
+    alone = any(step.name not in steps for step in plan.steps)
+    return Verdict(PASS, f"at {', '.join(steps)} alone" if alone else "")
 
 
 def _problem(found: Sequence[Summary], mean_limit_ms: float) -> str:

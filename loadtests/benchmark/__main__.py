@@ -10,6 +10,7 @@ Prints a table; exits with 1 when a target is missed.
 """
 
 import argparse
+import math
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -44,6 +45,10 @@ def main() -> None:
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="instead of the old one")
     parser.add_argument("cases", nargs="*", help="parts of their names; all without")
     options = parser.parse_args()
+    if options.rounds < 1 or not 0 < options.seconds < math.inf:
+        parser.error("--rounds and --seconds: give numbers above 0")
+    if not any(_is_wanted(case, options.cases) for case in CASES):
+        parser.error(f"no case has such a name: {', '.join(case.name for case in CASES)}")
     folder = Path(tempfile.mkdtemp(prefix="waymark-benchmark-"))
     cluster = Cluster(topology.load(topology.EMBEDDED), folder)
     try:
@@ -62,7 +67,7 @@ def run(cluster: Cluster, options: argparse.Namespace) -> bool:
     print(table(["case", other, f"new: {commit(ROOT)}", *times, "target"], []), flush=True)
     reached, peak = True, 0.0
     for case in CASES:
-        if options.cases and not any(word in case.name for word in options.cases):
+        if not _is_wanted(case, options.cases):
             continue
         for one in compare(cluster, case, against, options):
             peak = max(peak, *(turn.peak_mib for turn in one.new))
@@ -71,6 +76,10 @@ def run(cluster: Cluster, options: argparse.Namespace) -> bool:
     missed = "" if peak <= PEAK_MIB else " MISSED"
     print(f"| peak memory {peak:.0f} MiB | | | | | <= {PEAK_MIB} MiB{missed} |")
     return reached and not missed
+
+
+def _is_wanted(case: Case, words: list[str]) -> bool:
+    return not words or any(word in case.name for word in words)
 
 
 def compare(

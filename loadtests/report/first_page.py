@@ -5,7 +5,7 @@ from loadtests.plans import PLANS
 from loadtests.report import times
 from loadtests.report.document import TEXTS, Section, marked, table
 from loadtests.report.results import Results
-from loadtests.verdict import PASS, Verdict, judge
+from loadtests.verdict import PASS, VOID, Verdict, judge
 
 
 def verdicts(results: Results) -> dict[str, dict[str, Verdict]]:
@@ -48,7 +48,9 @@ def _sentences(results: Results) -> list[str]:
     found, said = verdicts(results), []
     for name in (NEW, OLD):
         words = [one[name].word for one in found.values() if name in one]
-        said.append(f"{name} passes {words.count(PASS)} of {len(words)} plans")
+        void = words.count(VOID)
+        said.append(f"{name} passes {words.count(PASS)} of {len(words) - void} plans")
+        said += [f"{void} more {'is' if void == 1 else 'are'} void"] if void else []
     ratios = [
         f"{ratio} times the {PLANS[plan].text.split(',')[0]} of {OLD}"
         for plan in (one for one in results.plans() if PLANS[one].is_sweep)

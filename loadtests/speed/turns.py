@@ -92,7 +92,8 @@ class Row(NamedTuple):
     sides: Mapping[str, Spread]
     result: Spread
     by_cpu: bool  # the machine was full: the ratio is that of the CPU for each request
-    problems: tuple[str, ...]
+    problems: tuple[str, ...]  # of the subject, and of the base: without it there is no ratio
+    beside: tuple[str, ...]  # of the other sides, whose figures they explain
 
     @property
     def reached(self) -> bool | None:
@@ -115,6 +116,7 @@ class Row(NamedTuple):
             verdict,
             *(["by CPU: the machine was full"] if self.by_cpu else []),
             *self.problems,
+            *self.beside,
         ]
         told = ", ".join(filter(None, words))
         return [self.case, self.figure.name, *shown, result, self.figure.goal(), told]
@@ -142,8 +144,15 @@ def row(case: str, figure: Figure, turns: Mapping[str, Sequence[Turn]]) -> Row |
         {name: spread(found) for name, found in values.items()},
         result,
         by_cpu,
-        _problems(some),
+        _problems(some) + (_of(figure.base, turns) if figure.base else ()),
+        tuple(
+            one for n in turns if n not in (figure.subject, figure.base) for one in _of(n, turns)
+        ),
     )
+
+
+def _of(side: str, turns: Mapping[str, Sequence[Turn]]) -> tuple[str, ...]:
+    return tuple(f"{side}: {problem}" for problem in _problems(turns[side]))
 
 
 def _problems(turns: Sequence[Turn]) -> tuple[str, ...]:

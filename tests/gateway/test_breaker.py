@@ -109,7 +109,10 @@ def test_one_hanging_service_costs_few_clients(gateway: Gateway) -> None:
     counted = Counter(answer.status for answer in answers)
     assert set(counted) == {200}
     assert 1 <= len(slow(gateway)) <= 10  # each took a connection there, which least_conn avoids
-    assert seconds_of(gateway.logged())[-1] < 3.5  # one wait, and then the other service answers
+    # Each waits once, and then the other service answers.
+    waits = [wait for wait in seconds_of(gateway.logged()) if wait > 2]
+    assert waits[0] < 3  # what a phone waits for an answer
+    assert waits[-1] < 3.5
 
 
 def test_hanging_histories_leave_detections_alone(gateway: Gateway) -> None:

@@ -13,8 +13,10 @@ from pymongo.database import Database
 from ingest import create_app
 from ingest.config import Config
 from ingest.context import Context
-from tests.ingest.people import PATIENT_MS, Office, office
+from ingest.storage import beacons
+from tests.ingest.people import Office, office
 
+PATIENT_SECONDS = 5  # a correction waits for twice as long
 BEACON = {"_id": "C2A628384B08", "mac": "C2A628384B08", "level": "4", "location": "Lobby B"}
 
 
@@ -26,7 +28,15 @@ def database(mongod: str) -> Iterator[Database[dict[str, Any]]]:
 
 
 @pytest.fixture
-def app(mongod: str, database: Database[dict[str, Any]], tmp_path: Path) -> Iterator[Flask]:
+def app(
+    mongod: str, database: Database[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Flask]:
+    """Return a service whose database is there: it waits for that also on a machine that is full.
+
+    After two seconds as it is shipped, and after less for the directory, the spool takes what
+    comes; what is tested of that has services of its own.
+    """
+    monkeypatch.setattr(beacons, "READ_TIMEOUT_SECONDS", PATIENT_SECONDS)
     spool = str(tmp_path / "spool.db")
     for collection in ("staff", "latest", "notes", "beacons"):
         database[collection].delete_many({})
@@ -34,7 +44,7 @@ def app(mongod: str, database: Database[dict[str, Any]], tmp_path: Path) -> Iter
     app = create_app(
         Config(
             mongodb_uri=mongod,
-            mongodb_timeout_ms=PATIENT_MS,
+            mongodb_timeout_ms=1000 * PATIENT_SECONDS,
             directory_refresh_seconds=3600,
             spool_file=spool,
         )

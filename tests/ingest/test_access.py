@@ -23,7 +23,6 @@ from ingest.context import Context
 from ingest.rules.roles import Role, needed, needs
 from ingest.storage.tokens import Token
 from tests.ingest.conftest import BEACON
-from tests.ingest.people import PATIENT_MS
 
 SECRETS: dict[Role, str] = {role: tokens.generate() for role in Role if role is not Role.NOBODY}
 # Every address and method with its role: whoever adds one decides here who may call it.
@@ -86,10 +85,7 @@ def guarded(
     database["beacons"].insert_one(BEACON)
     database["tokens"].insert_many([token(role).document() for role in SECRETS])
     config = Config(
-        mongodb_uri=mongod,
-        mongodb_timeout_ms=PATIENT_MS,
-        spool_file=str(tmp_path / "spool.db"),
-        waymark_access="required",
+        mongodb_uri=mongod, spool_file=str(tmp_path / "spool.db"), waymark_access="required"
     )
     made: list[Context] = []
 

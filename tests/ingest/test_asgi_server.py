@@ -179,10 +179,13 @@ def test_loop_and_flask_agree(
     body: bytes,
     headers: dict[str, str],
 ) -> None:
-    for number in range(60):
-        event = {"timestamp": 1700000000 - number, "event_id": f"before-{number}"}
-        given = dict(part.split("=") for part in GOOD.split("&")) | event
-        assert app.test_client().post("/newbeacondetect", json=given).status_code == 200
+    one = {"staff_id": 7, "mac": "C2A628384B08", "rssi": -20}
+    before = [
+        one | {"timestamp": 1700000000 - number, "event_id": f"before-{number}"}
+        for number in range(60)
+    ]
+    stored = app.test_client().post("/api/v1/detections", json={"detections": before})
+    assert stored.status_code == 200
     path, _, query = url.partition("?")
     flask = app.test_client().open(
         path, query_string=query, method=method, data=body, headers=headers

@@ -125,6 +125,9 @@ def test_threads_are_divided_over_staff_and_rounds_change_them() -> None:
 def test_every_plan_of_the_source_has_an_open_page() -> None:
     plans = [plan for plan in PLANS.values() if plan.is_the_sources]
     assert all(step.pages for plan in plans for step in plan.steps)
+    for pages in (1, 10):
+        for name in (f"SPLIT-WRITES-{pages}", f"SPLIT-READS-{pages}"):
+            assert {step.pages for step in PLANS[name].steps} == {pages}
 
 
 def test_every_published_figure_is_of_a_step() -> None:

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from loadtests import main
+from loadtests.benchmark import __main__ as benchmark
 from loadtests.engine.generator import generate
 from loadtests.workloads import device_memory
 from scripts.processes.ports import free_port
@@ -63,6 +64,35 @@ def test_what_measures_nothing_is_refused(
     arguments: str, says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert says in refused(arguments, capsys, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["no such case"], "no case has such a name: insert, 1 connections"),
+        (["--rounds", "0"], "--rounds and --seconds: give numbers above 0"),
+        (["--seconds", "0"], "--rounds and --seconds: give numbers above 0"),
+    ],
+)
+def test_a_benchmark_of_nothing_is_refused(
+    arguments: list[str],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmark", *arguments])
+    monkeypatch.setattr(benchmark, "Cluster", lambda *_: pytest.fail("it starts something"))
+    with pytest.raises(SystemExit) as ended:
+        benchmark.main()
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_search_is_not_among_the_plans_of_the_page(capfd: pytest.CaptureFixture[str]) -> None:
+    assert generate("http://127.0.0.1:1", "CAP-INSERT", {}, ui_port=free_port()) == 2
+    told = capfd.readouterr().err
+    assert "invalid choice: 'CAP-INSERT'" in told
+    assert "'CAP-" not in told.split("choose from")[1]
 
 
 def test_the_page_is_refused_the_same(capfd: pytest.CaptureFixture[str]) -> None:

@@ -78,6 +78,9 @@ def known(
         (RATE, known(100), known(300), False, 3),
         (RATE, known(100), known(500, wrong=1), False, 5),
         (RATE, known(100), known(500, killed=1), False, 5),
+        # Nor is a ratio to what did not stand: it would flatter.
+        (RATE, known(100, wrong=1), known(500), False, 5),
+        (RATE, known(100, killed=1), known(500), False, 5),
         # The machine was full: 1 ms of the services' CPU for each request against 0.2.
         (RATE, known(100, full=1), known(300, cpu=0.06, full=1), True, 5),
         (RATE, known(100, full=1), known(900, cpu=0.9, full=1), False, 1),
@@ -97,6 +100,13 @@ def test_a_goal_is_reached_or_missed(
     assert found.reached == reached
     assert found.result.median == pytest.approx(ratio, rel=0.02)
     assert ("MISSED" in found.cells([OLD, NEW])[-1]) != reached
+
+
+def test_what_befell_another_side_stands_beside_its_figure() -> None:
+    found = row("case", COST, {OLD: [known(killed=2, wrong=1)], NEW: [known()]})
+    assert found
+    assert found.reached
+    assert found.cells([OLD, NEW])[-1] == "reached, old: 1 wrong answers, old: 2 killed"
 
 
 def test_ratios_are_of_neighbouring_turns() -> None:

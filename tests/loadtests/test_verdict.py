@@ -85,7 +85,26 @@ def test_the_report_begins_with_it(tmp_path: Path) -> None:
     report.write(tmp_path)
     text = (tmp_path / "report.md").read_text()
     assert text.split("\n## ")[1].startswith("The requirement\n")
-    assert "| PERF-TP-2 | **FAIL: at 860 mean 12.8 s of 6 s!** | PASS |" in text
+    assert "| PERF-TP-2 | **FAIL: at 860 mean 12.8 s of 6 s!** | PASS: at 860 alone |" in text
     lost = "**FAIL: what is stored is not what was acknowledged!**"
     assert f"| PERF-TP-1 | {lost} | **FAIL: at 2100 0.0% answered right!** |" in text
     assert "New passes 1 of 2 plans, old passes 0 of 2 plans. Of 100 answers of new 0" in text
+
+
+def test_a_plan_that_is_void_has_neither_passed_nor_failed(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(FACTS))
+    for kind in ("rows", "usage"):
+        (tmp_path / kind).mkdir()
+    for plan, late in (("PERF-TP-2", 0), ("PERF-RT-2", 1)):
+        step = PLANS[plan].steps[-1].name
+        rows = [Row(plan, step, "extract", n, n + late, 5, 200, 26) for n in range(50)]
+        write_csv(tmp_path / "rows" / f"1-new-{plan}.csv", rows, Row._fields)
+    report.write(tmp_path)
+    assert "New passes 1 of 1 plans, 1 more is void," in (tmp_path / "report.md").read_text()
+
+
+def test_steps_alone_are_not_the_plan() -> None:
+    steps = {step.name: [figures(20)] for step in PLANS["PERF-RT-1"].steps}
+    assert str(judge(PLANS["PERF-RT-1"], steps)) == "PASS"
+    del steps["3780"]
+    assert str(judge(PLANS["PERF-RT-1"], steps)) == "PASS: at 2100, 2520, 2940, 3360 alone"

@@ -26,7 +26,6 @@ from ingest.errors import StoreUnavailable
 from ingest.storage.latest import Latest
 from ingest.storage.latest_updates import RECENT
 from tests.ingest.api.conftest import MAC, Api
-from tests.ingest.people import PATIENT_MS
 
 MIB = 1 << 20
 
@@ -36,7 +35,7 @@ def other(mongod: str, app: Flask, tmp_path: Path) -> Iterator[Api]:
     """Return a second service on the same database."""
     del app  # it has emptied the database
     spool = str(tmp_path / "other.db")
-    found = create_app(Config(mongodb_uri=mongod, mongodb_timeout_ms=PATIENT_MS, spool_file=spool))
+    found = create_app(Config(mongodb_uri=mongod, spool_file=spool))
     yield Api(found)
     found.extensions["context"].close()
 

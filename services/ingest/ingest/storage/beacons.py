@@ -10,7 +10,7 @@ from pymongo.database import Database
 
 from ingest.storage.driver import domain_errors
 
-# With the insert's 2 s after it, still below the gateway's 3 s read timeout.
+# Without an answer detections go to the spool: long before the gateway asks the other service.
 READ_TIMEOUT_SECONDS = 0.9
 MAX_STEP = 2**31 - 1
 # A whole import, and the writers that it waits for.
