@@ -17,7 +17,7 @@ from loadtests.plans import CAPACITY, PLANS
 from loadtests.report import report
 from loadtests.speed import command as speed
 from loadtests.stack import Stack
-from loadtests.workloads import PUSH_SECONDS, device_memory
+from loadtests.workloads import PUSH_SECONDS, WORKLOADS, device_memory
 from mongo.binaries import NoMongod
 from scripts.processes.control_groups import LimitsUnavailableError
 from scripts.processes.process import NotHealthyError
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
         commands.add_parser("headroom", help="whether anything brings a part down")
     )
     speed.add_options(commands.add_parser("speed", help="the table of speed, its sides in turns"))
-    _add_workload(commands.add_parser("workload", help="retail, sync, archive or fleet"))
+    _add_workload(commands.add_parser("workload", help=", ".join(WORKLOADS)))
     again = commands.add_parser("report", help="write the report again from its CSV files")
     again.add_argument("folder", type=Path)
     again.set_defaults(command=lambda options: report.write(options.folder))
@@ -83,7 +83,7 @@ def _plans() -> Iterator[str]:
 
 def _add_workload(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_workload, form=NEW, old=False)
-    parser.add_argument("name", choices=["retail", "sync", "archive", "fleet"])
+    parser.add_argument("name", choices=list(WORKLOADS))
     _add_target(parser)
     generator.declare(parser, generator.WORKLOAD)
     parser.add_argument("--csv", default="", help="archive: file for how many waited over time")
@@ -117,6 +117,7 @@ def _target(options: argparse.Namespace) -> Iterator[tuple[str, Stack | None]]:
 def _run(options: argparse.Namespace) -> int:
     given = generator.chosen(options, generator.PLAN, generator.TARGET)
     refusals.check_plan(PLANS[options.plan], options)
+    refusals.check_side(PLANS[options.plan], options)
     with _target(options) as (url, _):
         if options.ui:
             print(f"Locust's page: http://127.0.0.1:{options.ui}, the target: {url}", flush=True)

@@ -5,6 +5,7 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
+from loadtests.architectures import COMBINED, SEPARATED
 from loadtests.plans import CAPACITY, PLANS, Plan
 from loadtests.workloads import PUSH_SECONDS
 
@@ -15,10 +16,10 @@ MOST_PORT = 65535
 OF_A_STACK = {"old": False, "form": None, "services": None, "no_limits": False, "tls": False}
 # Which workload an option is of, and what it is when it was not given.
 OF_WORKLOADS = {
-    "seconds": (("retail", "fleet"), 60.0),
+    "seconds": (("retail", "bursts", "fleet"), 60.0),
     "size": (("fleet",), 1000),
     "csv": (("archive",), ""),
-    "tls": (("retail", "sync", "fleet", "archive"), False),
+    "tls": (("retail", "bursts", "sync", "fleet", "archive"), False),
 }
 ARCHIVE_MOST_SPEED = 10.0  # beyond it the database is frozen for less than a service waits for it
 
@@ -56,6 +57,12 @@ def check_plan(plan: Plan, options: Namespace) -> None:
     for staff in options.hacs.split(",") if options.hacs else []:
         if not staff.strip().isdecimal():
             raise Refused(f"--hacs {staff}: give numbers of staff, as 0,2")
+
+
+def check_side(plan: Plan, options: Namespace) -> None:
+    """Raise Refused unless a plan of the separation names one of its two sides."""
+    if plan.is_split and options.form not in (COMBINED, SEPARATED):
+        raise Refused(f"{plan.name} compares two sides: give --combined or --separated")
 
 
 def check_workload(name: str, options: Namespace) -> None:

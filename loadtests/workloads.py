@@ -9,6 +9,7 @@ import json
 import math
 import os
 import signal
+import statistics
 import time
 from argparse import Namespace
 from bisect import bisect_left
@@ -30,6 +31,7 @@ READERS = (  # kind, how many, items of their bursts, shortest and longest inter
     ("shelf", 35, (50,), 15, 120),
     ("till", 10, (10, 25, 50), 30, 120),
 )
+EDGE_READERS, POSTS, TAGS = 4, 10, 25  # 25 tags in each of 10 posts over a second: BURST of all
 USERS, PARTS, OBJECTS_A_PART = 100, 4, 5
 MORE_READS = 4  # 904 requests in all, as in the source
 PHASES = ((100, 60.0), (850, 30.0))  # values a second, and seconds for which it is frozen
@@ -81,6 +83,28 @@ def retail(api: Api, given: Namespace) -> Iterator[str]:
     yield from clients.verdict(problems)
 
 
+def bursts(api: Api, given: Namespace) -> Iterator[str]:
+    """4 readers of an edge server: 1000 tags over one second, one second of rest, and so on."""
+    clients = Clients(api)
+    count, began = math.ceil(given.seconds / 2), time.monotonic() + 1
+    late = [0.0] * count  # seconds of rest that were over when all of a burst was stored
+
+    def read(name: str) -> None:
+        for burst in range(count):
+            for post in range(POSTS):
+                due = began + 2 * burst + post / POSTS
+                wait_until(due)
+                clients.batch(name, [random_mac() for _ in range(TAGS)], due)
+            late[burst] = max(late[burst], time.monotonic() - began - 2 * burst - 1)
+
+    names = [f"edge-{n}-{clients.run}" for n in range(EDGE_READERS)]
+    gevent.joinall([gevent.spawn(read, name) for name in names], raise_error=True)
+    total, most = sum(clients.acknowledged.values()), max(late)
+    yield f"{count} bursts, {total} tags, {clients.retries} retries"
+    yield f"the slowest was stored {most:.2f} s after its second" if most > 0 else "none was late"
+    yield from clients.verdict([f"{most:.2f} s: no rest was left"] if most > 1 else [])
+
+
 def sync(api: Api, _given: Namespace) -> Iterator[str]:
     """100 users with a device each: begin, store 20 objects in four parts, read each part back."""
     clients = Clients(api)
@@ -106,6 +130,10 @@ def sync(api: Api, _given: Namespace) -> Iterator[str]:
     sent = len(api.rows) - clients.retries
     rate = len(api.rows) / took
     yield f"{sent} requests and {clients.retries} retries, {rate:.0f}/s, {len(wrong)} wrong"
+    for name, what in (("send", "five objects stored"), ("read", "read")):
+        seconds = [row.ms / 1000 for row in api.rows if row.name == name]
+        least, most = min(seconds), max(seconds)
+        yield f"{what}: {least:.3f} to {most:.2f} s, {statistics.mean(seconds):.2f} on average"
     yield from clients.verdict([f"wrong answer: {wrong[0]}"] if wrong else [])
 
 
@@ -229,5 +257,5 @@ def device_memory(before: int, after: int, devices: int) -> str:
     return f"{text}: {grew * 1024 / devices:+.2f} KiB for each of {devices} devices that pushed"
 
 
-WORKLOADS = {run.__name__: run for run in (retail, sync, archive, fleet)}
+WORKLOADS = {run.__name__: run for run in (retail, bursts, sync, archive, fleet)}
 SPEEDS = {"retail": 20.0}  # times as fast as the source's clocks; the others 1

@@ -26,7 +26,7 @@ PLAN: Options = {
     "until_it_breaks": (False, "go on, 20 %% more each time"),
 }
 WORKLOAD: Options = {
-    "seconds": (60.0, "of retail and fleet (60)"),
+    "seconds": (60.0, "of retail, bursts and fleet (60)"),
     "speed": (0.0, "of the source's clocks (1; retail: 20)"),
     "size": (1000, "devices of the fleet (1000)"),
 }

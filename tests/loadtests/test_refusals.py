@@ -50,6 +50,8 @@ def refused(
         ("run PERF-TP-1 --ui 0", "--ui 0: give a port"),
         ("run PERF-TP-1 --target http://127.0.0.1:1 --old", "--old is of one that is started"),
         ("run PERF-TP-1 --target http://127.0.0.1:1 --services 3", "--services is of one"),
+        ("run SPLIT-READS-1", "compares two sides: give --combined or --separated"),
+        ("run SPLIT-READS-1 --old", "compares two sides: give --combined or --separated"),
         ("run CAP-INSERT", "CAP-INSERT is a search: ./scripts/load capacity --only INSERT"),
         ("run PERF-TP-9", "there is no plan PERF-TP-9"),
         ("workload fleet --seconds 0", "--seconds 0: give a number above 0"),

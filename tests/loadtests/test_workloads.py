@@ -21,6 +21,7 @@ def load(*arguments: str) -> subprocess.CompletedProcess[str]:
     "arguments",
     [
         ("sync",),
+        ("bursts", "--seconds", "6"),
         ("retail", "--seconds", "6", "--speed", "60"),
         ("fleet", "--seconds", "2", "--speed", "4"),
         ("fleet", "--seconds", "2", "--speed", "4", "--tls"),
