@@ -210,3 +210,17 @@ def test_contradictions_are_reported_before_nginx_starts() -> None:
         assert done.returncode == 1
         assert done.stderr.startswith("gateway: ")
         assert done.stderr.count("\n") == 1
+
+
+def test_it_listens_on_an_address_of_ipv6_that_it_is_given(
+    make_gateway: Callable[..., Gateway],
+) -> None:
+    if not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
+    gateway = make_gateway()
+    ipv4, port = gateway.settings["listen"], gateway.address[1]
+    gateway.settings["listen"] = f"{ipv4} [::1]:{port}"
+    gateway.start()
+    for gateway.url in (f"http://{ipv4}", f"http://[::1]:{port}"):
+        assert gateway.request("POST", "/newbeacondetect").status_code == 200
+    assert {line["client"] for line in gateway.logged()} == {"127.0.0.1", "::1"}
