@@ -25,7 +25,9 @@ from ingest.recording.outcome import Outcome
 from ingest.rules.request_parameters import TimeRange
 from ingest.storage import stamps, states
 from ingest.storage.indexes import BY_STAMP_OF_STAFF
+from ingest.storage.latest import Latest
 from ingest.storage.stamps import RENEWED, SETTLE_SECONDS
+from ingest.storage.states import States
 from scripts.processes.waiting import eventually
 from tests.loops import run
 
@@ -342,6 +344,31 @@ def test_the_backlog_of_the_sources_plan_is_read_once(
     for _ in range(2):
         assert len(rows(read(context.histories, TimeRange(1, 0, LATER)))) == 2310
     assert len(reads) == 1
+
+
+def test_a_service_that_has_just_started_reads_a_settled_backlog_once(
+    context: Context, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(states, "MAX_STAMPS", 20)
+    monkeypatch.setattr(states, "FEW", 3)
+    reads = []
+
+    def count(*given: Any) -> Any:
+        reads.append(given)
+        return long_reads.read_blocks(*given)
+
+    monkeypatch.setattr(cache, "read_blocks", count)
+    add(context, list(range(30)))
+    earlier = int(time.time()) - SETTLE_SECONDS - 60
+    for number, one in enumerate(database["staff"].find().sort("timestamp")):
+        stored = {"$set": {"stored": Timestamp(earlier, 1 + number)}}
+        database["staff"].update_one({"_id": one["_id"]}, stored)
+    read_states = States(database["staff"], Latest(database["latest"]))
+    service = Histories(context.detections, read_states, lambda: None)
+    for _ in range(3):
+        assert rows(read(service, TimeRange(1, 0, LATER))) == naive(context, TimeRange(1, 0, LATER))
+    assert len(reads) == 1
+    service.close()
 
 
 def test_a_few_at_once_are_not_read_again_when_they_are_settled(

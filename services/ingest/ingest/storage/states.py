@@ -98,7 +98,8 @@ class States:
         told = self._told
         floors, unknown = _floors(known)
         if unknown:
-            floors |= _settled(*self._latest.newest_stamps(unknown))
+            noted, at = self._latest.newest_stamps(unknown)
+            floors, told = floors | _settled(noted, at), max(told, number(at))
         with reading(self._staff) as session:
             found = self._found(_after(floors), session)
             if len(found) > MAX_STAMPS:  # of all together
@@ -119,7 +120,8 @@ class States:
         floors, unknown = _floors(known)
         if unknown:
             with time_limit(FLOORS_SECONDS):
-                floors |= _settled(*self._latest.newest_stamps_there(unknown))
+                noted, at = self._latest.newest_stamps_there(unknown)
+            floors, told = floors | _settled(noted, at), max(told, number(at))
         began = time.monotonic()
         find = {"filter": _after(floors), "projection": _FIELDS}
         with time_limit(STAMPS_SECONDS):
