@@ -79,7 +79,7 @@ def test_a_client_leaves_places_and_without_any_the_answer_is_busy(
         hold(gateway, [other] * (places - own), path)
         began = time.monotonic()
         refused, body = answer(late.send(asking(path)))
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 5  # those that hold the places go on for minutes
         assert refused.status == 503
         assert body["error"].startswith("busy: ")
         assert refused.headers["Content-Type"] == "application/json"

@@ -90,7 +90,7 @@ def test_a_killed_database_loses_nothing_that_was_acknowledged(stack: Stack) -> 
             phones.wait_for(202, more=5)
             began = time.monotonic()
             assert stack.get("/extractbeacon", **EVERYTHING).status_code == 503
-            assert time.monotonic() - began < 2  # 0.4 s of each service
+            assert time.monotonic() - began < 3.5  # 0.4 s of each service, not 2
     assert set(phones.answers) == {200, 202}
     assert phones.acknowledged.total() == CLIENTS * REQUESTS_A_CLIENT
     eventually(lambda: len(stack.history("database")) == phones.acknowledged.total(), 90)
