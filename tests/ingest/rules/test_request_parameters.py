@@ -189,3 +189,22 @@ def test_whole_numbers_of_up_to_thirty_digits() -> None:
 def test_values_that_come_all_the_time_are_kept() -> None:
     for cached in (rules._mac, rules._integer, rules.by_staff_id):
         assert cached.cache_parameters()["maxsize"] == 1024
+
+
+def test_a_device_has_a_clock_of_2020_or_later() -> None:
+    assert rules.EARLIEST == 1_577_836_800
+
+
+@pytest.mark.parametrize("zone", ["Asia/Singapore", "Etc/GMT+8", "UTC"])
+def test_a_zone_is_a_name(zone: str) -> None:
+    assert rules.zone({"zone": zone}, "zone") == zone
+
+
+def test_no_zone_is_none() -> None:
+    assert rules.zone({}, "zone") == rules.zone({"zone": ""}, "zone") == ""
+
+
+@pytest.mark.parametrize("bad", ["a b", "x" * 65, "Å"])
+def test_what_is_no_zone_is_named(bad: str) -> None:
+    with pytest.raises(ParameterError, match=r"^zone: must be a time zone"):
+        rules.zone({"zone": bad}, "zone")
