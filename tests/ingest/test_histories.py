@@ -50,6 +50,19 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_reads, "PIECE", 3)  # a second may have more
 
 
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return a list that grows by each history that is read whole."""
+    found: list[Any] = []
+
+    def read_blocks(*given: Any) -> Any:
+        found.append(given)
+        return long_reads.read_blocks(*given)
+
+    monkeypatch.setattr(cache, "read_blocks", read_blocks)
+    return found
+
+
 def add(context: Context, timestamps: list[int], *, staff_id: int = 1) -> None:
     """Store detections."""
     documents = [
@@ -292,28 +305,18 @@ def test_one_who_has_very_many_stamps_at_once_is_read_whole(
 
 
 def test_a_backlog_is_cached_as_soon_as_it_is_settled(
-    context: Context, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+    context: Context, database: Database[Any], monkeypatch: pytest.MonkeyPatch, reads: list[Any]
 ) -> None:
     """More came at once than are looked at, and nothing after them."""
     monkeypatch.setattr(states, "MAX_STAMPS", 20)
     monkeypatch.setattr(states, "FEW", 3)
     services = [Histories(context.detections, context.states, lambda: None) for _ in range(2)]
-    reads = []
-
-    def count(*given: Any) -> Any:
-        reads.append(given)
-        return long_reads.read_blocks(*given)
-
-    monkeypatch.setattr(cache, "read_blocks", count)
     wanted = TimeRange(1, 0, LATER)
     add(context, list(range(30)))
     for _ in range(2):
         assert rows(read(context.histories, wanted)) == naive(context, wanted)
     assert len(reads) == 2  # what names them may yet lack one
-    earlier = int(time.time()) - SETTLE_SECONDS - 60
-    for number, one in enumerate(database["staff"].find().sort("timestamp")):
-        stored = {"$set": {"stored": Timestamp(earlier, 1 + number)}}
-        database["staff"].update_one({"_id": one["_id"]}, stored)
+    settle(database)
     reads.clear()
     names = {read(one, wanted).etag for one in services for _ in range(3)}
     assert (len(reads), len(names)) == (2, 1)
@@ -329,17 +332,8 @@ def test_a_backlog_is_cached_as_soon_as_it_is_settled(
         one.close()
 
 
-def test_the_backlog_of_the_sources_plan_is_read_once(
-    context: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_backlog_of_the_sources_plan_is_read_once(context: Context, reads: list[Any]) -> None:
     """PERF-TP-2 asks for 2310 that came at once: all are named, long before they are settled."""
-    reads = []
-
-    def count(*given: Any) -> Any:
-        reads.append(given)
-        return long_reads.read_blocks(*given)
-
-    monkeypatch.setattr(cache, "read_blocks", count)
     add(context, list(range(2310)))
     for _ in range(2):
         assert len(rows(read(context.histories, TimeRange(1, 0, LATER)))) == 2310
@@ -347,22 +341,12 @@ def test_the_backlog_of_the_sources_plan_is_read_once(
 
 
 def test_a_service_that_has_just_started_reads_a_settled_backlog_once(
-    context: Context, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+    context: Context, database: Database[Any], monkeypatch: pytest.MonkeyPatch, reads: list[Any]
 ) -> None:
     monkeypatch.setattr(states, "MAX_STAMPS", 20)
     monkeypatch.setattr(states, "FEW", 3)
-    reads = []
-
-    def count(*given: Any) -> Any:
-        reads.append(given)
-        return long_reads.read_blocks(*given)
-
-    monkeypatch.setattr(cache, "read_blocks", count)
     add(context, list(range(30)))
-    earlier = int(time.time()) - SETTLE_SECONDS - 60
-    for number, one in enumerate(database["staff"].find().sort("timestamp")):
-        stored = {"$set": {"stored": Timestamp(earlier, 1 + number)}}
-        database["staff"].update_one({"_id": one["_id"]}, stored)
+    settle(database)
     read_states = States(database["staff"], Latest(database["latest"]))
     service = Histories(context.detections, read_states, lambda: None)
     for _ in range(3):
