@@ -72,6 +72,12 @@ CASES = (
     Case("100 batches at once", crowds.at_once(100, 50), (STORED, Rule("batch", ("200", BUSY)))),
     *map(_people, (200, 1_000, 5_000, 20_000)),
     *map(_window, (20_000, 57_000, 90_000)),
+    Case(
+        "100 inserts/s, 5 histories/s of 10,000",
+        crowds.long_histories,
+        (Rule("insert", seconds=SHORT), Rule("history")),
+        seeds.history,
+    ),
     _campus("a crowd of 5,000", crowds.campus(100), people=5_000),
     _hostile("imports of 524,000 bad lines", "import", hostile.bad_lines()),
     _hostile("batches of 1 MiB of {}", "batch of {}", hostile.empty_items()),

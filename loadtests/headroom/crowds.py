@@ -133,6 +133,24 @@ def _now(site: Site) -> None:
     site.ask("/api/v1/now", "/api/v1/now", headers=GZIP)
 
 
+def long_histories(site: Site, seconds: float) -> None:
+    """100 detections a second, and 5 histories of HISTORY that are not compressed."""
+
+    def read(*_: object) -> None:
+        path = endpoints.extract(seeds.EXPORTED)
+        site.ask("history", path, verify=partial(_rows, count=seeds.HISTORY))
+
+    together(
+        partial(open_loop, int(100 * seconds), seconds, lambda *_: site.insert()),
+        partial(open_loop, int(5 * seconds), seconds, read),
+    )
+
+
+def _rows(response: Response, count: int) -> None:
+    if (found := response.body.count(b'"timestamp"')) != count:
+        raise WrongResponse(f"{found} rows instead of {count}")
+
+
 def _history(site: Site) -> None:
     staff = site.ledger.staff
     site.ask("history", endpoints.extract(staff[os.urandom(1)[0] % len(staff)]), headers=GZIP)

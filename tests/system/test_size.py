@@ -21,6 +21,7 @@ CHOSEN = (
     "200 slow readers of an export",
     "200 half-sent requests to the page",
     "400 inserts at once",
+    "100 inserts/s, 5 histories/s of 10,000",
     "connection churn",
 )
 
