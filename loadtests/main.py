@@ -56,8 +56,16 @@ def parser() -> argparse.ArgumentParser:
     _add_workload(commands.add_parser("workload", help=", ".join(WORKLOADS)))
     again = commands.add_parser("report", help="write the report again from its CSV files")
     again.add_argument("folder", type=Path)
-    again.set_defaults(command=lambda options: report.write(options.folder))
+    again.set_defaults(command=_report)
     return whole
+
+
+def _report(options: argparse.Namespace) -> int:
+    if not (options.folder / "run.json").is_file():
+        raise refusals.Refused(f"{options.folder} has no files of a comparison")
+    status = report.write(options.folder)
+    print(f"{options.folder / 'report.html'}\n{options.folder / 'report.md'}")
+    return status
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:

@@ -54,6 +54,7 @@ def refused(
         ("run SPLIT-READS-1 --old", "compares two sides: give --combined or --separated"),
         ("run CAP-INSERT", "CAP-INSERT is a search: ./scripts/load capacity --only INSERT"),
         ("run PERF-TP-9", "there is no plan PERF-TP-9"),
+        ("report /no/such/folder", "/no/such/folder has no files of a comparison"),
         ("workload fleet --seconds 0", "--seconds 0: give a number above 0"),
         ("workload fleet --size 1 --seconds 5", "no device would push once"),
         ("workload sync --size 5000", "--size is of fleet, not of sync"),
