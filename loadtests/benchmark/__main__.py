@@ -57,6 +57,8 @@ def main() -> None:
             sys.exit(not run(cluster, options))
     except LimitsUnavailableError as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit("benchmark: interrupted")
 
 
 def run(cluster: Cluster, options: argparse.Namespace) -> bool:
