@@ -49,12 +49,12 @@ def main() -> None:
         parser.error("--rounds and --seconds: give numbers above 0")
     if not any(_is_wanted(case, options.cases) for case in CASES):
         parser.error(f"no case has such a name: {', '.join(case.name for case in CASES)}")
-    folder = Path(tempfile.mkdtemp(prefix="waymark-benchmark-"))
-    cluster = Cluster(topology.load(topology.EMBEDDED), folder)
     try:
-        with cluster.running(DIRECTORY):
-            prepare(cluster.uri())
-            sys.exit(not run(cluster, options))
+        with tempfile.TemporaryDirectory(prefix="waymark-benchmark-") as folder:
+            cluster = Cluster(topology.load(topology.EMBEDDED), Path(folder))
+            with cluster.running(DIRECTORY):
+                prepare(cluster.uri())
+                sys.exit(not run(cluster, options))
     except LimitsUnavailableError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
