@@ -64,7 +64,7 @@ def _report(options: argparse.Namespace) -> int:
     if not (options.folder / "run.json").is_file():
         raise refusals.Refused(f"{options.folder} has no files of a comparison")
     status = report.write(options.folder)
-    print(f"{options.folder / 'report.html'}\n{options.folder / 'report.md'}")
+    print(report.files(options.folder))
     return status
 
 

@@ -2,7 +2,7 @@
 
 import math
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Sized
 from pathlib import Path
 
 from loadtests.architectures import COMBINED, SEPARATED
@@ -19,7 +19,6 @@ OF_WORKLOADS = {
     "seconds": (("retail", "bursts", "fleet"), 60.0),
     "size": (("fleet",), 1000),
     "csv": (("archive",), ""),
-    "tls": (("retail", "bursts", "sync", "fleet", "archive"), False),
 }
 ARCHIVE_MOST_SPEED = 10.0  # beyond it the database is frozen for less than a service waits for it
 
@@ -57,6 +56,17 @@ def check_plan(plan: Plan, options: Namespace) -> None:
     for staff in options.hacs.split(",") if options.hacs else []:
         if not staff.strip().isdecimal():
             raise Refused(f"--hacs {staff}: give numbers of staff, as 0,2")
+
+
+def is_named(name: str, words: Sequence[str]) -> bool:
+    """Tell whether a name has one of the words; without words every name is meant."""
+    return not words or any(word in name for word in words)
+
+
+def check_cases(chosen: Sized, words: Sequence[str]) -> None:
+    """Raise Refused when the words name no case."""
+    if not chosen:
+        raise Refused(f"no case has {' or '.join(words)} in its name")
 
 
 def check_side(plan: Plan, options: Namespace) -> None:

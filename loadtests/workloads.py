@@ -9,7 +9,6 @@ import json
 import math
 import os
 import signal
-import statistics
 import time
 from argparse import Namespace
 from bisect import bisect_left
@@ -31,7 +30,7 @@ READERS = (  # kind, how many, items of their bursts, shortest and longest inter
     ("shelf", 35, (50,), 15, 120),
     ("till", 10, (10, 25, 50), 30, 120),
 )
-EDGE_READERS, POSTS, TAGS = 4, 10, 25  # 25 tags in each of 10 posts over a second: BURST of all
+EDGE_READERS, POSTS = 4, 10  # and how many each of them sends over a second
 USERS, PARTS, OBJECTS_A_PART = 100, 4, 5
 MORE_READS = 4  # 904 requests in all, as in the source
 PHASES = ((100, 60.0), (850, 30.0))  # values a second, and seconds for which it is frozen
@@ -87,15 +86,16 @@ def bursts(api: Api, given: Namespace) -> Iterator[str]:
     """4 readers of an edge server: 1000 tags over one second, one second of rest, and so on."""
     clients = Clients(api)
     count, began = math.ceil(given.seconds / 2), time.monotonic() + 1
-    late = [0.0] * count  # seconds of rest that were over when all of a burst was stored
+    tags = BURST // EDGE_READERS // POSTS
+    late: list[float] = []  # seconds of rest that were over when a reader's burst was stored
 
     def read(name: str) -> None:
         for burst in range(count):
             for post in range(POSTS):
                 due = began + 2 * burst + post / POSTS
                 wait_until(due)
-                clients.batch(name, [random_mac() for _ in range(TAGS)], due)
-            late[burst] = max(late[burst], time.monotonic() - began - 2 * burst - 1)
+                clients.batch(name, [random_mac() for _ in range(tags)], due)
+            late.append(time.monotonic() - began - 2 * burst - 1)
 
     names = [f"edge-{n}-{clients.run}" for n in range(EDGE_READERS)]
     gevent.joinall([gevent.spawn(read, name) for name in names], raise_error=True)
@@ -131,9 +131,9 @@ def sync(api: Api, _given: Namespace) -> Iterator[str]:
     rate = len(api.rows) / took
     yield f"{sent} requests and {clients.retries} retries, {rate:.0f}/s, {len(wrong)} wrong"
     for name, what in (("send", "five objects stored"), ("read", "read")):
-        seconds = [row.ms / 1000 for row in api.rows if row.name == name]
-        least, most = min(seconds), max(seconds)
-        yield f"{what}: {least:.3f} to {most:.2f} s, {statistics.mean(seconds):.2f} on average"
+        one = summary([row for row in api.rows if row.name == name])
+        times = one.min / 1000, one.max / 1000, one.mean / 1000
+        yield "{}: {:.3f} to {:.2f} s, {:.2f} on average".format(what, *times)
     yield from clients.verdict([f"wrong answer: {wrong[0]}"] if wrong else [])
 
 

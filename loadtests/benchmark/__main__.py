@@ -10,14 +10,14 @@ Prints a table; exits with 1 when a target is missed.
 """
 
 import argparse
-import math
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from loadtests import refusals
 from loadtests.benchmark.cases import CASES, PEAK_MIB, Case
 from loadtests.benchmark.loads import Target
 from loadtests.benchmark.results import Comparison, Result, result
@@ -45,32 +45,31 @@ def main() -> None:
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="instead of the old one")
     parser.add_argument("cases", nargs="*", help="parts of their names; all without")
     options = parser.parse_args()
-    if options.rounds < 1 or not 0 < options.seconds < math.inf:
-        parser.error("--rounds and --seconds: give numbers above 0")
-    if not any(_is_wanted(case, options.cases) for case in CASES):
-        parser.error(f"no case has such a name: {', '.join(case.name for case in CASES)}")
+    chosen = [case for case in CASES if refusals.is_named(case.name, options.cases)]
     try:
+        refusals.check(options)
+        refusals.check_cases(chosen, options.cases)
         with tempfile.TemporaryDirectory(prefix="waymark-benchmark-") as folder:
             cluster = Cluster(topology.load(topology.EMBEDDED), Path(folder))
             with cluster.running(DIRECTORY):
                 prepare(cluster.uri())
-                sys.exit(not run(cluster, options))
+                sys.exit(not run(cluster, chosen, options))
+    except refusals.Refused as error:
+        parser.error(str(error))
     except LimitsUnavailableError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit("benchmark: interrupted")
 
 
-def run(cluster: Cluster, options: argparse.Namespace) -> bool:
+def run(cluster: Cluster, cases: Sequence[Case], options: argparse.Namespace) -> bool:
     """Print a line for each case; tell whether all targets were reached."""
     against: Path | None = options.against and options.against.resolve()
     other = f"other: {commit(against)}" if against else "old"
     times = ("times as fast", "times less CPU")  # median and range of neighbouring turns
     print(table(["case", other, f"new: {commit(ROOT)}", *times, "target"], []), flush=True)
     reached, peak = True, 0.0
-    for case in CASES:
-        if not _is_wanted(case, options.cases):
-            continue
+    for case in cases:
         for one in compare(cluster, case, against, options):
             peak = max(peak, *(turn.peak_mib for turn in one.new))
             reached = reached and one.reached()
@@ -78,10 +77,6 @@ def run(cluster: Cluster, options: argparse.Namespace) -> bool:
     missed = "" if peak <= PEAK_MIB else " MISSED"
     print(f"| peak memory {peak:.0f} MiB | | | | | <= {PEAK_MIB} MiB{missed} |")
     return reached and not missed
-
-
-def _is_wanted(case: Case, words: list[str]) -> bool:
-    return not words or any(word in case.name for word in words)
 
 
 def compare(

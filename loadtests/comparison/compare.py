@@ -44,7 +44,7 @@ def compare(options: argparse.Namespace) -> int:
     how = {"quick": options.quick, "ramp": options.ramp, "repetitions": options.repetitions}
     wrong = run(Playbook.chosen(**how), options.output, resume=options.resume)
     print(f"\n{verdict_table(Results(options.output))}")
-    print(f"\n{options.output / 'report.html'}\n{options.output / 'report.md'}")
+    print(f"\n{report.files(options.output)}")
     return wrong
 
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from loadtests import refusals
 from loadtests.comparison.compare import DEFAULT_OUTPUT, machine
 from loadtests.headroom.cases import AS_FAST, CASES, Case
 from loadtests.headroom.results import COLUMNS, Result, cells, part_problems, stored_problems
@@ -44,9 +45,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def headroom(options: argparse.Namespace) -> int:
     """Run the cases, print a line of each, keep a file; status 1 when one is not good."""
-    chosen = [one for one in CASES if _is_chosen(one, options.cases)]
-    if not chosen:
-        raise OSError(f"no case has {' or '.join(options.cases)} in its name")
+    chosen = [one for one in CASES if refusals.is_named(one.name, options.cases)]
+    refusals.check_cases(chosen, options.cases)
     seconds = 60 * options.minutes if options.minutes else SECONDS
     if options.quick:
         seconds = QUICK_SECONDS
@@ -110,10 +110,6 @@ def _require_tokens() -> None:
     os.environ["WAYMARK_TOKEN"] = secret
     os.environ["WAYMARK_ACCESS"] = "required"
     os.environ["WAYMARK_ADMIN_TOKEN_SHA256"] = hashlib.sha256(secret.encode()).hexdigest()
-
-
-def _is_chosen(case: Case, words: Sequence[str]) -> bool:
-    return not words or any(word in case.name for word in words)
 
 
 def _progress(number: int, every: int, again: int, case: Case, seconds_each: float) -> None:

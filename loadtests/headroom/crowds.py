@@ -107,13 +107,10 @@ def campus(rate: float, batches: float = 0.0, histories: float = 0.0) -> Load:
     """Return a campus: phones at a rate, ten open pages, HACS; batches and histories a second."""
 
     def load(site: Site, seconds: float) -> None:
-        def many(each: float, do: Callable[[], object]) -> Callable[[], None]:
-            return partial(open_loop, int(each * seconds), seconds, lambda *_: do())
-
         together(
-            many(rate, site.insert),
-            many(batches, partial(site.batch, BATCH)),
-            many(histories, partial(_history, site)),
+            _each_second(rate, seconds, site.insert),
+            _each_second(batches, seconds, partial(site.batch, BATCH)),
+            _each_second(histories, seconds, partial(_history, site)),
             partial(again_and_again, seconds, HACS_SECONDS, partial(_poll, site)),
             partial(again_and_again, seconds, READ_SECONDS, partial(_now, site)),
             *(partial(_page, site, seconds, number) for number in range(PAGES)),
@@ -136,19 +133,20 @@ def _now(site: Site) -> None:
 def long_histories(site: Site, seconds: float) -> None:
     """100 detections a second, and 5 histories of HISTORY that are not compressed."""
 
-    def read(*_: object) -> None:
-        path = endpoints.extract(seeds.EXPORTED)
-        site.ask("history", path, verify=partial(_rows, count=seeds.HISTORY))
+    def verify(response: Response) -> None:
+        if (found := response.body.count(b'"timestamp"')) != seeds.HISTORY:
+            raise WrongResponse(f"{found} rows instead of {seeds.HISTORY}")
 
+    path = endpoints.extract(seeds.EXPORTED)
     together(
-        partial(open_loop, int(100 * seconds), seconds, lambda *_: site.insert()),
-        partial(open_loop, int(5 * seconds), seconds, read),
+        _each_second(100, seconds, site.insert),
+        _each_second(5, seconds, lambda: site.ask("history", path, verify=verify)),
     )
 
 
-def _rows(response: Response, count: int) -> None:
-    if (found := response.body.count(b'"timestamp"')) != count:
-        raise WrongResponse(f"{found} rows instead of {count}")
+def _each_second(rate: float, seconds: float, do: Callable[[], object]) -> Callable[[], None]:
+    """Return what does something so often a second, whatever the answers."""
+    return partial(open_loop, int(rate * seconds), seconds, lambda *_: do())
 
 
 def _history(site: Site) -> None:

@@ -17,6 +17,11 @@ CSS = Path(__file__).with_name("report.css")
 IMAGE = re.compile(r'<img src="plots/(.+?)\.svg".*?>')
 
 
+def files(folder: Path) -> str:
+    """Return what is written, for people."""
+    return f"{folder / 'report.html'}\n{folder / 'report.md'}"
+
+
 def write(folder: Path) -> int:
     """Write the reports; return 1 when the new one gave wrong or no responses in a plan."""
     results = Results(folder)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from loadtests import refusals
 from loadtests.comparison.compare import DEFAULT_OUTPUT, machine
 from loadtests.report.document import line, table
 from loadtests.speed.cases import Case, Section, sections
@@ -40,8 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def speed(options: argparse.Namespace) -> int:
     """Run the cases, print a table for each section, keep a file; status 1 when a row is missed."""
     chosen = [one for one in map(_chosen(options.cases), sections(options.stored)) if one.cases]
-    if not chosen:
-        raise OSError(f"no case has {' or '.join(options.cases)} in its name")
+    refusals.check_cases(chosen, options.cases)
     facts = machine() | {
         "began": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "rounds": options.rounds,
@@ -114,9 +114,9 @@ def _turns(
 
 def _chosen(words: Sequence[str]) -> Any:
     def with_cases(section: Section) -> Section:
-        if not words or any(word in section.title for word in words):
+        if refusals.is_named(section.title, words):
             return section
-        cases = (one for one in section.cases if any(word in one.name for word in words))
+        cases = (one for one in section.cases if refusals.is_named(one.name, words))
         return section._replace(cases=tuple(cases))
 
     return with_cases

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import NamedTuple
 
 from loadtests.figures import Spread, Summary, ratios, spread, summary
@@ -144,15 +144,15 @@ def row(case: str, figure: Figure, turns: Mapping[str, Sequence[Turn]]) -> Row |
         {name: spread(found) for name, found in values.items()},
         result,
         by_cpu,
-        _problems(some) + (_of(figure.base, turns) if figure.base else ()),
-        tuple(
-            one for n in turns if n not in (figure.subject, figure.base) for one in _of(n, turns)
-        ),
+        (*_problems(some), *_problems_of((figure.base,), turns)),
+        _problems_of(turns.keys() - {figure.subject, figure.base}, turns),
     )
 
 
-def _of(side: str, turns: Mapping[str, Sequence[Turn]]) -> tuple[str, ...]:
-    return tuple(f"{side}: {problem}" for problem in _problems(turns[side]))
+def _problems_of(names: Container[str], turns: Mapping[str, Sequence[Turn]]) -> tuple[str, ...]:
+    """Return what befell other sides, in the order of the table."""
+    sides = (name for name in turns if name in names)
+    return tuple(f"{side}: {problem}" for side in sides for problem in _problems(turns[side]))
 
 
 def _problems(turns: Sequence[Turn]) -> tuple[str, ...]:
