@@ -46,14 +46,13 @@ from tests.loops import run
 from tests.mongo.settings import settings
 from tests.needs import need_routers
 from tests.phones import Phones, inside
-from tests.reads import EXTRACT, read_while_frozen
+from tests.reads import EXTRACT, RECOVERY_SECONDS, answered, read_while_frozen
 
 pytestmark = pytest.mark.long
 
 NAMED = topology.load(topology.SHARDED)
 MAC = "C2A628384B08"
 MOVING_SECONDS = 2400
-RECOVERY_SECONDS = 240  # an emulated server on a busy machine takes that long to elect itself
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -439,7 +438,7 @@ def test_reads_of_a_shard_that_just_froze_are_a_503_soon(cluster: Cluster, staff
     assert read_while_frozen(client, cluster, "shard2", there[0], PARTIAL) == {}
     eventually(lambda: client.get("/readyz").status_code == 200, RECOVERY_SECONDS)
     for staff_id in everybody:
-        assert len(client.get(f"{EXTRACT}{staff_id}").get_json()["location"]) == 1
+        assert len(answered(client, f"{EXTRACT}{staff_id}", 200).get_json()["location"]) == 1
     app.extensions["context"].close()
 
 
@@ -456,7 +455,7 @@ def test_reads_of_living_shards_go_on(
     client, late = app.test_client(), fresh.test_client()
     for staff_id in range(14):
         store(client, staff_id)
-    assert late.get("/api/v1/beacons").status_code == 200  # one that has read nobody yet
+    answered(late, "/api/v1/beacons", 200)  # one that has read nobody yet
     tags = {path: whole(client, path, {*range(14)}) for path in PARTIAL}
     with cluster.away("shard2", fault):
         time.sleep(0.1)  # it goes on until one of its threads gets to run
@@ -465,9 +464,9 @@ def test_reads_of_living_shards_go_on(
                 eventually(partial(told_of, reader, path, here), RECOVERY_SECONDS)
             assert reader.get("/retrieveformonitoring").status_code == 503
             for path in ("/api/v1/staff/{}/detections", EXTRACT + "{}"):
-                assert reader.get(path.format(min(here))).status_code == 200
+                answered(reader, path.format(min(here)), 200)
                 assert reader.get(path.format(min(gone))).status_code == 503
-        incomplete = {path: tag_of(client, path) for path in PARTIAL}
+        incomplete = {path: answered(client, path, 200).headers["ETag"] for path in PARTIAL}
         assert all(incomplete[path] != tags[path] for path in PARTIAL)
         eventually(lambda: run(at_once(app, range(14))) == here, RECOVERY_SECONDS)
         # The others hold them up no longer.
@@ -504,33 +503,24 @@ def test_much_that_is_new_and_old_is_read_of_living_shards(cluster: Cluster, sta
     context.close()
 
 
-def tag_of(client: FlaskClient, path: str) -> str:
-    """Return the ETag of an answer; on a busy machine it may be a 503 at first."""
-    return eventually(lambda: client.get(path).headers.get("ETag", ""), RECOVERY_SECONDS)
-
-
 def is_complete(client: FlaskClient, path: str) -> bool:
-    answer = client.get(path)
-    return answer.status_code == 200 and bool(answer.get_json()["complete"])
+    return bool(answered(client, path, 200).get_json()["complete"])
 
 
 def whole(client: FlaskClient, path: str, everybody: set[int]) -> str:
     """Return the ETag of an answer that is about everybody."""
     eventually(partial(is_complete, client, path), RECOVERY_SECONDS)
-    answer = client.get(path)
-    contract.check("GET", path, 200, answer.mimetype or "", answer.data)
-    assert path == "/api/v1/coverage" or people(answer.get_json()) == everybody
-    return answer.headers["ETag"]
+    read = answered(client, path, 200)
+    contract.check("GET", path, 200, read.mimetype or "", read.data)
+    assert path == "/api/v1/coverage" or people(read.get_json()) == everybody
+    return read.headers["ETag"]
 
 
 def told_of(client: FlaskClient, path: str, here: set[int]) -> bool:
     """Tell whether an answer says that it is not complete, and is about these people alone."""
-    answer = client.get(path)
-    if answer.status_code == 503:  # an emulated shard on a busy machine may take too long, too
-        return False
-    assert answer.status_code == 200
-    contract.check("GET", path, 200, answer.mimetype or "", answer.data)
-    body = answer.get_json()
+    read = answered(client, path, 200)  # an emulated shard on a busy machine may take too long
+    contract.check("GET", path, 200, read.mimetype or "", read.data)
+    body = read.get_json()
     if body["complete"]:
         return False
     assert people(body) <= here
