@@ -1,15 +1,19 @@
 """The service as a process: how it listens, what it refuses, and when it ends."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pymongo import MongoClient
 
 from scripts.processes import ROOT
 from scripts.processes.health import http_problem
@@ -19,6 +23,9 @@ from tests.service import Service, running
 
 GOOD = {"user_address": 7, "beacon_address": "C2A628384B08", "rssi": -20}
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
+HISTORY = "/extractbeacon?staff_id=8&start_time=0&end_time=4102444800"
+LONG, SLOW = 40_000, 8  # detections of a history; clients who read little of it
+TAKEN_BY_KERNEL = 4 * 2**20  # of what a client does not read (net.ipv4.tcp_wmem)
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +34,12 @@ def service(mongod: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         yield started
 
 
-def connection(service: Service) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", service.port), timeout=20)
+def connection(service: Service, receive_bytes: int = 65536) -> socket.socket:
+    peer = socket.socket()
+    peer.settimeout(20)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    peer.connect(("127.0.0.1", service.port))
+    return peer
 
 
 def received(peer: socket.socket) -> bytes:
@@ -100,6 +111,38 @@ def test_a_browser_gets_nothing_for_the_page_of_a_stranger(service: Service) -> 
             assert not is_refused(path, headers)
     for host in ("localhost:5001", "127.0.0.1", "[::1]:5001", "10.1.2.3"):
         assert not is_refused("/api/v1/detections", {"Host": host})
+
+
+def test_a_long_answer_waits_for_slow_clients_piece_by_piece(
+    service: Service, mongod: str
+) -> None:
+    """Not whole, of which the kernel takes no more than 4 MiB."""
+    now = int(time.time())
+    row = {"staff_id": 8, "mac": "C2A628384B08", "rssi": -20, "level": "4", "location": "L" * 300}
+    with MongoClient[dict[str, Any]](mongod) as client:
+        rows = (row | {"timestamp": now - n, "received_at": None} for n in range(LONG))
+        client["ICT3102"]["staff"].insert_many(rows, ordered=False)
+    whole = len(service.read(HISTORY).content)
+    assert whole > 3 * TAKEN_BY_KERNEL
+    before = resident(service)
+    with ExitStack() as held:
+        slow = [held.enter_context(connection(service, 4096)) for _ in range(SLOW)]
+        for one in slow:
+            one.sendall(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % HISTORY.encode())
+        for one in slow:
+            assert one.recv(1) == b"H"
+        grown = resident(service) - before
+        assert grown < SLOW * (whole - TAKEN_BY_KERNEL) / 2
+        slow[0].sendall(REQUEST + b"Connection: close\r\n\r\n")
+        answers = received(slow[0])
+    assert answers.count(b'"timestamp"') == LONG
+    assert answers.endswith(b"}\n")
+
+
+def resident(service: Service) -> int:
+    """Return the bytes of memory that a service has."""
+    [kib] = re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{service.pid}/status").read_text())
+    return int(kib) * 1024
 
 
 def test_bytes_that_are_no_text_are_a_400(service: Service) -> None:

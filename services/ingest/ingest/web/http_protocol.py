@@ -5,6 +5,8 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ingest.web.flask_bridge import PIECE_BYTES
+
 # The gateway lets 32 KiB of header fields through, and a line of 8 KiB.
 MAX_HEADER_BYTES = 64 * 1024
 
@@ -13,19 +15,24 @@ class _Joined:
     """A transport that sends together what is written in one turn of the event loop.
 
     Otherwise a header is a system call of its own, and a service that is killed just then leaves
-    half an answer.
+    half an answer. A long answer leaves piece by piece: its writer learns from the transport when
+    the client is slow, and waits.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
         self._parts: list[bytes] = []
+        self._size = 0
 
     def write(self, data: bytes) -> None:
-        """Send soon."""
+        """Send soon, or now what is long enough."""
         if not self._parts:
             self._loop.call_soon(self._flush)
         self._parts.append(data)
+        self._size += len(data)
+        if self._size >= PIECE_BYTES:
+            self._flush()
 
     def close(self) -> None:
         """Send what was written, then close."""
@@ -38,7 +45,7 @@ class _Joined:
 
     def _flush(self) -> None:
         if self._parts:
-            parts, self._parts = self._parts, []
+            parts, self._parts, self._size = self._parts, [], 0
             self._transport.writelines(parts)
 
     def __getattr__(self, name: str) -> Any:
@@ -47,7 +54,7 @@ class _Joined:
 
 
 class Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1: a header has a bound, and an answer leaves in one piece."""
+    """uvicorn's HTTP/1.1: a header has a bound, and a short answer leaves in one piece."""
 
     _header_bytes = 0  # so far, of a header that came in several parts
 
