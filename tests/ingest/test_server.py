@@ -113,9 +113,7 @@ def test_a_browser_gets_nothing_for_the_page_of_a_stranger(service: Service) -> 
         assert not is_refused("/api/v1/detections", {"Host": host})
 
 
-def test_a_long_answer_waits_for_slow_clients_piece_by_piece(
-    service: Service, mongod: str
-) -> None:
+def test_a_long_answer_waits_for_slow_clients_piece_by_piece(service: Service, mongod: str) -> None:
     """Not whole, of which the kernel takes no more than 4 MiB."""
     now = int(time.time())
     row = {"staff_id": 8, "mac": "C2A628384B08", "rssi": -20, "level": "4", "location": "L" * 300}
