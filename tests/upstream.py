@@ -8,7 +8,8 @@ import struct
 import sys
 import threading
 import time
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from scripts.processes.ports import free_port
 
@@ -20,6 +21,14 @@ class _Server(http.server.ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):  # a worker may hang up as it likes
             super().handle_error(request, client_address)
+
+
+class _Drops(NamedTuple):
+    """An answer that goes out byte by byte."""
+
+    request: http.server.BaseHTTPRequestHandler
+    rest: Iterator[int]
+    ended: threading.Event
 
 
 class Upstream:
@@ -34,6 +43,7 @@ class Upstream:
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
         self.connections: list[socket.socket] = []
         self.delay_seconds = 0.0
+        self._dripping: list[_Drops] = []
         self.fault = ""
         self.faulty_path = "/"  # only paths that begin with it fail
         # Not one of the kernel's: other tests connect from many addresses, 127.0.0.2 among them.
@@ -65,8 +75,10 @@ class Upstream:
 
         self._server = _Server((self.host, self.port), Handler)
         self.port = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-        self._thread.start()
+        serve = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self._threads = [serve, threading.Thread(target=self._drip, args=(self._ended,))]
+        for thread in self._threads:
+            thread.start()
 
     def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self._status, self._body, self._headers = status, body, headers or {}
@@ -79,13 +91,14 @@ class Upstream:
     def handle(self, request: http.server.BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
         headers = {name.lower(): value for name, value in request.headers.items()}
+        # Before the request is to be seen: a test may end the fault as soon as it sees that.
+        fault = self.fault if request.path.startswith(self.faulty_path) else ""
         self.requests.append((request.command, request.path, headers, body))
         time.sleep(self.delay_seconds)
         with contextlib.suppress(OSError):  # the client has hung up
-            self._send(request)
+            self._send(request, fault)
 
-    def _send(self, request: http.server.BaseHTTPRequestHandler) -> None:
-        fault = self.fault if request.path.startswith(self.faulty_path) else ""
+    def _send(self, request: http.server.BaseHTTPRequestHandler, fault: str) -> None:
         if fault == "hang":
             self._ended.wait(60)
             request.close_connection = True
@@ -105,17 +118,29 @@ class Upstream:
             time.sleep(0.05)  # so that the half is read before the reset discards it
             _reset(request)
         elif fault == "drip":
-            for byte in self._body:
-                request.wfile.write(bytes([byte]))
-                self._ended.wait(0.5)
+            drops = _Drops(request, iter(self._body), threading.Event())
+            self._dripping.append(drops)
+            while not drops.ended.wait(10) and not self._ended.is_set():
+                pass
         else:
             request.wfile.write(self._body)
+
+    def _drip(self, stopped: threading.Event) -> None:
+        """Send a byte to each; threads of their own would wake a thousand times a second."""
+        while not stopped.wait(0.5):
+            for drops in list(self._dripping):
+                try:
+                    drops.request.wfile.write(bytes([next(drops.rest)]))
+                except (StopIteration, OSError):  # that was all, or the client has hung up
+                    self._dripping.remove(drops)
+                    drops.ended.set()
 
     def close(self) -> None:
         """Stop listening and reset what is open, as a killed process does; twice does no harm."""
         self._ended.set()
         self._server.shutdown()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
         self._server.server_close()
         for connection in self.connections:
             with contextlib.suppress(OSError):

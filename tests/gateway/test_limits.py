@@ -55,9 +55,9 @@ def statuses(connection: socket.socket, count: int) -> Iterator[int]:
 
 
 def answer(connection: socket.socket) -> tuple[http.client.HTTPResponse, dict[str, str]]:
-    response = http.client.HTTPResponse(connection)
-    response.begin()
-    return response, json.loads(response.read())
+    with http.client.HTTPResponse(connection) as response:
+        response.begin()
+        return response, json.loads(response.read())
 
 
 def burst(client: Client, more: bytes = b"") -> Counter[int]:
