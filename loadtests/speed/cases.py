@@ -288,7 +288,7 @@ def _much_stored(stored: int) -> Section:
     return Section(
         "Much stored: the same, with so many detections of others in the database",
         {
-            name: partial(_seeded, New, seeds.SHORT_ONE | {0: seeds.LONG} | seeds.others(count))
+            name: partial(_filled, seeds.SHORT_ONE | {0: seeds.LONG} | seeds.others(count))
             for name, count in ((few, SMALL), (much, stored))
         },
         (
@@ -338,6 +338,13 @@ def _seeded(
 ) -> Iterator[Side]:
     with start(make()) as started:
         seeds.store(started, counts)
+        yield started
+
+
+@contextmanager
+def _filled(counts: Mapping[int, int]) -> Iterator[Side]:
+    with side(New()) as started:
+        seeds.store(started, counts, in_turn=True)
         yield started
 
 

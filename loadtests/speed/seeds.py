@@ -24,9 +24,9 @@ OF_THE_TABLE = (
 )
 
 
-def store(side: Side, counts: Mapping[int, int]) -> None:
+def store(side: Side, counts: Mapping[int, int], *, in_turn: bool = False) -> None:
     """Have so many detections of each staff member in the side's database."""
-    histories.store(side.stack.mongodb_uri, counts)
+    histories.store(side.stack.mongodb_uri, counts, in_turn=in_turn)
     side.stored.update(counts)
     side.sent.update(counts)
 
