@@ -1,5 +1,6 @@
 """What the table of speed concludes from turns that are known, and a few real ones."""
 
+import datetime
 import json
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from loadtests.engine.client import Response, WrongResponse
 from loadtests.figures import HTTP, summary
 from loadtests.figures import Row as Request
 from loadtests.held_back import Shares
+from loadtests.histories import _detections
 from loadtests.speed import loads, peer, seeds
 from loadtests.speed.cases import NEW, OLD, sections
 from loadtests.speed.peer import NoPeerError
@@ -217,3 +219,10 @@ def test_seeds_are_what_the_loads_ask_for() -> None:
     assert seeds.OF_THE_TABLE[seeds.SHORT_STAFF] == seeds.SHORT
     assert set(range(seeds.LONG_STAFF)) <= set(seeds.OF_THE_TABLE)
     assert sum(seeds.others(1_000_000).values()) == 1_000_000
+
+
+def test_what_fills_a_database_was_heard_in_turn() -> None:
+    at = datetime.datetime.now(datetime.UTC)
+    for in_turn, times in ((True, [100, 96, 92, 88, 84]), (False, [100, 96, 92, 100, 96])):
+        rows = _detections({1: 3, 2: 2}, 100, at, in_turn=in_turn)
+        assert [one["timestamp"] for one in rows] == times
