@@ -27,12 +27,12 @@ class _Joined:
 
     def write(self, data: bytes) -> None:
         """Send soon, or now what is long enough."""
-        if not self._parts:
-            self._loop.call_soon(self._flush)
         self._parts.append(data)
         self._size += len(data)
         if self._size >= PIECE_BYTES:
             self._flush()
+        elif len(self._parts) == 1:
+            self._loop.call_soon(self._flush)
 
     def close(self) -> None:
         """Send what was written, then close."""
