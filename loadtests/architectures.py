@@ -22,10 +22,10 @@ from mongo.topology import FOLDER
 from scripts.native.layout import Layout
 from scripts.native.parts import Part, environment, parts
 from scripts.processes import ROOT
-from scripts.processes.cluster import DIRECTORY, connection_string
+from scripts.processes.cluster import BOOTSTRAP_SECONDS, DIRECTORY, connection_string
 from scripts.processes.control_groups import SERVICE, Limits
 from scripts.processes.health import mongodb_problem
-from scripts.processes.ports import free_port
+from scripts.processes.ports import free_block, free_port
 from scripts.processes.process import Process
 
 ANY_RATE = "1000000"  # requests/s of one client: here one address is everybody
@@ -37,27 +37,32 @@ PARTS = ("ingest-1", "ingest-2", "gateway", "mongod", "monitoring")  # the old o
 class New(Stack):
     """This architecture: the parts and command lines of ./scripts/up, with a replica set of one.
 
-    `old_gateway` and `old_services` put the old architecture's in place of its own, to tell what
-    each of them gains.
+    `sharded` has two shards and a router for each service instead, of whose MongoDB only ratios
+    count: where it has no build for this machine it is emulated. `old_gateway` and `old_services`
+    put the old architecture's in place of its own, to tell what each of them gains.
     """
 
     def __init__(
         self,
         *,
         tls: bool = False,
+        sharded: bool = False,
         old_gateway: bool = False,
         old_services: bool = False,
         **how: Any,
     ) -> None:
         super().__init__(**how)
         self._old_gateway, self._old_services = old_gateway, old_services
+        self._topology = topology.SHARDED if sharded else topology.EMBEDDED
+        if sharded:
+            self.mongod_port = free_block()  # the first of many
         self._layout = Layout(
             data=self.folder,
             gateway_port=self.gateway_port,
             ingest_ports=tuple(self.ingest_ports),
             monitoring_port=free_port(),
             mongod_port=self.mongod_port,
-            topology=str(topology.EMBEDDED),
+            topology=str(self._topology),
         )
         self._settings = {"GATEWAY_CLIENT_RATE": ANY_RATE}
         if tls:
@@ -67,7 +72,7 @@ class New(Stack):
     def mongodb_uri(self) -> str:
         """How to reach the database beside the services, as its administrator."""
         password = secrets.Secrets.read(self._layout.secrets).admin_password
-        local = topology.load(topology.EMBEDDED).on_this_machine(self.mongod_port)
+        local = topology.load(self._topology).on_this_machine(self.mongod_port)
         login = f"{secrets.ADMIN_USER}:{quote(password, safe='')}@"
         return connection_string(local, login=login, authSource="admin")
 
@@ -82,8 +87,9 @@ class New(Stack):
 
         for part in (one for one in every if one.database):
             launch(part)
-        local = topology.load(topology.EMBEDDED).on_this_machine(self.mongod_port)
-        bootstrap(local, secrets.Secrets.read(self._layout.secrets), DIRECTORY, lambda _: None)
+        local = topology.load(self._topology).on_this_machine(self.mongod_port)
+        known = secrets.Secrets.read(self._layout.secrets)
+        bootstrap(local, known, DIRECTORY, lambda _: None, deadline_seconds=BOOTSTRAP_SECONDS)
         started = [(launch(part), part.probe) for part in every if not part.database]
         for process, probe in started:
             process.wait_until_healthy(probe)
@@ -123,6 +129,7 @@ class Old(Stack):
     `unoptimised` is the original's first query; `durable` answers an insert only when it is on the
     disk, as the new architecture does and the source did not. `indexed` adds the new one's index
     of histories, to tell what that alone gains. `separated` gives the page a service of its own.
+    `as_sharded` has the mongod of a sharded cluster, emulated where that is.
     """
 
     def __init__(
@@ -132,10 +139,11 @@ class Old(Stack):
         durable: bool = False,
         indexed: bool = False,
         separated: bool = False,
+        as_sharded: bool = False,
         **how: Any,
     ) -> None:
         super().__init__(**how)
-        self._indexed = indexed
+        self._indexed, self._as_sharded = indexed, as_sharded
         self._monitoring_port = free_port() if separated else 0
         self._application = f"create_app(unoptimised={unoptimised})"
         self._uri = f"mongodb://127.0.0.1:{self.mongod_port}/{'?journal=true' if durable else ''}"
@@ -171,7 +179,7 @@ class Old(Stack):
         return SERVICE if name == "monitoring" else super()._limits(name)
 
     def _mongod(self) -> list[str]:
-        binary = find_binaries(sharded=False) / "mongod"
+        binary = find_binaries(sharded=self._as_sharded) / "mongod"
         (self.folder / "mongod").mkdir()
         options = ["--bind_ip", "127.0.0.1", "--port", str(self.mongod_port), "--dbpath", "mongod"]
         return [str(binary), "--config", str(FOLDER / "mongod.conf"), *options]

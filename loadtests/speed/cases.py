@@ -58,7 +58,8 @@ class Section(NamedTuple):
 
 def sections(stored: int) -> list[Section]:
     """Return the whole table; `stored` detections fill the database of the last but one."""
-    return [_through_the_gateway(), _one_box(), _many_people(), _much_stored(stored), _pages()]
+    first = [_through_the_gateway(), _one_box(), _sharded(), _many_people()]
+    return [*first, _much_stored(stored), _pages()]
 
 
 def _rate(least: float = -math.inf, base: str = OLD, each: int = 1) -> Figure:
@@ -246,6 +247,38 @@ def _one_box() -> Section:
             UNSYNCED: partial(_peer, durable=False),
         },
         tuple(cases),
+    )
+
+
+def _sharded() -> Section:
+    rates = (
+        Case(f"inserts, {n} connections", loads.inserts(n), (_rate(), *_parts()), (OLD, NEW))
+        for n in (1, 32)
+    )
+    old = partial(Old, durable=True, as_sharded=True)
+    starts: dict[str, Callable[[], Stack]] = {
+        OLD: old,
+        INDEXED: partial(old, indexed=True),
+        NEW: partial(New, sharded=True),
+    }
+    return Section(
+        "Sharded: two shards, and a router for each service; the old one has one mongod like them",
+        {name: partial(_seeded, make, seeds.SHORT_ONE) for name, make in starts.items()},
+        (
+            Case(
+                "35 inserts a second",
+                loads.paced(35),
+                (_time("p50", _p50, math.inf), *_parts()),
+                (OLD, NEW),
+            ),
+            *rates,
+            Case(
+                "a history of 3,000, written to",
+                loads.live_histories,
+                (_rate(base=INDEXED), *_parts(INDEXED)),
+                (INDEXED, NEW),
+            ),
+        ),
     )
 
 

@@ -18,6 +18,7 @@ from loadtests.speed.cases import Case, Section, sections
 from loadtests.speed.peer import NoPeerError
 from loadtests.speed.sides import Side
 from loadtests.speed.turns import Row, Turn, row, turn
+from mongo.binaries import NoMongod
 
 ROUNDS, SECONDS = 3, 4.0
 WARM_UP_SECONDS = 1.0
@@ -78,7 +79,7 @@ def run(section: Section, options: argparse.Namespace, facts: dict[str, Any]) ->
 
 
 def _start(section: Section, started: ExitStack) -> dict[str, Side]:
-    """Start the sides that the cases need; without the peer where it cannot be built."""
+    """Start the sides that the cases need; without the peer or routers where there are none."""
     needed = {name for case in section.cases for name in case.sides}
     sides: dict[str, Side] = {}
     for name, start in section.sides.items():
@@ -88,7 +89,7 @@ def _start(section: Section, started: ExitStack) -> dict[str, Side]:
             _progress(f"starting: {name}")
             try:
                 sides[name] = started.enter_context(start())
-            except NoPeerError as error:
+            except (NoPeerError, NoMongod) as error:
                 print(f"WITHOUT {name}: {error}\n", flush=True)
     return sides
 

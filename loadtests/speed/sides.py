@@ -15,6 +15,7 @@ from scripts.processes.control_groups import SERVICE, UNLIMITED, Limits
 from scripts.processes.limited_group import LimitedGroup
 
 SERVICES, GATEWAY, DATABASE, EVERYTHING = "services", "gateway", "mongod", "everything"
+PAGE = "monitoring"
 DEVICE = "phone"  # each person's, to the peer
 ANSWER_SECONDS = 60.0
 
@@ -86,6 +87,8 @@ class Side:
         found = defaultdict[str, float](float)
         for name, used in self.stack.usage().items():
             kind = SERVICES if name.startswith("ingest-") else name
+            if kind not in (SERVICES, GATEWAY, PAGE):  # a server of the database
+                kind = DATABASE
             found[kind] += used.cpu_seconds
             found[EVERYTHING] += used.cpu_seconds
         return dict(found)
