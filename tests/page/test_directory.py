@@ -104,13 +104,17 @@ def test_what_is_exported_can_be_imported_again(
     opened: Opener, office: Office, tmp_path: Path
 ) -> None:
     page = opened("/directory")
-    with page.expect_download() as waiting:
-        page.get_by_role("link", name="Export CSV").click()
-    file = tmp_path / waiting.value.suggested_filename
-    assert file.name == "beacons.csv"
-    waiting.value.save_as(file)
     known = office.api("GET", "/beacons").json()["data"]
-    assert len(file.read_text().splitlines()) == 1 + len(known)
+    file = tmp_path / "beacons.csv"
+
+    def is_exported() -> bool:
+        with page.expect_download() as waiting:
+            page.get_by_role("link", name="Export CSV").click()
+        assert waiting.value.suggested_filename == file.name
+        waiting.value.save_as(file)
+        return len(file.read_text().splitlines()) == 1 + len(known)
+
+    eventually(is_exported)  # each service knows within 2 s what another has imported
     page.get_by_role("button", name="Import CSV").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("File").set_input_files(file)
