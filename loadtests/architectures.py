@@ -53,16 +53,17 @@ class New(Stack):
     ) -> None:
         super().__init__(**how)
         self._old_gateway, self._old_services = old_gateway, old_services
-        self._topology = topology.SHARDED if sharded else topology.EMBEDDED
+        named = topology.SHARDED if sharded else topology.EMBEDDED
         if sharded:
             self.mongod_port = free_block()  # the first of many
+        self._local = topology.load(named).on_this_machine(self.mongod_port)
         self._layout = Layout(
             data=self.folder,
             gateway_port=self.gateway_port,
             ingest_ports=tuple(self.ingest_ports),
             monitoring_port=free_port(),
             mongod_port=self.mongod_port,
-            topology=str(self._topology),
+            topology=str(named),
         )
         self._settings = {"GATEWAY_CLIENT_RATE": ANY_RATE}
         if tls:
@@ -72,9 +73,8 @@ class New(Stack):
     def mongodb_uri(self) -> str:
         """How to reach the database beside the services, as its administrator."""
         password = secrets.Secrets.read(self._layout.secrets).admin_password
-        local = topology.load(self._topology).on_this_machine(self.mongod_port)
         login = f"{secrets.ADMIN_USER}:{quote(password, safe='')}@"
-        return connection_string(local, login=login, authSource="admin")
+        return connection_string(self._local, login=login, authSource="admin")
 
     def _start(self) -> None:
         self._layout.save()
@@ -87,9 +87,8 @@ class New(Stack):
 
         for part in (one for one in every if one.database):
             launch(part)
-        local = topology.load(self._topology).on_this_machine(self.mongod_port)
         known = secrets.Secrets.read(self._layout.secrets)
-        bootstrap(local, known, DIRECTORY, lambda _: None, deadline_seconds=BOOTSTRAP_SECONDS)
+        bootstrap(self._local, known, DIRECTORY, lambda _: None, deadline_seconds=BOOTSTRAP_SECONDS)
         started = [(launch(part), part.probe) for part in every if not part.database]
         for process, probe in started:
             process.wait_until_healthy(probe)

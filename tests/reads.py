@@ -32,6 +32,7 @@ def answered(client: FlaskClient, path: str, *statuses: int) -> TestResponse:
 
     def tried() -> list[TestResponse]:
         read = client.get(path)
+        assert read.status_code in (*statuses, 503), path
         return [read] if read.status_code in statuses else []
 
     [found] = eventually(tried, RECOVERY_SECONDS)

@@ -313,6 +313,7 @@ def _many_people() -> Section:
 def _much_stored(stored: int) -> Section:
     much = f"{stored:,} stored"
     few = f"{SMALL:,} stored"
+    before = seeds.SHORT_ONE | {0: seeds.LONG}
 
     def times(name: str, of: Callable[[Turn], float]) -> Figure:
         return Figure(name, of, at_most=1.2, base=few, subject=much, digits=1)
@@ -321,7 +322,7 @@ def _much_stored(stored: int) -> Section:
     return Section(
         "Much stored: the same, with so many detections of others in the database",
         {
-            name: partial(_filled, seeds.SHORT_ONE | {0: seeds.LONG} | seeds.others(count))
+            name: partial(_seeded, New, before | seeds.others(count), in_turn=True)
             for name, count in ((few, SMALL), (much, stored))
         },
         (
@@ -368,16 +369,11 @@ def _seeded(
     make: Callable[[], Stack],
     counts: Mapping[int, int],
     start: Callable[[Stack], AbstractContextManager[Side]] = side,
+    *,
+    in_turn: bool = False,
 ) -> Iterator[Side]:
     with start(make()) as started:
-        seeds.store(started, counts)
-        yield started
-
-
-@contextmanager
-def _filled(counts: Mapping[int, int]) -> Iterator[Side]:
-    with side(New()) as started:
-        seeds.store(started, counts, in_turn=True)
+        seeds.store(started, counts, in_turn=in_turn)
         yield started
 
 

@@ -1,7 +1,6 @@
 """The service as a process: how it listens, what it refuses, and when it ends."""
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -12,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from pymongo import MongoClient
 
@@ -139,8 +139,7 @@ def test_a_long_answer_waits_for_slow_clients_piece_by_piece(service: Service, m
 
 def resident(service: Service) -> int:
     """Return the bytes of memory that a service has."""
-    [kib] = re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{service.pid}/status").read_text())
-    return int(kib) * 1024
+    return int(psutil.Process(service.pid).memory_info().rss)
 
 
 def test_bytes_that_are_no_text_are_a_400(service: Service) -> None:
