@@ -29,13 +29,20 @@ from loadtests.engine.generator import generate
 from loadtests.stack import Stack
 from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
+from tests.loadtests.measured import measured
 
 pytestmark = pytest.mark.long
 
 Seen = dict[str, Any]
 
 
-def profiled(name: str, plan: str, step: str) -> list[Seen]:
+def passed(
+    url: str, plan: str, given: dict[str, object], capfd: pytest.CaptureFixture[str]
+) -> bool:
+    return not measured(lambda by: generate(url, plan, given | {"shift": by}), capfd)[0]
+
+
+def profiled(name: str, plan: str, step: str, capfd: pytest.CaptureFixture[str]) -> list[Seen]:
     """Run a step of a plan; return mongod's commands, as its profiler noted them."""
     with (
         ARCHITECTURES[name](limited=False) as stack,
@@ -43,13 +50,13 @@ def profiled(name: str, plan: str, step: str) -> list[Seen]:
     ):
         database = client["ICT3102"]
         database.command("profile", 2)
-        assert generate(stack.url, plan, {"ramp": 0.3, "pages": 0, "only": step}) == 0
+        assert passed(stack.url, plan, {"ramp": 0.3, "pages": 0, "only": step}, capfd)
         return [one["command"] for one in database["system.profile"].find({"ns": "ICT3102.staff"})]
 
 
 @pytest.mark.parametrize(("name", "ranged"), [("old", True), (UNOPTIMISED, False)])
-def test_the_query(name: str, *, ranged: bool) -> None:
-    seen = profiled(name, "PERF-RT-2", "600")
+def test_the_query(name: str, capfd: pytest.CaptureFixture[str], *, ranged: bool) -> None:
+    seen = profiled(name, "PERF-RT-2", "600", capfd)
     finds = [one for one in seen if "find" in one]
     assert finds
     for one in finds:
@@ -59,7 +66,9 @@ def test_the_query(name: str, *, ranged: bool) -> None:
 
 
 @pytest.mark.parametrize(("name", "plan"), [("old", "COLLSCAN"), (INDEXED, "IXSCAN")])
-def test_the_index_is_all_that_differs(name: str, plan: str) -> None:
+def test_the_index_is_all_that_differs(
+    name: str, plan: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     with (
         ARCHITECTURES[name](limited=False) as stack,
         MongoClient[Seen](f"mongodb://127.0.0.1:{stack.mongod_port}/") as client,
@@ -67,7 +76,7 @@ def test_the_index_is_all_that_differs(name: str, plan: str) -> None:
         database = client["ICT3102"]
         database.command("profile", 2)
         given = {"ramp": 0.3, "pages": 0, "only": "600"}
-        assert generate(stack.url, "PERF-RT-2", given) == 0
+        assert passed(stack.url, "PERF-RT-2", given, capfd)
         wanted = {"ns": "ICT3102.staff", "command.find": "staff", "command.filter.staff_id": 0}
         plans = {one["planSummary"].split()[0] for one in database["system.profile"].find(wanted)}
         indexes = client["ICT3102"]["staff"].index_information()
@@ -78,8 +87,10 @@ def test_the_index_is_all_that_differs(name: str, plan: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "on_disk"), [("old", False), (DURABLE, True)])
-def test_what_an_insert_waits_for(name: str, *, on_disk: bool) -> None:
-    seen = profiled(name, "PERF-TP-1", "210")
+def test_what_an_insert_waits_for(
+    name: str, capfd: pytest.CaptureFixture[str], *, on_disk: bool
+) -> None:
+    seen = profiled(name, "PERF-TP-1", "210", capfd)
     inserts = [one for one in seen if "insert" in one]
     assert inserts
     assert {one.get("writeConcern", {}).get("j", False) for one in inserts} == {on_disk}
@@ -98,12 +109,16 @@ def test_what_an_insert_waits_for(name: str, *, on_disk: bool) -> None:
         ("--old-services", OLD_SERVICES),
     ],
 )
-def test_the_command_line_reaches_it(option: str, name: str) -> None:
+def test_the_command_line_reaches_it(
+    option: str, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     command = [f"{ROOT}/scripts/load", "run", "PERF-TP-1", "--old", option, "--no-limits"]
     command += ["--ramp", "0.3", "--only", "210", "--services", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[0] == f"{name}, services: 1, without limits"
+    status, output = measured(
+        lambda _: subprocess.run(command, check=False, timeout=60).returncode, capfd
+    )
+    assert status == 0, output
+    assert output.splitlines()[0] == f"{name}, services: 1, without limits"
 
 
 @pytest.mark.parametrize(("name", "parts"), [(COMBINED, 1), (SEPARATED, 2)])
@@ -124,9 +139,11 @@ def test_only_the_separation_differs(name: str, parts: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "other"), [(OLD_GATEWAY, "gateway"), (OLD_SERVICES, "services")])
-def test_only_one_part_is_the_old_one(name: str, other: str) -> None:
+def test_only_one_part_is_the_old_one(
+    name: str, other: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     with ARCHITECTURES[name](limited=False) as stack:
-        assert generate(stack.url, "PERF-RT-2", {"ramp": 0.3, "only": "600"}) == 0
+        assert passed(stack.url, "PERF-RT-2", {"ramp": 0.3, "only": "600"}, capfd)
         circuit = requests.get(f"{stack.url}/_circuit/reads", timeout=30)
         assert circuit.ok == (other != "gateway")
         people = requests.get(f"{stack.url}/api/v1/staff", timeout=30)
