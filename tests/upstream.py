@@ -88,6 +88,10 @@ class Upstream:
         counted = collections.Counter(request[2]["x-request-id"] for request in self.requests)
         return max(counted.values(), default=0)
 
+    def dripping(self) -> int:
+        """Return how many answers go out byte by byte."""
+        return len(self._dripping)
+
     def handle(self, request: http.server.BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
         headers = {name.lower(): value for name, value in request.headers.items()}

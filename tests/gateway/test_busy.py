@@ -1,6 +1,8 @@
 """Busy is not open: when all places are taken, the gateway says so itself, and at little cost."""
 
 import json
+import selectors
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -44,16 +46,37 @@ def drip(gateway: Gateway) -> None:
 
 
 def hold(gateway: Gateway, clients: list[Client], path: str) -> None:
-    """Have these clients take a place each; few at once, whom the upstreams answer within 3 s."""
-    before = asked(gateway)
-    for sent, client in enumerate(clients, 1):
-        client.send(asking(path))
-        if sent % 32 == 0 or sent == len(clients):
-            eventually(partial(lambda wanted: asked(gateway) >= wanted, before + sent))
+    """Have these clients take a place each, few at once.
+
+    On a busy machine the upstreams may be too slow for the gateway: who is refused asks again.
+    """
+    held = dripping(gateway)
+    for first in range(0, len(clients), 32):
+        group = clients[first : first + 32]
+        waiting = {client.send(asking(path)): client for client in group}
+        held += len(group)
+        eventually(partial(all_hold, gateway, waiting, path, held), 60)
 
 
-def asked(gateway: Gateway) -> int:
-    return sum(len(one.requests) for one in gateway.ingest)
+def all_hold(
+    gateway: Gateway, waiting: dict[socket.socket, Client], path: str, wanted: int
+) -> bool:
+    for connection in [one for one in waiting if is_answered(one)]:
+        connection.close()
+        client = waiting.pop(connection)
+        waiting[client.send(asking(path))] = client
+    return dripping(gateway) >= wanted
+
+
+def is_answered(connection: socket.socket) -> bool:
+    """Tell whether something came: of an answer that drips the gateway keeps the beginning."""
+    with selectors.DefaultSelector() as selector:  # select.select() knows 1024 files
+        selector.register(connection, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+def dripping(gateway: Gateway) -> int:
+    return sum(one.dripping() for one in gateway.ingest)
 
 
 def cpu_seconds(process: psutil.Process) -> float:
