@@ -110,6 +110,8 @@ class Upstream:
         if fault == "reset":
             _reset(request)
             return
+        if fault == "drip" and _has_hung_up(request.connection):
+            return
         request.send_response_only(self._status)  # without a Server and a Date of its own
         if "Date" not in self._headers:
             request.send_header("Date", request.date_time_string())
@@ -149,6 +151,13 @@ class Upstream:
         for connection in self.connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+
+
+def _has_hung_up(connection: socket.socket) -> bool:
+    try:
+        return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
 
 
 def _reset(request: http.server.BaseHTTPRequestHandler) -> None:

@@ -50,22 +50,33 @@ def hold(gateway: Gateway, clients: list[Client], path: str) -> None:
 
     On a busy machine the upstreams may be too slow for the gateway: who is refused asks again.
     """
-    held = dripping(gateway)
+    before = dripping(gateway)
+    waiting: dict[socket.socket, Client] = {}
     for first in range(0, len(clients), 32):
         group = clients[first : first + 32]
-        waiting = {client.send(asking(path)): client for client in group}
-        held += len(group)
-        eventually(partial(all_hold, gateway, waiting, path, held), 60)
+        waiting |= {client.send(asking(path)): client for client in group}
+        eventually(partial(all_hold, gateway, waiting, path, before + len(waiting)), 60)
 
 
 def all_hold(
     gateway: Gateway, waiting: dict[socket.socket, Client], path: str, wanted: int
 ) -> bool:
-    for connection in [one for one in waiting if is_answered(one)]:
+    refused = [connection for connection in waiting if is_answered(connection)]
+    if refused:
+        close_circuit(gateway, path)
+    for connection in refused:
         connection.close()
         client = waiting.pop(connection)
         waiting[client.send(asking(path))] = client
     return dripping(gateway) >= wanted
+
+
+def close_circuit(gateway: Gateway, path: str) -> None:
+    """Answer at once for a moment: no answer that drips ends, which is what closes a circuit."""
+    for upstream in gateway.ingest:
+        upstream.fault = ""
+    eventually(lambda: gateway.request("GET", path).status_code == 200)
+    drip(gateway)
 
 
 def is_answered(connection: socket.socket) -> bool:
