@@ -10,12 +10,11 @@ from loadtests.architectures import New, Old
 from loadtests.engine.client import CLOSE
 from loadtests.speed import loads, seeds
 from loadtests.speed.loads import Load
-from loadtests.speed.peer import Peer
+from loadtests.speed.peers import Recorder, Traccar
 from loadtests.speed.sides import (
     DATABASE,
     EVERYTHING,
     GATEWAY,
-    OWNTRACKS,
     SERVICES,
     Side,
     boxed,
@@ -26,6 +25,8 @@ from loadtests.stack import Stack
 
 OLD, INDEXED, NEW, RAW = "old", "old, indexed", "new", "insert_many"
 SYNCED, UNSYNCED = "OwnTracks, synced", "OwnTracks"
+TRACCAR_SYNCED, TRACCAR = "Traccar, synced", "Traccar"
+PEERS = (SYNCED, UNSYNCED, TRACCAR_SYNCED, TRACCAR)
 BATCH = 500
 FEW, SOME, CROWD = "14 people", "5,000 people", "50,000 people"
 SMALL = 10_000
@@ -181,7 +182,7 @@ def _through_the_gateway() -> Section:
 
 
 def _one_box() -> Section:
-    every, both, peers = (OLD, NEW, SYNCED, UNSYNCED), (OLD, NEW), (NEW, SYNCED, UNSYNCED)
+    every, both, peers = (OLD, NEW, *PEERS), (OLD, NEW), (NEW, *PEERS)
     cases = [
         Case(
             "35 inserts a second, 1.0 CPU",
@@ -220,8 +221,8 @@ def _one_box() -> Section:
         figures = _rate(least, SYNCED), Figure("p50, ms", _p50, digits=1)
         cases.append(
             Case(
-                f"inserts, {connections} connections, 0.6 CPU",
-                loads.inserts(connections),
+                f"inserts, {connections} connections of a person each, 0.6 CPU",
+                loads.phones(connections),
                 figures,
                 peers,
                 cores=0.6,
@@ -237,14 +238,18 @@ def _one_box() -> Section:
         )
     )
     free, indexed = partial(Old, limited=False), {"durable": True, "indexed": True}
+    people = (seeds.SHORT_STAFF, *range(loads.FIRST, loads.FIRST + 32))
+    traccar = partial(Traccar, people)
     return Section(
         "One box: all processes of a side share so much CPU",
         {
             OLD: partial(_seeded, partial(free, durable=True), seeds.SHORT_ONE, boxed),
             INDEXED: partial(_seeded, partial(free, **indexed), seeds.SHORT_ONE, boxed),
             NEW: partial(_seeded, partial(New, limited=False), seeds.SHORT_ONE, boxed),
-            SYNCED: partial(_peer, durable=True),
-            UNSYNCED: partial(_peer, durable=False),
+            SYNCED: partial(_peer, Recorder, durable=True),
+            UNSYNCED: partial(_peer, Recorder, durable=False),
+            TRACCAR_SYNCED: partial(_peer, traccar, durable=True),
+            TRACCAR: partial(_peer, traccar, durable=False),
         },
         tuple(cases),
     )
@@ -378,8 +383,9 @@ def _seeded(
 
 
 @contextmanager
-def _peer(*, durable: bool) -> Iterator[Side]:
-    with boxed(Peer(durable=durable, limited=False), OWNTRACKS) as started:
+def _peer(peer: Callable[..., Recorder | Traccar], *, durable: bool) -> Iterator[Side]:
+    stack = peer(durable=durable, limited=False)
+    with boxed(stack, stack.dialect) as started:
         seeds.publish(started, seeds.SHORT_STAFF, seeds.SHORT)
         yield started
 

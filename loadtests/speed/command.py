@@ -15,7 +15,7 @@ from loadtests import refusals
 from loadtests.comparison.compare import DEFAULT_OUTPUT, machine
 from loadtests.report.document import line, table
 from loadtests.speed.cases import Case, Section, sections
-from loadtests.speed.peer import NoPeerError
+from loadtests.speed.peers import NoPeerError
 from loadtests.speed.sides import Side
 from loadtests.speed.turns import Row, Turn, row, turn
 from mongo.binaries import NoMongod
@@ -79,7 +79,7 @@ def run(section: Section, options: argparse.Namespace, facts: dict[str, Any]) ->
 
 
 def _start(section: Section, started: ExitStack) -> dict[str, Side]:
-    """Start the sides that the cases need; without the peer or routers where there are none."""
+    """Start the sides that the cases need; without peers or routers where there are none."""
     needed = {name for case in section.cases for name in case.sides}
     sides: dict[str, Side] = {}
     for name, start in section.sides.items():

@@ -47,6 +47,15 @@ def inserts(connections: int, headers: Headers = KEEP_ALIVE, people: int = PHONE
     return load
 
 
+def phones(connections: int) -> Load:
+    """Return as many phones, of a person each, that send one detection after the other."""
+
+    def load(side: Side, seconds: float) -> None:
+        closed_loop(connections, seconds, lambda number: _insert(side, staff=FIRST + number))
+
+    return load
+
+
 def direct_inserts(connections: int) -> Load:
     """Return the same to one ingest service, past the gateway."""
 
@@ -57,13 +66,13 @@ def direct_inserts(connections: int) -> Load:
 
 
 def paced(per_second: float, headers: Headers = CLOSE) -> Load:
-    """Return phones that send at their times, on a new connection each as the source's plans do."""
+    """Return phones that send in turn at their times, on a new connection each as the source's."""
 
     def load(side: Side, seconds: float) -> None:
         seconds *= 2  # a rate so low needs longer for as many requests
 
-        def send(_number: int, due: float) -> None:
-            _insert(side, headers, due=due)
+        def send(number: int, due: float) -> None:
+            _insert(side, headers, staff=FIRST + number % PHONES, due=due)
 
         open_loop(int(per_second * seconds), seconds, send)
 
@@ -232,12 +241,7 @@ def _read(
     """Have histories read all the time, with all that was acknowledged and nothing unsent."""
     writing = None
     if writes:
-        writing = gevent.spawn(
-            open_loop,
-            round(seconds * WRITES_PER_SECOND),
-            seconds,
-            lambda _, due: _insert(side, staff=writes(), name="write", due=due),
-        )
+        writing = gevent.spawn(_write, side, seconds, writes)
 
     def read(_number: int) -> None:
         staff = who()
@@ -248,11 +252,20 @@ def _read(
             if not least <= found <= side.sent[staff]:
                 raise WrongResponse(f"{found} detections, not {least} to {side.sent[staff]}")
 
-        side.gateway.measure("", side.dialect.history(staff), verify, None, KEEP_ALIVE)
+        side.read("", staff, verify)
 
     closed_loop(READERS, seconds, read)
     if writing:
         writing.get()
+
+
+def _write(side: Side, seconds: float, who: Callable[[], int]) -> None:
+    """Send at the times of one phone, which waits for each answer."""
+    began = time.monotonic()
+    for number in range(round(seconds * WRITES_PER_SECOND)):
+        due = began + number / WRITES_PER_SECOND
+        wait_until(due)
+        _insert(side, staff=who(), name="write", due=due)
 
 
 def _history(side: Side, staff: int, name: str, due: float) -> None:
@@ -262,4 +275,4 @@ def _history(side: Side, staff: int, name: str, due: float) -> None:
         if (found := response.body.count(side.dialect.mark)) != seeds.LONG:
             raise WrongResponse(f"{found} detections, not {seeds.LONG}")
 
-    side.gateway.measure(name, side.dialect.history(staff), verify, None, KEEP_ALIVE, due=due)
+    side.read(name, staff, verify, due)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from loadtests import histories
 from loadtests.engine import endpoints
 from loadtests.engine.client import KEEP_ALIVE, Response
-from loadtests.engine.pace import closed_loop
 from loadtests.plans import MAC
 from loadtests.speed.sides import Side
 
@@ -15,7 +14,7 @@ LONG, LONG_STAFF = 30_000, 14  # detections of each, and whose: 0 to 13
 SHORT, SHORT_STAFF = 3_000, 100
 MANY, OF_MANY, FIRST_OF_MANY = 200, 600, 1_000
 OTHERS, FIRST_OF_OTHERS = 1_000, 10_000_000  # whose detections only fill the database
-BATCH, SENDERS = 500, 4
+BATCH = 500
 SHORT_ONE = {SHORT_STAFF: SHORT}
 OF_THE_TABLE = (
     dict.fromkeys(range(LONG_STAFF), LONG)
@@ -37,17 +36,12 @@ def others(count: int) -> dict[int, int]:
 
 
 def publish(side: Side, staff: int, count: int) -> None:
-    """Have the side itself store a history, one detection a request. Raises OSError."""
-
-    def send(_number: int) -> None:
-        if side.sent[staff] < count:
-            path, body = side.dialect.insert(staff)
-            side.sent[staff] += 1
-            _accept(side.gateway.send(path, body, KEEP_ALIVE))
-            side.stored[staff] += 1
-
+    """Have the side itself store a history, one detection after the other. Raises OSError."""
     while side.stored[staff] < count:
-        closed_loop(SENDERS, 0.5, send)
+        path, body = side.dialect.insert(staff)
+        side.sent[staff] += 1
+        _accept(side.gateway.send(path, body, KEEP_ALIVE))
+        side.stored[staff] += 1
 
 
 def meet(side: Side, first: int, people: int) -> None:

@@ -1,22 +1,19 @@
 """Those that take turns: each a stack that runs, how it is spoken to, and what it has used."""
 
-import json
 import math
-import urllib.parse
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from loadtests.engine import endpoints
-from loadtests.engine.client import Api, Response, Verify, WrongResponse
+from loadtests.engine.client import KEEP_ALIVE, Api, Verify
 from loadtests.stack import Stack
 from scripts.processes.control_groups import SERVICE, UNLIMITED, Limits
 from scripts.processes.limited_group import LimitedGroup
 
 SERVICES, GATEWAY, DATABASE, EVERYTHING = "services", "gateway", "mongod", "everything"
 PAGE = "monitoring"
-DEVICE = "phone"  # each person's, to the peer
 ANSWER_SECONDS = 60.0
 
 
@@ -27,22 +24,8 @@ class Dialect(NamedTuple):
     is_stored: Verify
     history: Callable[[int], str]  # its path
     mark: bytes  # what a history has once for each detection
-
-
-def _publish(staff: int) -> tuple[str, bytes]:
-    position = {"_type": "location", "tid": str(staff)[-2:], "lat": 1.3774, "lon": 103.8489}
-    body = json.dumps(position | {"tst": 1_700_000_000 + staff, "acc": 5}).encode()
-    return f"/pub?u={staff}&d={DEVICE}", body
-
-
-def _is_published(response: Response) -> None:
-    if not response.body.startswith(b"["):
-        raise WrongResponse(f"not a list: {response.body[:80]!r}")
-
-
-def _positions(staff: int) -> str:
-    asked = {"user": staff, "device": DEVICE, "from": "2020-01-01", "to": "2099-12-31"}
-    return f"/api/0/locations?{urllib.parse.urlencode(asked)}"
+    reads_url: str = ""  # where histories are asked for, if not where detections are sent
+    headers: Mapping[str, str] = KEEP_ALIVE  # that asking shows
 
 
 SOURCES = Dialect(
@@ -51,7 +34,6 @@ SOURCES = Dialect(
     endpoints.extract,
     b'"timestamp"',
 )
-OWNTRACKS = Dialect(_publish, _is_published, _positions, b'"isorcv"')
 
 
 class Side:
@@ -66,8 +48,17 @@ class Side:
         self.gateway = Api(stack.url, ANSWER_SECONDS)
         self.apis = [Api(f"http://127.0.0.1:{port}") for port in stack.ingest_ports[:1]]
         self.apis.append(self.gateway)
+        self.reads = self.gateway
+        if dialect.reads_url:
+            self.apis.append(reads := Api(dialect.reads_url, ANSWER_SECONDS))
+            self.reads = reads
         self.stored: Counter[int] = Counter()  # detections of somebody that were acknowledged
         self.sent: Counter[int] = Counter()
+
+    def read(self, name: str, staff: int, verify: Verify, due: float | None = None) -> None:
+        """Ask for somebody's whole history."""
+        path = self.dialect.history(staff)
+        self.reads.measure(name, path, verify, None, self.dialect.headers, due=due)
 
     def close(self) -> None:
         """Close the connections that are kept."""

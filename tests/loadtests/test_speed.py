@@ -2,9 +2,11 @@
 
 import datetime
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -16,10 +18,10 @@ from loadtests.figures import HTTP, summary
 from loadtests.figures import Row as Request
 from loadtests.held_back import Shares
 from loadtests.histories import _detections
-from loadtests.speed import loads, peer, seeds
+from loadtests.speed import loads, peers, seeds
 from loadtests.speed.cases import NEW, OLD, sections
-from loadtests.speed.peer import NoPeerError
-from loadtests.speed.sides import EVERYTHING, OWNTRACKS, SERVICES, SOURCES, Side
+from loadtests.speed.peers import NoPeerError, Recorder, Traccar
+from loadtests.speed.sides import EVERYTHING, SERVICES, SOURCES, Side
 from loadtests.speed.turns import Figure, Turn, row, turn
 from loadtests.stack import Stack
 from scripts.processes import ROOT
@@ -38,7 +40,8 @@ MORE = Figure(
     is_difference=True,
 )
 
-RECORDER = """#!{python}
+SERVER = """#!{python}
+import re
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -50,9 +53,15 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def log_message(self, *_):
+        pass
+
 if "--initialize" not in sys.argv:
-    port = int(sys.argv[sys.argv.index("--http-port") + 1])
-    HTTPServer(("127.0.0.1", port), Handler).serve_forever()
+    told = " ".join(sys.argv)
+    if sys.argv[-1].endswith(".xml"):
+        told = open(sys.argv[-1]).read()
+    port = re.search("(?:--http-port |web.port'>)([0-9]+)", told)[1]
+    HTTPServer(("127.0.0.1", int(port)), Handler).serve_forever()
 """
 
 
@@ -146,49 +155,72 @@ def test_a_history_that_lacks_what_was_acknowledged_is_wrong(fault: str, *, is_r
     assert (found.wrong() == 0) == is_right
 
 
-def test_an_answer_of_the_peer_is_checked() -> None:
-    OWNTRACKS.is_stored(Response(200, b"[]", 1))
-    with pytest.raises(WrongResponse):
-        OWNTRACKS.is_stored(Response(200, b"", 1))
+PEERS: dict[str, Callable[..., Recorder | Traccar]] = {
+    peers.RECORDER: Recorder,
+    peers.TRACCAR: partial(Traccar, ()),
+}
 
 
+@pytest.mark.parametrize("variable", PEERS)
 class TestPeer:
     """A program of another's, which this machine may have."""
 
     @pytest.fixture
-    def recorder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-        """Return what makes the machine's recorder say that it is of some version."""
+    def installed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+        """Return what makes the machine's peers say that they are of some version."""
 
         def make(version: str) -> None:
-            file = tmp_path / "recorder"
-            file.write_text(RECORDER.format(python=sys.executable, version=version))
-            file.chmod(0o755)
-            monkeypatch.setenv(peer.VARIABLE, str(file))
+            for name in ("recorder", "java"):
+                file = tmp_path / name
+                file.write_text(SERVER.format(python=sys.executable, version=version))
+                file.chmod(0o755)
+            (tmp_path / "tracker-server.jar").touch()
+            monkeypatch.setenv(peers.RECORDER, str(tmp_path / "recorder"))
+            monkeypatch.setenv(peers.TRACCAR, str(tmp_path))
+            monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
 
         return make
 
-    def test_a_machine_without_one_is_told_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(peer.VARIABLE, "/nowhere/recorder")
-        with pytest.raises(NoPeerError, match=peer.VARIABLE):
-            peer.Peer(durable=False)
+    def test_a_machine_without_one_is_told_so(
+        self, variable: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv(variable, "/nowhere")
+        with pytest.raises(NoPeerError, match=variable):
+            PEERS[variable](durable=False)
 
-    def test_another_version_is_refused(self, recorder: Callable[[str], None]) -> None:
-        recorder("0.9.9")
-        with pytest.raises(NoPeerError, match=r"0\.9\.9"), peer.Peer(durable=False, limited=False):
+    def test_another_version_is_refused(
+        self, variable: str, installed: Callable[[str], None]
+    ) -> None:
+        installed("0.9.9")
+        with (
+            pytest.raises(NoPeerError, match=r"0\.9\.9"),
+            PEERS[variable](durable=False, limited=False),
+        ):
             pass
 
-    def test_its_records_are_synchronous_in_the_durable_one_alone(
-        self, recorder: Callable[[str], None]
+    def test_what_it_stores_is_synchronous_in_the_durable_one_alone(
+        self, variable: str, installed: Callable[[str], None]
     ) -> None:
-        recorder(peer.VERSION)
+        kept = {peers.RECORDER: "store/rec", peers.TRACCAR: "data"}[variable]
+        installed(peers.VERSIONS[variable])
         for durable in (False, True):
-            with peer.Peer(durable=durable, limited=False) as started:
-                store = started.folder / "store"
-                (store / "rec").mkdir(exist_ok=True)
+            with PEERS[variable](durable=durable, limited=False) as started:
+                store = started.folder / kept
+                store.mkdir(exist_ok=True)
                 listed = subprocess.run(
-                    ["lsattr", "-d", store / "rec"], capture_output=True, text=True, check=True
+                    ["lsattr", "-d", store], capture_output=True, text=True, check=True
                 )
             assert ("S" in listed.stdout.split()[0]) == durable
+
+    def test_an_answer_is_checked(self, variable: str, installed: Callable[[str], None]) -> None:
+        installed("")
+        stack = PEERS[variable](durable=False)
+        stack.folder.rmdir()
+        dialect = stack.dialect
+        right, wrong = (b"[]", b"") if variable == peers.RECORDER else (b"", b"[]")
+        dialect.is_stored(Response(200, right, 1))
+        with pytest.raises(WrongResponse):
+            dialect.is_stored(Response(200, wrong, 1))
 
 
 @limited
