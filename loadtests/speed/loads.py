@@ -260,12 +260,15 @@ def _read(
 
 
 def _write(side: Side, seconds: float, who: Callable[[], int]) -> None:
-    """Send at the times of one phone, which waits for each answer."""
-    began = time.monotonic()
+    """Send at the times of one phone, which waits for each answer: only then the next is due."""
+    began = answered = time.monotonic()
     for number in range(round(seconds * WRITES_PER_SECOND)):
-        due = began + number / WRITES_PER_SECOND
+        due = max(answered, began + number / WRITES_PER_SECOND)
+        if due > began + seconds:
+            return
         wait_until(due)
         _insert(side, staff=who(), name="write", due=due)
+        answered = time.monotonic()
 
 
 def _history(side: Side, staff: int, name: str, due: float) -> None:

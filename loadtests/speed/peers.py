@@ -11,6 +11,7 @@ import subprocess
 import time
 import urllib.parse
 from collections.abc import Iterable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from loadtests.speed.sides import Dialect
 from loadtests.stack import Stack
 from scripts.processes.health import http_problem
 from scripts.processes.ports import free_port
+from scripts.processes.process import NotHealthyError
 
 RECORDER, TRACCAR = "OWNTRACKS_RECORDER", "TRACCAR"  # variables that name them
 VERSIONS = {RECORDER: "1.0.1", TRACCAR: "6.9.1"}  # those that docs/measurements.md speaks of
@@ -28,6 +30,7 @@ DEVICE = "phone"  # each person's
 PLACE = {"lat": 1.3774, "lon": 103.8489}
 SPAN = {"from": "2020-01-01T00:00:00Z", "to": "2099-12-31T00:00:00Z"}
 JAVA_SECONDS = 120.0  # it makes its tables first
+JAVA_OPTIONS = ("-XX:ActiveProcessorCount=1", "-Xmx512m")  # a small machine, as the box is one
 
 
 class NoPeerError(OSError):
@@ -57,7 +60,8 @@ class Recorder(Stack):
         listen = ["--http-host", "127.0.0.1", "--http-port", str(self.gateway_port)]
         process = self._launch("recorder", [*where, *how, *listen], os.environ, self.folder)
         process.wait_until_healthy(partial(http_problem, f"{self.url}/api/0/version"))
-        _check_version(RECORDER, Api(self.url), "/api/0/version")
+        with closing(Api(self.url)) as api:
+            _check_version(RECORDER, api, "/api/0/version")
 
 
 class Traccar(Stack):
@@ -74,9 +78,8 @@ class Traccar(Stack):
         self._web_port = free_port()
         self._devices: dict[int, int] = {}
         web, token = f"http://127.0.0.1:{self._web_port}", secrets.token_urlsafe()
-        self._token = token
+        self._web, self._token = web, token
         self._shown = {"Authorization": f"Bearer {token}"}
-        self._web = Api(web)
         self.dialect = Dialect(
             _report, _is_reported, self._positions, b'"fixTime"', web, self._shown
         )
@@ -96,6 +99,8 @@ class Traccar(Stack):
                     "web.port": self._web_port,
                     "web.path": pages,
                     "web.serviceAccountToken": self._token,
+                    "server.statistics": "",  # else it tells its maker
+                    "protocols.enable": "osmand",  # else it listens on 270 ports more
                     "osmand.address": "127.0.0.1",
                     "osmand.port": self.gateway_port,
                     # Else it answers before it stores, and what it stores is read 3 s later.
@@ -110,16 +115,21 @@ class Traccar(Stack):
                 }
             )
         )
-        command = [_java(), "-jar", "tracker-server.jar", str(configuration)]
+        command = [_java(), *JAVA_OPTIONS, "-jar", "tracker-server.jar", str(configuration)]
         process = self._launch("traccar", command, os.environ, self._home)
-        address = f"http://127.0.0.1:{self._web_port}/api/server"
-        process.wait_until_healthy(partial(http_problem, address), JAVA_SECONDS)
-        _check_version(TRACCAR, self._web, "/api/server")
-
-        for staff in self._people:  # two requests at once that make one fail
-            body = json.dumps({"name": str(staff), "uniqueId": str(staff)}).encode()
-            made = self._web.send("/api/devices", body, self._shown)
-            self._devices[staff] = json.loads(made.body)["id"]
+        health = partial(http_problem, f"{self._web}/api/server")
+        try:
+            process.wait_until_healthy(health, JAVA_SECONDS)
+        except NotHealthyError as error:
+            raise NoPeerError(f"what {TRACCAR} names does not start: {error}") from error
+        with closing(Api(self._web)) as api:
+            _check_version(TRACCAR, api, "/api/server")
+            for staff in self._people:  # two requests at once that make one fail
+                body = json.dumps({"name": str(staff), "uniqueId": str(staff)}).encode()
+                made = api.send("/api/devices", body, self._shown)
+                if made.status != 200:
+                    raise NoPeerError(f"no device for {staff}: {made.status} {made.body[:200]!r}")
+                self._devices[staff] = json.loads(made.body)["id"]
 
     def _positions(self, staff: int) -> str:
         asked = {"deviceId": self._devices[staff]} | SPAN

@@ -3,8 +3,10 @@
 import datetime
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -47,11 +49,15 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
-        body = b'{{"version":"{version}"}}'
+        body = b'{{"id":7,"version":"{version}"}}'
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
 
     def log_message(self, *_):
         pass
@@ -155,31 +161,49 @@ def test_a_history_that_lacks_what_was_acknowledged_is_wrong(fault: str, *, is_r
     assert (found.wrong() == 0) == is_right
 
 
+def test_who_writes_waits_for_each_answer_and_is_not_late_by_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    late_seconds = []
+
+    def insert(_side: Side, *, due: float, **_: object) -> None:
+        late_seconds.append(time.monotonic() - due)
+        time.sleep(0.5)
+
+    monkeypatch.setattr(loads, "_insert", insert)
+    began = time.monotonic()
+    loads._write(cast(Side, None), 2, lambda: 7)
+    assert time.monotonic() - began < 2.75
+    assert 2 <= len(late_seconds) <= 4
+    assert max(late_seconds) < 0.3
+
+
 PEERS: dict[str, Callable[..., Recorder | Traccar]] = {
     peers.RECORDER: Recorder,
     peers.TRACCAR: partial(Traccar, ()),
 }
 
 
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return what makes the machine's peers say that they are of some version."""
+
+    def make(version: str) -> None:
+        for name in ("recorder", "java"):
+            file = tmp_path / name
+            file.write_text(SERVER.format(python=sys.executable, version=version))
+            file.chmod(0o755)
+        (tmp_path / "tracker-server.jar").touch()
+        monkeypatch.setenv(peers.RECORDER, str(tmp_path / "recorder"))
+        monkeypatch.setenv(peers.TRACCAR, str(tmp_path))
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    return make
+
+
 @pytest.mark.parametrize("variable", PEERS)
 class TestPeer:
     """A program of another's, which this machine may have."""
-
-    @pytest.fixture
-    def installed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-        """Return what makes the machine's peers say that they are of some version."""
-
-        def make(version: str) -> None:
-            for name in ("recorder", "java"):
-                file = tmp_path / name
-                file.write_text(SERVER.format(python=sys.executable, version=version))
-                file.chmod(0o755)
-            (tmp_path / "tracker-server.jar").touch()
-            monkeypatch.setenv(peers.RECORDER, str(tmp_path / "recorder"))
-            monkeypatch.setenv(peers.TRACCAR, str(tmp_path))
-            monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-
-        return make
 
     def test_a_machine_without_one_is_told_so(
         self, variable: str, monkeypatch: pytest.MonkeyPatch
@@ -221,6 +245,24 @@ class TestPeer:
         dialect.is_stored(Response(200, right, 1))
         with pytest.raises(WrongResponse):
             dialect.is_stored(Response(200, wrong, 1))
+
+
+def test_traccar_listens_here_alone_and_answers_what_it_has_stored(
+    installed: Callable[[str], None],
+) -> None:
+    installed(peers.VERSIONS[peers.TRACCAR])
+    for durable in (False, True):
+        with Traccar((100,), durable=durable, limited=False) as started:
+            text = (started.folder / "traccar.xml").read_text()
+        said = dict(re.findall(r"<entry key='(.*)'>(.*)</entry>", text))
+        addresses = {name: value for name, value in said.items() if "address" in name}
+        assert addresses == {"web.address": "127.0.0.1", "osmand.address": "127.0.0.1"}
+        assert said["protocols.enable"] == "osmand"
+        assert said["server.statistics"] == ""
+        assert said["server.delayAcknowledgement"] == "true"
+        assert said["server.buffering.threshold"] == "0"
+        assert said["database.url"].endswith(";WRITE_DELAY=0") == durable
+        assert "deviceId=7&" in started.dialect.history(100)
 
 
 @limited

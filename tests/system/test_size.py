@@ -41,11 +41,12 @@ def test_no_part_comes_near_its_limit_and_honest_requests_are_answered(
     # How long answers take is the command's to say: here the machine may be a busy one, on which
     # the first reading of a crowd takes longer than the gateway waits.
     slow = re.compile(r" s, not [0-9.]+$|^/[a-z0-9/]+: [1-4] x 503 open of ")
-    for _ in range(3):
+    for _ in range(2):
         found = run(stack, case, SECONDS, {})
         problems = [one for one in found.problems if not slow.search(one)]
         # Ten seconds of a busy machine are not always enough to be warm: what leaks grows again.
         if not problems or not all(" grew by " in one for one in problems):
             break
+        print(problems)
     assert problems == []
     assert "x 200" in found.answers
