@@ -89,8 +89,8 @@ class Upstream:
         return max(counted.values(), default=0)
 
     def dripping(self) -> int:
-        """Return how many answers go out byte by byte."""
-        return len(self._dripping)
+        """Return how many answers go out byte by byte to somebody who still listens."""
+        return sum(not _has_hung_up(one.request.connection) for one in list(self._dripping))
 
     def handle(self, request: http.server.BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
@@ -158,6 +158,8 @@ def _has_hung_up(connection: socket.socket) -> bool:
         return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:
         return False
+    except OSError:  # rudely
+        return True
 
 
 def _reset(request: http.server.BaseHTTPRequestHandler) -> None:

@@ -547,7 +547,8 @@ def test_a_provider_that_does_not_answer_well_holds_nobody(
     answer: Callable[[BaseHTTPRequestHandler], bool],
     why: str,
 ) -> None:
-    monkeypatch.setattr(oidc, "ASK_SECONDS", 1.0)
+    if answer in (drips, drips_a_body):  # else a busy machine may need longer
+        monkeypatch.setattr(oidc, "ASK_SECONDS", 1.0)
     monkeypatch.setattr(oidc, "PAUSE_SECONDS", 0.0)
     anna, held = Visitor(app), provider.answer
     provider.answer = answer

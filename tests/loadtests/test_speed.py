@@ -156,7 +156,8 @@ def test_a_history_that_lacks_what_was_acknowledged_is_wrong(fault: str, *, is_r
         side = Side(cast(Stack, stack), SOURCES)
         found = turn(side, loads.live_histories, 1.5)
         side.close()
-    assert found.of("write").requests == round(1.5 * loads.WRITES_PER_SECOND)
+    # Fewer where answers are late: who writes waits for each.
+    assert 0 < found.of("write").requests <= round(1.5 * loads.WRITES_PER_SECOND)
     assert found.of().requests
     assert (found.wrong() == 0) == is_right
 
@@ -168,14 +169,14 @@ def test_who_writes_waits_for_each_answer_and_is_not_late_by_that(
 
     def insert(_side: Side, *, due: float, **_: object) -> None:
         late_seconds.append(time.monotonic() - due)
-        time.sleep(0.5)
+        time.sleep(1)
 
     monkeypatch.setattr(loads, "_insert", insert)
     began = time.monotonic()
-    loads._write(cast(Side, None), 2, lambda: 7)
-    assert time.monotonic() - began < 2.75
+    loads._write(cast(Side, None), 3, lambda: 7)
+    assert time.monotonic() - began < 10  # all that would be due take 21 s
     assert 2 <= len(late_seconds) <= 4
-    assert max(late_seconds) < 0.3
+    assert max(late_seconds) < 0.8  # by the clock alone, the second would be late by 0.86
 
 
 PEERS: dict[str, Callable[..., Recorder | Traccar]] = {

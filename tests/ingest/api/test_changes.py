@@ -314,9 +314,9 @@ def test_waiting_ends_where_changes_never_do(api: Api) -> None:
         try:
             for _ in range(3):
                 began = time.monotonic()
-                lines, cursor = read(api, after=cursor, wait=3)
+                lines, cursor = read(api, after=cursor, wait=20)
                 assert lines
-                assert time.monotonic() - began < 3
+                assert time.monotonic() - began < 15
                 seen += lines
         finally:
             ended.set()
