@@ -8,7 +8,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from mongo import official
+from mongo import official, processor
 
 FETCHED = Path(__file__).resolve().parents[1] / ".cache" / "mongodb-7.0.11"
 
@@ -61,7 +61,7 @@ def version(*, sharded: bool) -> tuple[str, str]:
         raise NoMongod(f"{mongod} does not run: {error}") from error
     # Of a shell that started it, the second.
     if told.returncode in (-signal.SIGILL, 128 + signal.SIGILL):
-        needed = official.lacks() or "AVX (x86-64) or ARMv8.2 (arm64)"
+        needed = processor.lacks() or "AVX (x86-64) or ARMv8.2 (arm64)"
         raise NoMongod(f"this processor cannot run {mongod}: MongoDB 5.0 and newer need {needed}")
     number = re.search(r"version v?(\d+\.\d+\.\d+)", told.stdout)
     name = number[1] if number else "of an unknown version"
@@ -77,7 +77,7 @@ def _given(folder: Path, programs: list[str]) -> Path:
 
 def _packaged() -> Path:
     # Found without importing: the package's own __init__ is not ours to run.
-    if lacking := official.lacks():
+    if lacking := processor.lacks():
         raise NoMongod(f"this processor lacks {lacking}, which MongoDB 5.0 and newer need")
     spec = importlib.util.find_spec("fiftyone")
     for folder in (spec.submodule_search_locations or []) if spec else []:

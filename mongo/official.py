@@ -15,6 +15,8 @@ import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
+from mongo import processor
+
 CACHE = Path(__file__).resolve().parents[1] / ".cache"
 VERSION = "7.0.14"
 ADDRESS = "https://fastdl.mongodb.org/linux/mongodb-linux-{}-ubuntu2204-{}.tgz"
@@ -24,10 +26,7 @@ SHA256 = {
     "aarch64": "e17887bfa24aa2967fdf1ad7c13fa7bd0d8eb1b9212fbf6ec010a738e31a3657",
 }
 PROGRAMS = ("bin/mongod", "bin/mongos")
-# What all builds of 5.0 and newer need of a processor, and what says in its flags that it is there.
-NEEDS = {"x86_64": ("AVX", {"avx"}), "aarch64": ("ARMv8.2", {"atomics", "dcpop"})}
 ANSWER_SECONDS = 4.0  # where there is no way out, the next way is taken soon
-CPUINFO = Path("/proc/cpuinfo")
 
 
 class NotToBeHad(Exception):
@@ -58,19 +57,9 @@ def wanted() -> Wanted:
         raise NotToBeHad("MONGODB_TARBALL is empty")
     if not sha256:
         raise NotToBeHad(f"MongoDB makes none for {machine}")
-    if lacking := lacks():
+    if lacking := processor.lacks():
         raise NotToBeHad(f"this processor lacks {lacking}")
     return Wanted(address, sha256.lower())
-
-
-def lacks() -> str | None:
-    """Return what MongoDB 5.0 and newer need and this processor has not."""
-    name, flags = NEEDS.get(platform.machine(), ("", set[str]()))
-    for line in CPUINFO.read_text().splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() in ("flags", "Features"):
-            return None if flags <= set(value.split()) else name
-    return None  # it does not tell
 
 
 def kept() -> Path | None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from gateway.render import Config, ConfigError, check_exposure
-from mongo import secrets
+from mongo import processor, secrets
 from mongo.topology import FOLDER
 
 SETTINGS = ("mongod.conf", "mongos.conf")
@@ -43,6 +43,9 @@ def main() -> None:
         check_exposure(Config.from_environment()._replace(published=published))
     except ConfigError as error:
         sys.exit(str(error))
+    # Else mongod would be started for ever, and end at once each time.
+    if lacking := processor.lacks():
+        sys.exit(f"this processor lacks {lacking}, which MongoDB 5.0 and newer need")
     needed_mib = int(os.environ["WAYMARK_MEMORY_NEEDED"])
     has_mib = memory_mib(Path("/proc/meminfo").read_text())  # the machine's, also in a container
     if has_mib < needed_mib + EASE_MIB:

@@ -146,12 +146,16 @@ find_python() {
     return 1
 }
 
+# one_set_up: one at a time, until 9 is closed: ./scripts/test may be started while ./scripts/up still installs.
+one_set_up() {
+    exec 9<"$ROOT"
+    flock -n 9 || { printf '  waiting for another set-up\n' && flock 9; }
+}
+
 # ensure_venv LOCKFILE...: one environment; a lock file is installed again only when it changed.
 ensure_venv() {
     local python lock mark changed=()
-    # One at a time: ./scripts/test may be started while ./scripts/up still installs.
-    exec 9<"$ROOT"
-    flock -n 9 || { printf '  waiting for another set-up\n' && flock 9; }
+    one_set_up
     # Without pip it was never finished, or the machine has another Python since.
     if ! "$VENV/bin/python" -c 'import pip' 2>/dev/null; then
         find_python >/dev/null || apt_install python3
@@ -178,13 +182,16 @@ ensure_venv() {
 ensure_packages() {
     local from="$ROOT/$1" to="$ROOT/.cache/$2" what="$3"
     ensure_program node nodejs
-    [ ! -e "$to/node_modules" ] || ! cmp -s "$from/package-lock.json" "$to/installed.json" || return 0
-    ensure_program npm npm
-    mkdir -p "$to"
-    rm -f "$to/installed.json"
-    cp "$from/package.json" "$from/package-lock.json" "$to"
-    run_logged "installing $what" npm ci --prefix "$to" --ignore-scripts --no-audit --no-fund
-    cp "$from/package-lock.json" "$to/installed.json"
+    one_set_up
+    if [ ! -e "$to/node_modules" ] || ! cmp -s "$from/package-lock.json" "$to/installed.json"; then
+        ensure_program npm npm
+        mkdir -p "$to"
+        rm -f "$to/installed.json"
+        cp "$from/package.json" "$from/package-lock.json" "$to"
+        run_logged "installing $what" npm ci --prefix "$to" --ignore-scripts --no-audit --no-fund
+        cp "$from/package-lock.json" "$to/installed.json"
+    fi
+    exec 9>&-
 }
 
 # ensure_typescript: what checks the types of the page's modules.

@@ -50,7 +50,9 @@ def pytest_terminal_summary(
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(BEGAN))
     took = f"{(time.time() - BEGAN) / 60:.0f} minutes"
     told = config.stash.get(TOLD, "no engine")
-    file.write_text(f"{told}\n{when}, {took}\n{', '.join(counts)}\n{''.join(failed)}")
+    load = f"load {os.getloadavg()[2]:.0f} in the last 15"
+    with file.open("a") as report:  # after those of earlier runs
+        report.write(f"{told}\n{when}, {took}, {load}\n{', '.join(counts)}\n{''.join(failed)}\n")
 
 
 class Stack(Client):

@@ -1,8 +1,9 @@
 """The Docker Engine of the tests: `machine` (what is here) or `current` (what is used today).
 
 `machine` is the engine that runs here, else one of our own, of the machine's package. `current` is
-one of our own with the containerd image store, and the newest plugins. Our own need root, go away
-again, and keep their images in .cache, so that only the first run makes them.
+one of our own with the containerd image store, and the newest plugins; `current-overlay2` the same
+with the older store. Our own need root, go away again, and keep their images in .cache, so that
+only the first run makes them.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from scripts.processes.waiting import eventually
 
 CACHE = ROOT / ".cache"
 HERE = Path(__file__).parent
-KINDS = ("machine", "current")
+KINDS = ("machine", "current", "current-overlay2")
 CURRENT_ENGINE = ("docker.io", "docker-cli", "containerd")  # Debian 13's
 NO_GO = 77  # what build-plugins then returns
 BRIDGE = "waymark-tests"  # the kernel allows 15 characters
@@ -91,7 +92,7 @@ def engine(
     if kind == "machine" and _runs(dict(os.environ)):
         yield Docker(_with_compose(dict(os.environ)))
         return
-    tools = _current() if kind == "current" else _machines()
+    tools = _machines() if kind == "machine" else _current(containerd=kind == "current")
     _ensure_program("ip", "iproute2")
     with tempfile.TemporaryDirectory(prefix="waymark-engine-") as folder, _bridge():
         host = {"DOCKER_HOST": f"unix://{folder}/docker.sock"}
@@ -113,22 +114,24 @@ def _machines() -> Tools:
     return Tools(_with_compose(dict(os.environ)), CACHE / "docker", {})
 
 
-def _current() -> Tools:
-    """Return Debian 13's engine with the containerd image store, and the newest plugins."""
+def _current(*, containerd: bool) -> Tools:
+    """Return Debian 13's engine with one of the two image stores, and the newest plugins."""
     config = CACHE / f"docker-current-{digest(HERE / 'build-plugins')}"
     plugins = config / "cli-plugins"
     if not all((plugins / name).exists() for name in ("docker-compose", "docker-buildx")):
         done = subprocess.run([HERE / "build-plugins", plugins], stdout=subprocess.PIPE, text=True)
         if done.returncode == NO_GO:
-            pytest.skip(done.stdout)
+            (pytest.fail if os.environ.get("WAYMARK_NO_SKIPS") else pytest.skip)(done.stdout)
         done.check_returncode()
     for program, package in (("runc", "runc"), ("iptables", "iptables"), ("tini", "tini")):
         _ensure_program(program, package)
     programs = _packages(*CURRENT_ENGINE)
     path = f"{programs}/usr/sbin:{programs}/usr/bin:{os.environ['PATH']}"
     environment = dict(os.environ) | {"PATH": path, "DOCKER_CONFIG": str(config)}
-    settings = {"features": {"containerd-snapshotter": True}, "init-path": shutil.which("tini")}
-    return Tools(environment, CACHE / "docker-containerd", settings)
+    features = {"containerd-snapshotter": containerd}
+    settings = {"features": features, "init-path": shutil.which("tini")}
+    data = CACHE / ("docker-containerd" if containerd else "docker-overlay2")
+    return Tools(environment, data, settings)
 
 
 def _packages(*names: str) -> Path:

@@ -15,10 +15,10 @@ import requests
 from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
 from tests.client import Client
-from tests.compose.conftest import ONE_SHOT, PROJECT, Stack
+from tests.compose.conftest import MONGO, ONE_SHOT, PROJECT, Stack
 
-pytestmark = pytest.mark.named  # minutes: three builds and updates
 PAGE = "services/monitoring/monitoring/static/style.css"
+INIT = "mongo/bootstrap.py"
 INGEST = "services/ingest/ingest/__init__.py"
 GATEWAY = "gateway/start.py"
 NOT_COPIED = (".git", ".venv", ".cache", "data", ".env", "__pycache__", ".*_cache", "node_modules")
@@ -47,14 +47,14 @@ class Checkout:
     def compose(self, *arguments: str) -> None:
         self._run("docker", "compose", *self._files, *arguments)
 
-    def update(self) -> None:
-        self._run("./scripts/update", *self._files)
+    def update(self, **settings: str) -> None:
+        self._run("./scripts/update", *self._files, **settings)
 
-    def _run(self, *command: str) -> None:
+    def _run(self, *command: str, **settings: str) -> None:
         done = subprocess.run(
             command,
             cwd=self._folder,
-            env=self._stack.docker.environment | {"COMPOSE_PROJECT_NAME": PROJECT},
+            env=self._stack.docker.environment | {"COMPOSE_PROJECT_NAME": PROJECT} | settings,
             capture_output=True,
             text=True,
             check=False,
@@ -160,6 +160,7 @@ def test_a_file_of_the_page_makes_only_the_page_anew(stack: Stack, checkout: Che
     assert made_anew(stack, before) == {"monitoring"}
 
 
+@pytest.mark.named  # minutes: a build, an update, and back again
 def test_while_the_ingest_services_change_every_request_is_answered(
     stack: Stack, checkout: Checkout
 ) -> None:
@@ -173,6 +174,7 @@ def test_while_the_ingest_services_change_every_request_is_answered(
     assert min(one.taken for one in people) > 1
 
 
+@pytest.mark.named  # minutes: a build, an update, and back again
 def test_while_the_gateway_changes_phones_send_again(
     stack: Stack, checkout: Checkout, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -186,3 +188,31 @@ def test_while_the_gateway_changes_phones_send_again(
     with capsys.disabled():
         print(f"\nthe gateway refused for {away[-1] - away[0]:.1f} s")
     assert away[-1] - away[0] < REFUSED_SECONDS
+
+
+@pytest.fixture
+def other_mongo(stack: Stack) -> Iterator[str]:
+    """MongoDB's image, as another one."""
+    docker, name = stack.docker, f"{PROJECT}-other-mongo"
+    container = docker("create", stack.images.mongo)
+    docker("commit", "--change", "LABEL other=1", container, name)
+    docker("rm", container)
+    yield name
+    docker("image", "rm", "--force", name)
+
+
+@pytest.mark.named  # minutes: all servers of MongoDB, one after the other, and back again
+def test_while_mongodb_changes_nothing_is_lost(
+    stack: Stack, checkout: Checkout, other_mongo: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = identities(stack)
+    checkout.change(INIT)
+    with phones(stack) as people:
+        checkout.update(MONGO_IMAGE=other_mongo)
+    assert made_anew(stack, before) == MONGO
+    assert identities(stack)["mongo-init"][0] != before["mongo-init"][0]
+    told: Counter[int] = sum((one.told for one in people), Counter())
+    with capsys.disabled():
+        print(f"\nanswers while MongoDB changed: {dict(told)}")
+    assert set(told) <= {200, 202, 503}, told  # of reads while their shard is away
+    checkout.update()

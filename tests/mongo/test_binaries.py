@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mongo import binaries
+from mongo import binaries, official
 from mongo.binaries import NoMongod, find_binaries
 
 
@@ -18,6 +18,30 @@ def test_the_named_folder_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         find_binaries(sharded=True)
     (tmp_path / "mongos").touch(mode=0o755)
     assert find_binaries(sharded=True) == tmp_path
+
+
+def folder_with(folder: Path, *programs: str) -> Path:
+    folder.mkdir()
+    for program in programs:
+        (folder / program).touch(mode=0o755)
+    return folder
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_the_named_folder_comes_before_path_and_that_before_mongodbs_own_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, sharded: bool
+) -> None:
+    named, path, own = (
+        folder_with(tmp_path / name, "mongod", "mongos") for name in ("named", "path", "own")
+    )
+    monkeypatch.setattr(official, "kept", lambda: own)
+    monkeypatch.setenv("MONGODB_BIN", str(named))
+    monkeypatch.setenv("PATH", str(path))
+    assert find_binaries(sharded=sharded) == named
+    monkeypatch.delenv("MONGODB_BIN")
+    assert find_binaries(sharded=sharded) == path
+    (path / "mongod").unlink()
+    assert find_binaries(sharded=sharded) == own
 
 
 def test_path_comes_before_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mongo import official
+from mongo import official, prepare, processor
 from mongo.binaries import NoMongod, find_binaries, version
 from mongo.official import NotToBeHad
 from scripts.processes.ports import free_port
@@ -54,7 +54,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     monkeypatch.delenv("MONGODB_BIN", raising=False)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setattr(official, "CACHE", tmp_path / "cache")
-    monkeypatch.setattr(official, "CPUINFO", cpuinfo(tmp_path, "fpu avx atomics dcpop"))
+    monkeypatch.setattr(processor, "CPUINFO", cpuinfo(tmp_path, "fpu avx atomics dcpop"))
     served = tmp_path / "served"
     served.mkdir()
     whole = archive(f"{NAME}/bin/mongod", f"{NAME}/bin/mongos")
@@ -137,12 +137,17 @@ def test_without_a_way_to_it_the_next_way_is_taken_soon(
 def test_a_processor_that_cannot_run_it_is_told(
     mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(official, "CPUINFO", cpuinfo(tmp_path, "fpu sse"))
+    monkeypatch.setattr(processor, "CPUINFO", cpuinfo(tmp_path, "fpu sse"))
     with pytest.raises(NotToBeHad, match="this processor lacks AVX"):
         official.ensure()
     assert mirror.asked == 0
     with pytest.raises(NoMongod, match=r"lacks AVX, which MongoDB 5\.0 and newer need"):
         find_binaries()
+    # The Docker stack's servers would end at once, each time that they are started again.
+    monkeypatch.setenv("GATEWAY_PUBLISHED", "127.0.0.1")
+    monkeypatch.setenv("WAYMARK_ACCESS", "open")
+    with pytest.raises(SystemExit, match=r"lacks AVX, which MongoDB 5\.0 and newer need"):
+        prepare.main()
     # Whoever names a build of their own is told when it really does not run.
     own = tmp_path / "mongod"
     own.write_text("#!/bin/sh\nkill -ILL $$\n")
@@ -154,8 +159,8 @@ def test_a_processor_that_cannot_run_it_is_told(
 
 def test_two_at_once_fetch_it_once(mirror: Mirror, tmp_path: Path, root: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from mongo import official\n"
-        "official.CACHE, official.CPUINFO = map(Path, sys.argv[1:]); print(official.ensure())"
+        "import sys; from pathlib import Path; from mongo import official, processor\n"
+        "official.CACHE, processor.CPUINFO = map(Path, sys.argv[1:]); print(official.ensure())"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "cache"), str(tmp_path / "cpuinfo")]
     two = [subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE) for _ in range(2)]
@@ -167,4 +172,4 @@ def test_two_at_once_fetch_it_once(mirror: Mirror, tmp_path: Path, root: Path) -
 
 def test_the_pinned_digests_are_whole() -> None:
     assert all(len(bytes.fromhex(digest)) == 32 for digest in official.SHA256.values())
-    assert set(official.SHA256) == set(official.NEEDS)
+    assert set(official.SHA256) == set(processor.NEEDS)

@@ -47,6 +47,15 @@ exec env -i PATH="$PATH" "${kept[@]}" "$@"
 """
 
 
+# As `npm ci --prefix FOLDER`, until it may end.
+NPM = """\
+#!/bin/sh
+echo npm >>calls
+while [ -e hold ]; do sleep 0.1; done
+mkdir "$3/node_modules"
+"""
+
+
 class Machine:
     """This machine's files, with two packages to install; what is written stays in memory."""
 
@@ -280,6 +289,37 @@ def test_a_killed_script_leaves_no_policy_that_forbids(machine: Machine) -> None
     assert machine.exists(POLICY)
     assert machine.policy() == 0
     assert not machine.exists(POLICY)
+
+
+def test_two_at_once_install_nodes_packages_once(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/lib.sh").write_text((root / "scripts/lib.sh").read_text())
+    (tmp_path / "page").mkdir()
+    for name in ("package.json", "package-lock.json"):
+        (tmp_path / "page" / name).write_text("{}")
+    for name, program in (("npm", NPM), ("node", "")):
+        (tmp_path / name).write_text(program)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "hold").touch()
+
+    def start() -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            ["bash", "-c", ". scripts/lib.sh; ensure_packages page kept packages"],
+            cwd=tmp_path,
+            env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    first = start()
+    eventually((tmp_path / "calls").exists, 60)
+    second = start()
+    wait_until_said(second, "waiting for another set-up")
+    (tmp_path / "hold").unlink()
+    text = said(first) + said(second)
+    assert (first.returncode, second.returncode) == (0, 0), text
+    assert (tmp_path / "calls").read_text() == "npm\n"
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "no_proxy"])
