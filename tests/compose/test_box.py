@@ -40,7 +40,8 @@ group.
 
 What is not the real thing: MongoDB is 6.0.5, not 7.0. Both services speak to shard1 itself,
 shard2 and configsvr are idle sets of their own. The routers are stand-ins of 32 MiB that take
-0.27 CPU seconds a minute each, whatever the load.
+0.27 CPU seconds a minute each, whatever the load. A real cluster takes more when it is idle:
+docs/measurements.md, "The whole box".
 """
 
 
