@@ -43,8 +43,9 @@ def main() -> None:
         check_exposure(Config.from_environment()._replace(published=published))
     except ConfigError as error:
         sys.exit(str(error))
-    # Else mongod would be started for ever, and end at once each time.
-    if lacking := processor.lacks():
+    # Else mongod would be started for ever, and end at once each time. Other images may be others.
+    lacking = processor.lacks()
+    if lacking and os.environ["MONGO_IMAGE"].startswith("mongo:"):
         sys.exit(f"this processor lacks {lacking}, which MongoDB 5.0 and newer need")
     needed_mib = int(os.environ["WAYMARK_MEMORY_NEEDED"])
     has_mib = memory_mib(Path("/proc/meminfo").read_text())  # the machine's, also in a container

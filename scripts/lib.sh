@@ -146,7 +146,8 @@ find_python() {
     return 1
 }
 
-# one_set_up: one at a time, until 9 is closed: ./scripts/test may be started while ./scripts/up still installs.
+# one_set_up: wait for any other set-up of this checkout; `exec 9>&-` ends ours. ./scripts/test may be started
+# while ./scripts/up still installs.
 one_set_up() {
     exec 9<"$ROOT"
     flock -n 9 || { printf '  waiting for another set-up\n' && flock 9; }

@@ -50,7 +50,7 @@ def pytest_terminal_summary(
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(BEGAN))
     took = f"{(time.time() - BEGAN) / 60:.0f} minutes"
     told = config.stash.get(TOLD, "no engine")
-    load = f"load {os.getloadavg()[2]:.0f} in the last 15"
+    load = f"load average {os.getloadavg()[2]:.0f} over the last 15"
     with file.open("a") as report:  # after those of earlier runs
         report.write(f"{told}\n{when}, {took}, {load}\n{', '.join(counts)}\n{''.join(failed)}\n")
 

@@ -1,4 +1,4 @@
-"""The Docker Engine of the tests: `machine` (what is here) or `current` (what is used today).
+"""The Docker Engine of the tests: `machine` (what is here) or `current...` (what is used today).
 
 `machine` is the engine that runs here, else one of our own, of the machine's package. `current` is
 one of our own with the containerd image store, and the newest plugins; `current-overlay2` the same
@@ -128,8 +128,10 @@ def _current(*, containerd: bool) -> Tools:
     programs = _packages(*CURRENT_ENGINE)
     path = f"{programs}/usr/sbin:{programs}/usr/bin:{os.environ['PATH']}"
     environment = dict(os.environ) | {"PATH": path, "DOCKER_CONFIG": str(config)}
-    features = {"containerd-snapshotter": containerd}
-    settings = {"features": features, "init-path": shutil.which("tini")}
+    settings: dict[str, Any] = {"init-path": shutil.which("tini")}
+    settings["features"] = {"containerd-snapshotter": containerd}
+    if not containerd:
+        settings["storage-driver"] = "overlay2"
     data = CACHE / ("docker-containerd" if containerd else "docker-overlay2")
     return Tools(environment, data, settings)
 

@@ -174,9 +174,9 @@ def test_who_writes_waits_for_each_answer_and_is_not_late_by_that(
     monkeypatch.setattr(loads, "_insert", insert)
     began = time.monotonic()
     loads._write(cast(Side, None), 3, lambda: 7)
-    assert time.monotonic() - began < 10  # all that would be due take 21 s
+    assert time.monotonic() - began < 10  # all that are due, one after the other, take 15 s
     assert 2 <= len(late_seconds) <= 4
-    assert max(late_seconds) < 0.8  # by the clock alone, the second would be late by 0.86
+    assert max(late_seconds) < 0.8  # by the clock alone, the second would be late by 0.8
 
 
 PEERS: dict[str, Callable[..., Recorder | Traccar]] = {

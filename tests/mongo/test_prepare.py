@@ -11,7 +11,11 @@ from mongo import prepare
 
 OPEN = {"WAYMARK_ACCESS": "open", "WAYMARK_ADMIN_TOKEN_SHA256": ""}
 GUARDED = {"WAYMARK_ACCESS": "required", "WAYMARK_ADMIN_TOKEN_SHA256": "0" * 64}
-HERE = {"GATEWAY_PUBLISHED": "127.0.0.1", "WAYMARK_TRUSTED_PROXIES": ""}
+HERE = {
+    "GATEWAY_PUBLISHED": "127.0.0.1",
+    "WAYMARK_TRUSTED_PROXIES": "",
+    "MONGO_IMAGE": "mongo:7.0",
+}
 T2_MICRO = "MemTotal:         983000 kB\nMemFree:          1000 kB\nSwapTotal:      {swap} kB\n"
 
 

@@ -50,6 +50,7 @@ exec env -i PATH="$PATH" "${kept[@]}" "$@"
 # As `npm ci --prefix FOLDER`, until it may end.
 NPM = """\
 #!/bin/sh
+[ ! -e calls ] || exit 1
 echo npm >>calls
 while [ -e hold ]; do sleep 0.1; done
 mkdir "$3/node_modules"
@@ -313,10 +314,12 @@ def test_two_at_once_install_nodes_packages_once(root: Path, tmp_path: Path) -> 
         )
 
     first = start()
-    eventually((tmp_path / "calls").exists, 60)
-    second = start()
-    wait_until_said(second, "waiting for another set-up")
-    (tmp_path / "hold").unlink()
+    try:
+        eventually((tmp_path / "calls").exists, 60)
+        second = start()
+        wait_until_said(second, "waiting for another set-up")
+    finally:
+        (tmp_path / "hold").unlink()
     text = said(first) + said(second)
     assert (first.returncode, second.returncode) == (0, 0), text
     assert (tmp_path / "calls").read_text() == "npm\n"
