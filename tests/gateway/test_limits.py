@@ -126,7 +126,7 @@ def test_slow_readers_of_histories_leave_detections_alone(gateway: Gateway) -> N
             upstream.answer(200, b"ok")
         assert gateway.timed("POST", "/newbeacondetect").status == 200
         # Nothing waits for them: the services gave their answers to the gateway and are free.
-        assert gateway.timed("POST", "/newbeacondetect").seconds < 1
+        assert gateway.timed("POST", "/newbeacondetect").seconds < 2
         assert next(statuses(held[0], 1)) == 200
 
 

@@ -412,6 +412,7 @@ WORST_CPU_SECONDS = 0.05
 
 
 @pytest.mark.parametrize("number", range(len(WORST)))
+@pytest.mark.usefixtures("no_collection")
 def test_the_worst_bodies_cost_little(serve: Callable[..., Answer], number: int) -> None:
     url, body, headers = WORST[number]
     taken = []

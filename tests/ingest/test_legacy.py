@@ -315,6 +315,7 @@ def test_a_missing_parameter_is_named(client: FlaskClient, name: str, dress: str
         (b'{"rssi":' + b"9" * 5000 + b"}", "application/json"),
     ],
 )
+@pytest.mark.usefixtures("no_collection")
 def test_a_bad_body_is_named(client: FlaskClient, body: bytes, kind: str) -> None:
     answer = client.post("/newbeacondetect", data=body, content_type=kind)
     assert (answer.status_code, answer.get_json()["parameter"]) == (400, "body")

@@ -185,6 +185,7 @@ JSON = "application/json"
         (" " * BATCH_BODY_BYTES + GOOD_TEXT, JSON, 413, str(BATCH_BODY_BYTES)),
     ],
 )
+@pytest.mark.usefixtures("no_collection")
 def test_bad_bodies_are_refused(api: Api, body: Any, kind: str, status: int, said: str) -> None:
     answer = api.client.post("/api/v1/detections", data=body, content_type=kind)
     assert answer.status_code == status
