@@ -152,7 +152,6 @@ def phones(stack: Stack) -> Iterator[list[Phone]]:
     eventually(lambda: all(one.is_exact() for one in people), HEAL_SECONDS)
 
 
-@pytest.mark.named  # minutes: two builds and updates
 def test_a_file_of_the_page_makes_only_the_page_anew(stack: Stack, checkout: Checkout) -> None:
     before = identities(stack)
     checkout.change(PAGE)
