@@ -14,7 +14,7 @@ from pymongo.database import Database
 from ingest import create_app
 from ingest.config import Config
 from ingest.context import Context
-from ingest.storage import beacons
+from ingest.storage import beacons, stamps
 from tests.ingest.people import Office, office
 
 PATIENT_SECONDS = 5  # a correction waits for twice as long
@@ -43,9 +43,10 @@ def app(
     """Return a service whose database is there: it waits for that also on a machine that is full.
 
     After two seconds as it is shipped, and after less for the directory, the spool takes what
-    comes; what is tested of that has services of its own.
+    comes, and what is new cannot be told; what is tested of that has services of its own.
     """
     monkeypatch.setattr(beacons, "READ_TIMEOUT_SECONDS", PATIENT_SECONDS)
+    monkeypatch.setattr(stamps, "READ_SECONDS", PATIENT_SECONDS)
     spool = str(tmp_path / "spool.db")
     for collection in ("staff", "latest", "notes", "beacons"):
         database[collection].delete_many({})
