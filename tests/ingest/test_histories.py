@@ -468,3 +468,21 @@ def test_readers_at_once_all_get_the_truth(context: Context, small: None) -> Non
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_a_read_of_stamps_that_took_long_proves_nothing(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was stored with an old stamp, and committed meanwhile, may be missing in it."""
+    add(context, [1])
+    ways = [
+        lambda: context.states.read({1: None}),
+        lambda: context.states.read_there({1: None}),
+        context.notes.bring_up,
+    ]
+    with monkeypatch.context() as at:
+        at.setattr(stamps, "READ_SECONDS", -1)  # so that each read takes longer
+        for way in ways:
+            with pytest.raises(StoreUnavailable, match="too slow to tell what is new"):
+                way()
+    assert rows(read(context.histories, TimeRange(1, 0, LATER)))
