@@ -169,11 +169,13 @@ def test_connections_to_the_services_are_used_again(gateway: Gateway) -> None:
     for upstream in gateway.ingest:
         upstream.delay_seconds = 0.1
     with ThreadPoolExecutor(32) as pool:
-        for _ in range(4):
+        for _ in range(8):
             list(pool.map(lambda _: gateway.request("GET", "/newbeacondetect"), range(32)))
-    assert sum(len(upstream.requests) for upstream in gateway.ingest) == 128
+    asked = sum(len(upstream.requests) for upstream in gateway.ingest)
     made = sum(len(upstream.connections) for upstream in gateway.ingest)
-    assert 2 <= made <= 48  # two services, each of which one round may give more than half
+    assert asked >= 8 * 32
+    # A round needs 32; one service may be given more than half, or what the other was slow for.
+    assert 2 <= made <= asked / 4
 
 
 def test_json_is_compressed_and_decompressed(gateway: Gateway) -> None:
