@@ -62,7 +62,7 @@ def test_a_hanging_gateway_does_not_hold_every_page() -> None:
     release = threading.Event()
 
     def get(*_: Any) -> GatewayResponse:
-        release.wait(10)
+        release.wait(60)
         return GatewayResponse(200, b"[]", "", 0.0)
 
     cache = SnapshotCache(get)
@@ -70,7 +70,7 @@ def test_a_hanging_gateway_does_not_hold_every_page() -> None:
     first.start()
     began = time.monotonic()
     assert cache.read("/staff", 2).circuit == "unknown"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     release.set()
     first.join()
 
