@@ -202,10 +202,12 @@ ensure_typescript() { ensure_packages services/monitoring typescript TypeScript;
 
 STACK_LOCKS=(services/ingest/requirements.txt services/monitoring/requirements.txt scripts/requirements.txt)
 
-# ensure_official: MongoDB's own build, where the machine has none; where that cannot be had, say so.
+# ensure_official PROGRAM...: MongoDB's own build, where the machine lacks one of these; where that cannot be
+# had, say so.
 ensure_official() {
     local said
-    [ -z "${MONGODB_BIN:-}" ] && ! command -v mongod >/dev/null && [ -n "${MONGODB_TARBALL-its own}" ] || return 0
+    [ -z "${MONGODB_BIN:-}" ] && [ -n "${MONGODB_TARBALL-its own}" ] || return 0
+    [ "$(command -v "$@" | wc -l)" -lt $# ] || return 0
     ensure_venv "${STACK_LOCKS[@]}"
     printf "  MongoDB's own build ... "
     if said="$("$VENV/bin/python" -m mongo.official 2>&1)"; then

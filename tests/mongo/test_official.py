@@ -76,6 +76,18 @@ def cpuinfo(folder: Path, flags: str) -> Path:
     return file
 
 
+def ensure_official(root: Path, *programs: str) -> list[str]:
+    """Return what the script's function of this name says, and what it found."""
+    script = '. scripts/lib.sh; ensure_official "$@"; echo "next: $official"'
+    return subprocess.run(
+        ["bash", "-c", script, "bash", *programs],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+
+
 def test_it_is_fetched_once_and_has_both_programs(mirror: Mirror, tmp_path: Path) -> None:
     folder = official.ensure()
     assert sorted(file.name for file in folder.iterdir()) == ["mongod", "mongos"]
@@ -123,14 +135,21 @@ def test_without_a_way_to_it_the_next_way_is_taken_soon(
         monkeypatch.setenv("MONGODB_TARBALL", f"http://127.0.0.1:{port}/whole.tgz")
         with pytest.raises(NotToBeHad, match=r"whole\.tgz: "):
             official.ensure()
-    script = '. scripts/lib.sh; ensure_official; echo "next: $official"'
-    monkeypatch.setenv("PATH", os.environ["PATH"])
     monkeypatch.setenv("MONGODB_TARBALL", f"http://127.0.0.1:{free_port()}/whole.tgz")
-    said = subprocess.run(
-        ["bash", "-c", script], cwd=root, capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    said = ensure_official(root, "mongod")
     assert said[-2].startswith("  MongoDB's own build ... not to be had: http://127.0.0.1:")
     assert said[-1] == "next: "
+
+
+def test_it_is_asked_for_where_path_lacks_one_of_the_programs(
+    mirror: Mirror, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / "mongod").touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:{os.environ['PATH']}")
+    monkeypatch.setenv("MONGODB_TARBALL", f"http://127.0.0.1:{free_port()}/whole.tgz")
+    assert ensure_official(root, "mongod") == ["next: "]
+    assert "not to be had" in ensure_official(root, "mongod", "mongos")[-2]
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the flags of another processor")
