@@ -124,7 +124,8 @@ def test_hanging_histories_leave_detections_alone(gateway: Gateway) -> None:
     answers = gateway.load(20, 6)
     asking.join()
     assert {answer.status for answer in answers} == {200}
-    assert len([line for line in slow(gateway) if line["path"] == "/newbeacondetect"]) <= 2
+    waited = [line for line in slow(gateway) if line["path"] == "/newbeacondetect"]
+    assert len(waited) < len(answers) / 10  # a machine that stalls makes some wait
 
 
 def test_the_faster_service_gets_more(gateway: Gateway) -> None:
