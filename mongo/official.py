@@ -101,7 +101,8 @@ def _fetch(build: Wanted) -> None:
         if found != build.sha256:
             raise NotToBeHad(f"{build.address} has the SHA-256 {found}, not {build.sha256}")
         _unpack(archive, new)
-        new.chmod(0o755)  # the stack's user runs it
+        for folder in (new, new / "bin"):
+            folder.chmod(0o755)  # the stack's user runs it
         new.rename(build.folder)
 
 

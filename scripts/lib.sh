@@ -16,7 +16,8 @@ die() {
 load_env() {
     local name value
     [ -e "$ROOT/.env" ] || return 0
-    while IFS='=' read -r name value; do
+    while IFS='=' read -r name value || [ -n "$name" ]; do # the last line may lack its end
+        [[ "$value" != [\"\']?* || "${value: -1}" != "${value:0:1}" ]] || value="${value:1:-1}"
         if [[ "$name" =~ ^[A-Z][A-Z0-9_]*$ ]] && [ -z "${!name+set}" ]; then export "$name=$value"; fi
     done <"$ROOT/.env"
 }

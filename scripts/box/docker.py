@@ -8,7 +8,11 @@ from typing import NamedTuple
 
 LABEL = "com.docker.compose.project"
 SOCKET = "unix:///var/run/docker.sock"
-FORMAT = '{{.State.Pid}} {{index .Config.Labels "com.docker.compose.service"}}'
+FORMAT = (
+    "{{.State.Pid}} "
+    '{{index .Config.Labels "com.docker.compose.service"}} '
+    '{{index .Config.Labels "com.docker.compose.container-number"}}'
+)
 
 
 class NoStackError(Exception):
@@ -16,9 +20,9 @@ class NoStackError(Exception):
 
 
 class Container(NamedTuple):
-    """One running container: its service and its first process."""
+    """One running container: its service (from the second on with a number), and first process."""
 
-    service: str
+    name: str
     pid: int
 
 
@@ -28,7 +32,10 @@ def containers(project: str) -> list[Container]:
     if not names:
         raise NoStackError(f"no container of the project {project} runs: docker compose up -d")
     rows = (line.split() for line in _docker("inspect", "--format", FORMAT, *names).splitlines())
-    return sorted(Container(service, int(pid)) for pid, service in rows)
+    return sorted(
+        Container(service if number == "1" else f"{service} ({number})", int(pid))
+        for pid, service, number in rows
+    )
 
 
 def daemon() -> int | None:

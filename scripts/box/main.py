@@ -7,6 +7,8 @@ and proxies with all that they started: the health checks too, but for what thes
 
 Budgets of CPU seconds a minute, containers and engine together: idle 2.5; people 5 (fourteen
 phones, 3.5 detections/s, HACS and two pages); peak 13 (35/s). Of memory: 983 MiB for everything.
+They were measured with stand-ins for a part of the cluster; a whole one may take 3.4 when idle
+(docs/measurements.md, "The whole box").
 """
 
 import argparse

@@ -60,7 +60,7 @@ class _Moment(NamedTuple):
 
 def measure(found: Sequence[Container], daemon: int | None, seconds: float) -> Measured:
     """Watch the containers and their engine for so long."""
-    groups = {one.service: ControlGroup.of(one.pid) for one in found}
+    groups = {one.name: ControlGroup.of(one.pid) for one in found}
     engine = processes.engine(processes.processes(), [one.pid for one in found], daemon)
     before, began = _moment(groups, engine), time.monotonic()
     most = {name: used.anonymous_bytes for name, used in before.usage.items()}

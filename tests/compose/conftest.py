@@ -162,7 +162,7 @@ def stack(docker: Docker) -> Iterator[Stack]:
         stack.compose("up", "--detach")
         eventually(lambda: taken(stack, EARLY), EARLY_SECONDS)  # the database is not there yet
         stack.compose("up", "--detach", "--wait")
-    except (AssertionError, TimeoutError):
+    except (AssertionError, TimeoutError, subprocess.TimeoutExpired):
         print(stack.compose("ps", "--all"), stack.compose("logs", "--tail", "20"))
         raise
     yield stack

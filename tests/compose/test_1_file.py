@@ -47,7 +47,9 @@ def test_the_services_are_the_known_ones(services: dict[str, Any]) -> None:
 
 def test_all_memory_limits_together_fit_the_box(services: dict[str, Any]) -> None:
     running = {name: one for name, one in services.items() if name not in ONE_SHOT}
-    assert sum(limits(running).values()) <= BUDGET_MIB
+    total = sum(limits(running).values())
+    assert total <= BUDGET_MIB
+    assert f"add up to {total:.0f} MiB (a test" in (ROOT / "docker-compose.yml").read_text()
 
 
 def test_the_memory_table_of_the_architecture_is_true(services: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 import requests
 
@@ -50,8 +51,15 @@ class Checkout:
     def update(self, **settings: str) -> None:
         self._run("./scripts/update", *self._files, **settings)
 
+    def try_update(self, **settings: str) -> subprocess.CompletedProcess[str]:
+        return self._try("./scripts/update", *self._files, **settings)
+
     def _run(self, *command: str, **settings: str) -> None:
-        done = subprocess.run(
+        done = self._try(*command, **settings)
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+
+    def _try(self, *command: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             command,
             cwd=self._folder,
             env=self._stack.docker.environment | {"COMPOSE_PROJECT_NAME": PROJECT} | settings,
@@ -60,7 +68,6 @@ class Checkout:
             check=False,
             timeout=UPDATE_SECONDS,
         )
-        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +185,31 @@ def test_while_the_ingest_services_change_every_request_is_answered(
     told = told_to(people)
     assert {status for _, status in told} <= {200, 202}, told
     assert min(one.taken for one in people) > 1
+
+
+@pytest.mark.named  # minutes: a build and two updates
+def test_an_update_that_gave_up_goes_on_with_the_service_it_waited_for(
+    stack: Stack, checkout: Checkout
+) -> None:
+    checkout.change(INGEST)
+    before = identities(stack)
+    checkout.compose("build")
+    checkout.compose("up", "--detach", "--no-build", "ingest-1")
+    assert made_anew(stack, before) == {"ingest-1"}
+    master = psutil.Process(stack.program("ingest-1"))
+    hanging = [master, *master.children(recursive=True)]
+    for process in hanging:
+        process.suspend()
+    try:
+        done = checkout.try_update(WAYMARK_READY_SECONDS="5")
+    finally:
+        for process in hanging:
+            process.resume()
+    assert done.returncode == 1
+    assert "ingest-1 is not ready after 5 s; what comes after it was not replaced" in done.stderr
+    assert made_anew(stack, before) == {"ingest-1"}
+    checkout.update()
+    assert made_anew(stack, before) == {"ingest-1", "ingest-2"}
 
 
 @pytest.mark.named  # minutes: a build and an update

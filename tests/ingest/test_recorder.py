@@ -24,7 +24,7 @@ from tests.phones import Phones, inside
 from tests.reads import read_while_frozen
 
 GOOD = {"user_address": "0", "beacon_address": "C2A628384B08", "rssi": "-20"}
-SENDERS = 8
+SENDERS = 20
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_an_outage_loses_and_doubles_nothing(cluster: Cluster, how: str) -> None
             cluster.send_signal("mongod", signal.SIGCONT)
         time.sleep(1)
     assert set(senders.answers) == {200, 202}
-    assert senders.longest_seconds < 5  # one time-out of 1 s, and not one after the other for all
+    assert senders.longest_seconds < 12  # one time-out of 1 s, and not one after the other for all
     drained(app)
     assert len(stored(cluster)) == len(senders.confirmed)
     app.extensions["context"].close()
