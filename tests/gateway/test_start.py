@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -142,9 +143,11 @@ def test_a_signal_ends_nginx_and_then_us(gateway: Gateway, number: int) -> None:
 def test_quit_finishes_what_is_being_answered(gateway: Gateway) -> None:
     for upstream in gateway.ingest:
         upstream.delay_seconds = 1
-    stop = threading.Timer(0.5, gateway.process.send_signal, [signal.SIGQUIT])
-    stop.start()
-    assert gateway.timed("POST", "/newbeacondetect").status == 200
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(gateway.timed, "POST", "/newbeacondetect")
+        eventually(lambda: any(upstream.requests for upstream in gateway.ingest))
+        gateway.process.send_signal(signal.SIGQUIT)
+        assert asked.result().status == 200
     assert gateway.process.wait(15) == 0
 
 

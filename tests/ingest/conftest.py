@@ -12,12 +12,26 @@ from pymongo import MongoClient
 from pymongo.database import Database
 
 from ingest import create_app
+from ingest.api import staff_detections, system
 from ingest.config import Config
 from ingest.context import Context
-from ingest.storage import beacons, stamps
+from ingest.histories import read_through_cache
+from ingest.storage import availability, beacons, everyone, notes, stamps
+from ingest.web import health
 from tests.ingest.people import Office, office
 
 PATIENT_SECONDS = 5  # a correction waits for twice as long
+SHORT = {  # what is as quick as a phone is patient
+    availability: ("PROBE_SECONDS", "READ_PROBE_SECONDS"),
+    beacons: ("READ_TIMEOUT_SECONDS",),
+    everyone: ("NOTE_SECONDS", "VERSIONS_SECONDS", "THERE_SECONDS"),
+    health: ("READ_PROBE_SECONDS",),
+    notes: ("NEW_SECONDS", "TURN_SECONDS"),
+    read_through_cache: ("STATE_SECONDS",),
+    staff_detections: ("READ_PROBE_SECONDS",),
+    stamps: ("READ_SECONDS",),
+    system: ("PING_TIMEOUT_SECONDS",),
+}
 BEACON = {"_id": "C2A628384B08", "mac": "C2A628384B08", "level": "4", "location": "Lobby B"}
 
 
@@ -45,8 +59,9 @@ def app(
     After two seconds as it is shipped, and after less for the directory, the spool takes what
     comes, and what is new cannot be told; what is tested of that has services of its own.
     """
-    monkeypatch.setattr(beacons, "READ_TIMEOUT_SECONDS", PATIENT_SECONDS)
-    monkeypatch.setattr(stamps, "READ_SECONDS", PATIENT_SECONDS)
+    for module, names in SHORT.items():
+        for name in names:
+            monkeypatch.setattr(module, name, PATIENT_SECONDS)
     spool = str(tmp_path / "spool.db")
     for collection in ("staff", "latest", "notes", "beacons"):
         database[collection].delete_many({})

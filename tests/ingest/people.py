@@ -37,6 +37,7 @@ class Office:
             "spool_file": str(self.folder / f"spool-{len(self.made)}.db"),
             "session_key_file": str(self.folder / "session_key"),
             "waymark_access": "required",
+            "mongodb_timeout_ms": 5000,  # a machine that is full has time
             **settings,
         }
         app = create_app(Config(**given))

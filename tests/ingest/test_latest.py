@@ -280,11 +280,12 @@ def test_much_is_noted_in_turns_without_a_pause(
     noted.by(context.notes)  # up to here there is nothing
     database["staff"].insert_many(rows(20_000), ordered=False)
     monkeypatch.setattr(notes, "ALONE_SECONDS", 0.4)
+    monkeypatch.setattr(notes, "REST_SECONDS", 0.1)
     monkeypatch.setattr(notes, "NOTE_SECONDS", 1.0)
     thread = Notes(database, context.latest)
     thread.start()
     eventually(lambda: noted.count, 60)
-    monkeypatch.setattr(notes, "NOTE_SECONDS", 3600.0)  # there is one beginning
+    monkeypatch.setattr(notes, "NOTE_SECONDS", 30.0)  # a pause after each turn would be too long
     try:
         eventually(lambda: noted.count >= 20_000, 120)
         # Nothing of it is still to be noted, for any service.

@@ -36,8 +36,8 @@ def cluster(tmp_path: Path, root: Path) -> Iterator[Cluster]:
 
 def service(cluster: Cluster, **more: Any) -> Flask:
     spool = str(cluster.folder.parent / "spool.db")
-    config = Config(mongodb_uri=cluster.uri(), mongodb_timeout_ms=1000, spool_file=spool, **more)
-    return create_app(config)
+    given = {"mongodb_timeout_ms": 1000} | more
+    return create_app(Config(mongodb_uri=cluster.uri(), spool_file=spool, **given))
 
 
 def stored(cluster: Cluster) -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ def test_each_sender_learns_what_became_of_its_own(client: FlaskClient) -> None:
 def test_an_outage_loses_and_doubles_nothing(cluster: Cluster, how: str) -> None:
     app = service(cluster)
     with Phones(inside(app), [*range(SENDERS)]) as senders:
-        time.sleep(0.5)
+        senders.wait_for(200, more=1, seconds=60)
         if how == "killed":
             cluster.kill("mongod")
         else:
@@ -155,7 +155,7 @@ def test_a_spool_that_takes_no_deletions_drains_all_the_same(cluster: Cluster) -
 
 
 def test_a_document_that_mongodb_refuses_takes_no_neighbour_along(cluster: Cluster) -> None:
-    app = service(cluster)
+    app = service(cluster, mongodb_timeout_ms=10_000)  # a machine that is full has time
     context: Context = app.extensions["context"]
     with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
         client["ICT3102"].command("collMod", "staff", validator={"rssi": {"$lt": 0}})

@@ -30,11 +30,14 @@ class Hacs:
         self.said = ""
 
     def pull(self) -> list[dict[str, object]]:
-        """Pull once; return the new lines."""
+        """Pull once, and again while the service has no time; return the new lines."""
         command = [*self._command, "--pulls", "1"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 0, done.stderr
-        self.said = done.stderr
+        for _ in range(10):
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+            assert done.returncode == 0, done.stderr
+            self.said = done.stderr
+            if "503" not in self.said:
+                break
         return [json.loads(line) for line in done.stdout.splitlines()]
 
 
