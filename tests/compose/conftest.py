@@ -72,7 +72,7 @@ class Stack(Client):
                 "MONGO_IMAGE": made.mongo,
                 "WAYMARK_PORT": str(port),
                 "WAYMARK_TLS_PORT": str(free_port()),  # published, though nothing listens there
-                "BUILDX_NO_DEFAULT_ATTESTATIONS": "1",  # as ./scripts/update
+                "BUILDX_NO_DEFAULT_ATTESTATIONS": "1",  # as the README says
                 "WAYMARK_HEALTH_INTERVAL": "10s",  # what hangs is restarted after three of them
             }
         )
