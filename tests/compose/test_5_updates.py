@@ -24,6 +24,8 @@ INGEST = "services/ingest/ingest/__init__.py"
 GATEWAY = "gateway/start.py"
 NOT_COPIED = (".git", ".venv", ".cache", "data", ".env", "__pycache__", ".*_cache", "node_modules")
 STAFF = range(900, 904)  # of no other test
+FIRST = 1_600_000_000  # detections are so many seconds after it
+LAST = FIRST + 1_000_000
 REPEAT_SECONDS = 1.0  # a phone waits before it sends again
 PAUSE_SECONDS = 0.3
 UPDATE_SECONDS = 1200.0
@@ -105,13 +107,15 @@ class Phone(threading.Thread):
     def run(self) -> None:
         while not self._end.wait(PAUSE_SECONDS):
             number = self.taken + 1
-            detection = {"event_id": f"u{number}", "timestamp": number}
-            while self._status("detect", self.staff_id, **detection) not in (200, 202):
+            detection = {"event_id": f"u{number}", "timestamp": FIRST + number}
+            while (status := self._status("detect", self.staff_id, **detection)) not in (200, 202):
+                if 400 <= status < 500:  # nothing will change that
+                    return
                 time.sleep(REPEAT_SECONDS)
             self.taken = number
             # And once more, as a phone that did not hear the answer.
             self._status("detect", self.staff_id, **detection)
-            span = {"start_time": number, "end_time": number}
+            span = {"start_time": FIRST + number, "end_time": FIRST + number}
             self._status("get", "/extractbeacon", staff_id=self.staff_id, **span)
 
     def _status(self, call: str, *arguments: object, **more: object) -> int:
@@ -130,9 +134,11 @@ class Phone(threading.Thread):
 
     def stored(self) -> list[int] | None:
         """Return the numbers of what is there, None while that cannot be told."""
-        span = {"start_time": 1, "end_time": 1_000_000}
+        span = {"start_time": FIRST, "end_time": LAST}
         answer = self.client.get("/extractbeacon", staff_id=self.staff_id, **span)
-        return [one["timestamp"] for one in answer.json()["location"]] if answer.ok else None
+        return (
+            [one["timestamp"] - FIRST for one in answer.json()["location"]] if answer.ok else None
+        )
 
     def is_exact(self) -> bool:
         """Tell whether all that was taken is there, each once."""
@@ -156,6 +162,7 @@ def phones(stack: Stack) -> Iterator[list[Phone]]:
     finally:
         for one in people:
             one.stop()
+    assert all(status < 400 or status >= 500 for _, status in told_to(people)), told_to(people)
     eventually(lambda: all(one.is_exact() for one in people), HEAL_SECONDS)
 
 
