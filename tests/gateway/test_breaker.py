@@ -109,7 +109,7 @@ def test_one_hanging_service_costs_few_clients(gateway: Gateway) -> None:
     counted = Counter(answer.status for answer in answers)
     assert set(counted) == {200}
     # Each took a connection there, which least_conn avoids; more do where this machine stalls.
-    assert 1 <= len(slow(gateway)) <= 40
+    assert 1 <= len(slow(gateway)) <= 20
     # Each waits once, and then the other service answers.
     waits = [wait for wait in seconds_of(gateway.logged()) if wait > 2]
     assert statistics.median(waits) < 3  # what a phone waits for an answer

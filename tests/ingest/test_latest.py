@@ -285,7 +285,7 @@ def test_much_is_noted_in_turns_without_a_pause(
     thread = Notes(database, context.latest)
     thread.start()
     eventually(lambda: noted.count, 60)
-    monkeypatch.setattr(notes, "NOTE_SECONDS", 30.0)  # a pause after each turn would be too long
+    monkeypatch.setattr(notes, "NOTE_SECONDS", 100.0)  # two such pauses would be too long
     try:
         eventually(lambda: noted.count >= 20_000, 120)
         # Nothing of it is still to be noted, for any service.

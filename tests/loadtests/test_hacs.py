@@ -31,14 +31,15 @@ class Hacs:
 
     def pull(self) -> list[dict[str, object]]:
         """Pull once, and again while the service has no time; return the new lines."""
-        command = [*self._command, "--pulls", "1"]
+        command, found = [*self._command, "--pulls", "1"], []
         for _ in range(10):
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
             assert done.returncode == 0, done.stderr
             self.said = done.stderr
-            if "503" not in self.said:
+            found += [json.loads(line) for line in done.stdout.splitlines()]
+            if "HTTP Error 503" not in self.said:
                 break
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        return found
 
 
 def test_histories_tell_what_is_new_also_what_came_late(service: Service, tmp_path: Path) -> None:
