@@ -77,6 +77,7 @@ class Machine:
             "nsenter",
             f"--target={self._holder.pid}",
             "--mount",
+            "--root",  # a test may run in a root of its own
             "chroot",
             str(self.files),
         ]

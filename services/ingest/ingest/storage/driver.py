@@ -1,7 +1,6 @@
 """The driver's errors in the service's words, and write commands without its bulk layers."""
 
 import logging
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
@@ -34,12 +33,12 @@ def domain_errors() -> Iterator[None]:
 def _unavailable(error: PyMongoError) -> StoreUnavailable:
     """Return the same in the service's words, and let go of what was sent.
 
-    The driver's frames refer to their own error: until the collector comes, each call that failed
-    would keep its documents.
+    The driver's frames refer to their own error, and from Python 3.12 on those of context managers
+    do: until the collector comes, each call that failed would keep its documents.
     """
     one: BaseException | None = error
     while one:
-        traceback.clear_frames(one.__traceback__)
+        one.__traceback__ = None
         one = one.__cause__ or one.__context__
     return StoreUnavailable(str(error))
 
