@@ -290,7 +290,9 @@ def test_a_killed_script_leaves_no_policy_that_forbids(machine: Machine) -> None
     said(install)
     assert machine.exists(POLICY)
     assert machine.policy() == 0
-    assert not machine.exists(POLICY)
+    eventually(
+        lambda: machine.policy() is None, 60
+    )  # who was killed may hold the lock for a moment
 
 
 def test_two_at_once_install_nodes_packages_once(root: Path, tmp_path: Path) -> None:
