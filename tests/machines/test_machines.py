@@ -20,7 +20,8 @@ USERS = {"root": "/opt/waymark", USER: f"/home/{USER}/waymark"}
 ONLY = os.environ.get("WAYMARK_MACHINES", "").split(",")
 TESTS = os.environ.get(
     "WAYMARK_MACHINES_TESTS",
-    "tests/system/test_contract.py tests/system/test_clock.py tests/page/test_live.py",
+    "tests/system/test_contract.py tests/system/test_clock.py tests/system/test_setup.py "
+    "tests/page/test_live.py tests/ingest/test_driver.py tests/mongo/test_emulated.py",
 )
 REPORT = Path(__file__).with_name("report.txt")
 DETECT_AND_READ = """
