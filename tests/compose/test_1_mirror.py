@@ -56,16 +56,13 @@ def mirror() -> Iterator[Mirror]:
 
 
 def test_the_build_waits_for_its_mirror(docker: Docker, mirror: Mirror) -> None:
-    # A base of this test's own: the builder's cache knows nothing of it, and the stack's stays.
-    container = docker("create", images(docker).base)
+    proxy = f"http_proxy=http://127.0.0.1:{mirror.server_address[1]}"
     try:
-        docker("commit", "--change", f"LABEL made={time.time()}", container, IMAGE)
-        proxy = f"http_proxy=http://127.0.0.1:{mirror.server_address[1]}"
         docker(
-            *("build", "--network", "host", "--build-arg", proxy, "--build-arg", "no_proxy="),
-            *("--build-arg", f"BASE_IMAGE={IMAGE}", "--target", "python", "--tag", IMAGE, "."),
+            *("build", "--no-cache", "--network", "host", "--target", "python", "--tag", IMAGE),
+            *("--build-arg", proxy, "--build-arg", "no_proxy="),
+            *("--build-arg", f"BASE_IMAGE={images(docker).base}", "."),
         )
         assert mirror.refused > 0
     finally:
-        docker("rm", container)
         docker.run("image", "rm", IMAGE)

@@ -207,7 +207,6 @@ def test_an_update_that_gave_up_goes_on_with_the_service_it_waited_for(
     done = checkout.try_update(WAYMARK_READY_SECONDS="0")
     assert "ingest-1 is not ready after 0 s; what comes after it was not replaced" in done.stderr
     assert made_anew(stack, before) == {"ingest-1"}
-    eventually(lambda: not stack.unhealthy(), HEAL_SECONDS)  # it has all its processes
     master = psutil.Process(stack.program("ingest-1"))
     hanging = [master, *master.children(recursive=True)]
     for process in hanging:
