@@ -136,6 +136,24 @@ class Stack(Client):
         return {name: status for name, status in now.items() if status != good[name]}
 
 
+def budget(stack: Stack, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ./scripts/budget on the stack, whatever comes of it."""
+    return subprocess.run(
+        ["./scripts/budget", "--project", PROJECT, *arguments],
+        cwd=ROOT,
+        env=stack.docker.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def budget_rows(printed: str) -> dict[str, list[str]]:
+    """Return the cells of each row that ./scripts/budget printed."""
+    lines = [line.strip("| ").split("|") for line in printed.splitlines() if line[:1] == "|"]
+    return {row[0].strip(): [cell.strip() for cell in row[1:]] for row in lines[2:]}
+
+
 def taken(stack: Stack, staff_id: object, **more: object) -> bool:
     """Tell whether a detection is stored or queued."""
     try:

@@ -4,15 +4,13 @@ import functools
 import json
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 import requests
 
-from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
-from tests.compose.conftest import MONGO, ONE_SHOT, OURS, PROJECT, Stack
+from tests.compose.conftest import MONGO, ONE_SHOT, OURS, Stack, budget, budget_rows
 
 HEAL_SECONDS = 180.0
 HEALTHY_SECONDS = 150.0
@@ -106,21 +104,14 @@ def queues(stack: Stack) -> dict[str, int]:
     return {one["service"]: one["queued"] for one in (answer.json() for answer in answers)}
 
 
-def measured(stack: Stack) -> set[str]:
-    """Return whom ./scripts/budget names."""
-    command = ["./scripts/budget", "--project", PROJECT, "--seconds", "1"]
-    environment = stack.docker.environment
-    told = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
-    return {line.split("|")[1].strip() for line in told.stdout.splitlines() if line[:1] == "|"}
-
-
 def test_what_was_taken_by_services_that_go_is_stored_by_those_that_stay(
     stack: Stack, count: int
 ) -> None:
     scale = ("up", "--detach", "--no-deps", "--no-recreate", "--no-build", "--scale")
     stack.compose(*scale, "ingest-2=3", "ingest-2")
     eventually(lambda: len(queues(stack)) == 4, HEAL_SECONDS)
-    assert {"ingest-2", "ingest-2 (2)", "ingest-2 (3)"} < measured(stack)
+    named = budget_rows(budget(stack, "--seconds", "1").stdout).keys()
+    assert {"ingest-2", "ingest-2 (2)", "ingest-2 (3)"} < named
     stack.compose("stop", "mongos-1", "mongos-2")
     for number in range(count, count + QUEUED):
         eventually(functools.partial(queued, stack, number), HEAL_SECONDS)

@@ -5,11 +5,10 @@ something; test_box.py holds the whole box with native servers.
 """
 
 import re
-import subprocess
 
 from scripts.box.budget import BUDGETS
 from scripts.processes import ROOT
-from tests.compose.conftest import MONGO, OURS, PROJECT, Stack
+from tests.compose.conftest import MONGO, OURS, Stack, budget, budget_rows
 
 SECONDS = 60
 MONGO_CPU = 0.9  # s a minute: what idle mongods and routers take natively, at the least
@@ -17,26 +16,9 @@ CHECK_SECONDS = 0.07  # of a health check, in the engine and inside
 
 
 def test_the_idle_stack_and_its_engine_are_within_the_budget(stack: Stack) -> None:
-    command = [
-        "./scripts/budget",
-        "--project",
-        PROJECT,
-        "--load",
-        "idle",
-        "--seconds",
-        str(SECONDS),
-    ]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=stack.docker.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = budget(stack, "--load", "idle", "--seconds", str(SECONDS))
     assert done.returncode in (0, 1), done.stderr
-    lines = [line.strip("| ").split("|") for line in done.stdout.splitlines() if line[:1] == "|"]
-    table = {row[0].strip(): [cell.strip() for cell in row[1:]] for row in lines[2:]}
+    table = budget_rows(done.stdout)
     assert set(table) == OURS | MONGO | {"engine"}
     cpu = {name: float(cells[-1]) for name, cells in table.items()}
     assert all(cpu.values()), cpu

@@ -5,7 +5,6 @@ box_report.txt has its last report, and what stood in for what.
 """
 
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,11 +15,10 @@ import pytest
 import requests
 
 from scripts.box.budget import BOX_MIB, BUDGETS, SYSTEM_MIB
-from scripts.processes import ROOT
 from scripts.processes.control_groups import Limits, LimitsUnavailableError
 from scripts.processes.limited_group import LimitedGroup
 from scripts.processes.waiting import eventually
-from tests.compose.conftest import PROJECT, Stack
+from tests.compose.conftest import Stack, budget
 from tests.compose.engine import Docker, engine
 from tests.compose.images import Images, images, native_mongo
 
@@ -98,15 +96,7 @@ def test_the_box_holds_a_load_within_its_budgets(
     (network,) = stack.containers()["gateway"]["NetworkSettings"]["Networks"].values()
     gateway = f"http://{network['IPAddress']}:8080"
     time.sleep(SETTLE_SECONDS)  # a start is no load of the budgets
-    command = ["./scripts/budget", "--project", PROJECT, "--load", load, "--drive", gateway]
-    done = subprocess.run(
-        [*command, "--seconds", str(SECONDS)],
-        cwd=ROOT,
-        env=stack.docker.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = budget(stack, "--load", load, "--drive", gateway, "--seconds", str(SECONDS))
     used = group.usage()
     peak = f"{used.peak_bytes / 2**20:.0f} of {LEFT_MIB} MiB, page cache included"
     with REPORT.open("a") as report:

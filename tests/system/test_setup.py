@@ -290,9 +290,8 @@ def test_a_killed_script_leaves_no_policy_that_forbids(machine: Machine) -> None
     said(install)
     assert machine.exists(POLICY)
     assert machine.policy() == 0
-    eventually(
-        lambda: machine.policy() is None, 60
-    )  # who was killed may hold the lock for a moment
+    # Who was killed may hold the lock for a moment.
+    eventually(lambda: machine.policy() is None, 60)
 
 
 def test_two_at_once_install_nodes_packages_once(root: Path, tmp_path: Path) -> None:
