@@ -29,6 +29,7 @@ REPEAT_SECONDS = 1.0  # a phone waits before it sends again
 PAUSE_SECONDS = 0.3
 UPDATE_SECONDS = 1200.0
 HEAL_SECONDS = 180.0
+STALLED = 0.05  # of those that wait
 REFUSED_SECONDS = 60.0  # docs/measurements.md has what it took
 
 
@@ -259,6 +260,9 @@ def test_while_mongodb_changes_nothing_is_lost(
     told = told_to(people)
     with capsys.disabled():
         print(f"\nanswers while MongoDB changed: {dict(told)}")
-    # A shard is away for a while: what is detected waits, and a read says so.
-    assert set(told) <= {("detect", 200), ("detect", 202), ("get", 200), ("get", 503)}
+    # A shard is away for a while: what is detected waits, and a read says so. Who meets a database
+    # that just goes waits for it first: with a stall of the machine, longer than the gateway does.
+    taken = {("detect", 200), ("detect", 202)}
+    assert set(told) <= taken | {("detect", 503), ("get", 200), ("get", 503)}
+    assert told["detect", 503] < STALLED * told["detect", 202]
     assert told["detect", 202]

@@ -199,9 +199,10 @@ def connect_http2(
 def test_500_idle_http2_connections(http2: Gateway) -> None:
     worker = http2.worker().pid
     with contextlib.ExitStack() as held:
-        idle = [connect_http2(http2, held) for _ in range(500)]
-        for one in idle[-250:]:  # that were used as well
-            assert one.answered(one.ask("/healthz")) == [200]
+        for number in range(500):
+            one = connect_http2(http2, held)
+            if number % 2:  # used as well, at once: on a busy machine it would be too old later
+                assert one.answered(one.ask("/healthz")) == [200]
         check(http2, worker, HTTP2_LIMIT_BYTES)
 
 
