@@ -4,11 +4,13 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from playwright.sync_api import Browser, Playwright
 
 from tests.needs import need_browser
 
+WITHOUT_NETLINK = Path(__file__).with_name("without_netlink.py")
 STRANGER = "stranger.example"  # a name that leads to this machine
 OPTIONS = [
     "--no-sandbox",
@@ -32,7 +34,9 @@ def launched(playwright: Playwright) -> Iterator[Browser]:
     program = need_browser()
     with tempfile.TemporaryDirectory(prefix="browser-") as folder:
         browser = playwright.chromium.launch(
-            executable_path=program, args=OPTIONS, env={**os.environ, "TMPDIR": folder}
+            executable_path=WITHOUT_NETLINK,
+            args=OPTIONS,
+            env={**os.environ, "PROGRAM": program, "TMPDIR": folder},
         )
         try:
             yield browser

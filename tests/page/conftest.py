@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import requests
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from scripts.processes.waiting import eventually
 from tests.system.conftest import Stack
@@ -49,10 +49,6 @@ def office(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Off
     finally:
         office.down()
 
-
-# Of requests under way when the machine gets another network interface, as of any container: the
-# page would load itself again later, and with it go what a test has opened.
-CUT = "net::ERR_NETWORK_CHANGED"
 
 # Chromium tells a violation in its console, in words of its own; this says it in ours.
 VIOLATED = "violates the policy: "
@@ -96,20 +92,7 @@ def opened(browser: Browser, office: Office) -> Iterator[Opener]:
         page.on("pageerror", lambda error: errors.append(f"{path}: {error}"))
         if prepare:
             prepare(page)
-        cut: list[str] = []
-        page.on("requestfailed", lambda one: one.failure == CUT and cut.append(one.url))
-
-        def is_whole() -> bool:
-            cut.clear()
-            try:
-                page.goto(f"{office.url}/monitoring{path}", wait_until=wait)
-            except Error as error:
-                if CUT not in error.message:
-                    raise
-                return False
-            return not cut
-
-        eventually(is_whole)
+        page.goto(f"{office.url}/monitoring{path}", wait_until=wait)
         return page
 
     yield open_
