@@ -45,11 +45,17 @@ ONE, OTHER = service("ingest-1"), service("ingest-2")
         ({"ingest": "open"}, [ONE, OTHER], "Detections are not taken in"),
         ({"ingest": "open", "reads": "busy"}, [ONE], "Detections are not taken in"),
         ({"ingest": "unknown"}, [ONE], "Whether detections are taken in cannot be told"),
+        ({"ingest": "unknown", "reads": "open"}, [ONE], "Whether detections are taken in cannot"),
         ({}, [away("ingest-1"), away("ingest-2")], "The database does not answer"),
         ({"reads": "open"}, [away("ingest-1")], "The database does not answer"),
         ({}, [away("ingest-1"), silent("ingest-2")], "The database does not answer"),
         # What one said long ago is no news of the database.
         ({}, [away("ingest-1"), service("ingest-2", seen_at=NOW - 60)], "The database does not"),
+        (
+            {},
+            [away("a", seen_at=NOW - 10), service("b", seen_at=NOW - 60)],
+            "The database does not",
+        ),
         ({}, [away("ingest-1"), OTHER], "ingest-1 does not reach the database"),
         ({}, [away("a"), away("b"), OTHER], "a and b do not reach the database"),
         ({}, [partly("ingest-1"), OTHER], "A part of the database does not answer"),
@@ -62,6 +68,7 @@ ONE, OTHER = service("ingest-1"), service("ingest-2")
         ({"reads": "half-open"}, [ONE, silent("ingest-2")], "ingest-2 does not answer"),
         ({}, [silent("a"), silent("b"), ONE], "a and b do not answer"),
         ({"ingest": "busy", "reads": "busy"}, [ONE], "Busy"),
+        ({"ingest": "busy"}, [ONE], "Busy"),
         ({"reads": "busy"}, [ONE], "Busy"),
         ({"reads": "half-open"}, [ONE], "An ingest service does not answer"),
         ({}, [ONE, service("b", set_aside=3)], "3 set aside in the spool"),
@@ -71,7 +78,9 @@ ONE, OTHER = service("ingest-1"), service("ingest-2")
 def test_the_worst_is_said_first(
     changed: dict[str, str], services: list[dict[str, Any]], what: str
 ) -> None:
-    assert judge(WELL | changed, services, NOW - 10).what.startswith(what)
+    # As they are read from answers: other objects than our constants.
+    states = {name: "".join(state) for name, state in (WELL | changed).items()}
+    assert judge(states, services, NOW - 10).what.startswith(what)
 
 
 def test_what_waits_is_counted_and_since_when_a_service_is_silent() -> None:

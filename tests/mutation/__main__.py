@@ -8,6 +8,7 @@ import argparse
 import csv
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from tests.mutation.targets import TARGETS, Target
 from tests.mutation.trial import trial
 
 LIST = Path(__file__).with_name("survivors.tsv")
+REPORT = Path(__file__).with_name("report.txt")  # of the last run of all modules
 # What a change may take of the CPU before it counts as noticed: an endless loop is.
 FACTOR, LEAST_SECONDS = 5, 5
 
@@ -38,8 +40,8 @@ def known() -> dict[Survivor, str]:
     return found
 
 
-def survivors(target: Target) -> set[Survivor]:
-    """Try all mutants of a module; return those that its tests pass."""
+def survivors(target: Target) -> tuple[set[Survivor], str]:
+    """Try all mutants of a module; return those that its tests pass, and how it went."""
     began = time.monotonic()
     source = target.source
     clean = trial(target, source)
@@ -54,8 +56,9 @@ def survivors(target: Target) -> set[Survivor]:
             print(f"  - {mutant.before}\n  + {mutant.after}", flush=True)
             found.add(Survivor(target.module, mutant.before, mutant.after))
     took = time.monotonic() - began
-    print(f"{target.module}: {tried} mutants, {len(found)} survived, {took:.0f} s", flush=True)
-    return found
+    how = f"{target.module}: {tried} mutants, {len(found)} survived, {took:.0f} s"
+    print(how, flush=True)
+    return found, how
 
 
 def main() -> int:
@@ -67,7 +70,11 @@ def main() -> int:
     if len(targets) < len(set(asked)):
         parser.error("known are " + ", ".join(target.module for target in TARGETS))
     listed = known()
-    found = {one for target in targets for one in survivors(target)}
+    found, lines = set[Survivor](), [f"{datetime.now(UTC).date()}, ./scripts/mutate"]
+    for target in targets:
+        some, how = survivors(target)
+        found |= some
+        lines.append(how)
     names = {target.module for target in targets}
     wrong = 0
     for title, some in (
@@ -77,7 +84,10 @@ def main() -> int:
         wrong += len(some)
         for one in sorted(some):
             print(f"{title}:\n    {one.module}\n  - {one.before}\n  + {one.after}")
-    print(f"{len(found)} survived, {wrong} of them or of the list wrong")
+    lines.append(f"{len(found)} survived, {wrong} of them or of the list wrong")
+    print(lines[-1])
+    if not asked:
+        REPORT.write_text("\n".join(lines) + "\n")
     return 1 if wrong else 0
 
 

@@ -39,4 +39,5 @@ TARGETS = (
     _rules("unique_keys"),
     Target(INGEST, "ingest.recording.recorder", ("tests/ingest/test_groups.py",)),
     _monitoring("snapshot_cache"),
+    _monitoring("verdict"),
 )
