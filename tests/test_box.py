@@ -3,15 +3,20 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from scripts.box import budget, measuring, processes
+from scripts.box.load import Load
 from scripts.box.measuring import Machine, Measured, Part, engine_cpu
 from scripts.box.processes import Process, parse_stat
 from scripts.processes import ROOT
 from scripts.processes.control_groups import Usage
+from scripts.processes.waiting import eventually
 
 BOX = Machine(cpu=3.0, total=983.0, available=500.0, swap=512.0, swapped=12.0)
 OTHER = BOX._replace(total=16000.0, available=9000.0)
@@ -114,9 +119,52 @@ def test_within_the_budgets_and_over_each() -> None:
     assert killed == "shard1: 2 processes killed for want of memory"
 
 
+class Answers(BaseHTTPRequestHandler):
+    """Answers every request with a status."""
+
+    status = 200
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(self.status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_POST = do_GET  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.mark.parametrize("status", [200, 401])
+def test_a_load_that_was_not_answered_is_within_no_budget(status: int) -> None:
+    handler = type("One", (Answers,), {"status": status})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        load = Load(f"http://127.0.0.1:{server.server_port}", "peak")
+        with load.running():
+            eventually(lambda: load.statuses["detection", status] >= 50, 60)
+        server.shutdown()
+    problems = [one.split(":")[0] for one in load.problems()]
+    assert ("detection" in problems) == (status != 200)
+    assert Load("http://127.0.0.1:1", "idle").problems() == []
+
+
+def test_a_load_that_was_sent_too_seldom_is_within_no_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    load = Load("http://127.0.0.1:1", "peak")
+    with monkeypatch.context() as patch:
+        patch.setattr(load, "_threads", lambda _: iter([]))
+        with load.running():
+            time.sleep(1)
+    (told,) = load.problems()  # of the others none is due so soon
+    assert told.startswith("detection: 0 good answers of ")
+
+
 def test_the_report_shows_every_part_and_what_could_not_be_read() -> None:
     found = measured(OTHER, gateway=part(text=None, peak=None), shard1=part(peak=155.0))
-    text = budget.report(found, "idle")
+    text = budget.report(found, "idle", [])
     rows = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")]
     assert rows[0] == "part"
     assert rows[2:] == ["gateway", "shard1", "engine"]
@@ -124,7 +172,8 @@ def test_the_report_shows_every_part_and_what_could_not_be_read() -> None:
     assert "run it as root" in text
     assert "peaks" in text
     assert text.endswith("Within the budgets")
-    text = budget.report(measured(shard1=part(peak=1.0)), "idle")
+    text = budget.report(measured(shard1=part(peak=1.0)), "idle", ["this", "that"])
+    assert text.endswith("Not within the budgets: this; that")
     assert "Not read" not in text
     assert "no 1 GB box" not in text
 

@@ -1,5 +1,6 @@
 """The budgets of the 1 GB box, and the table that holds what was measured against them."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from scripts.box.measuring import Machine, Measured, Part
@@ -55,11 +56,11 @@ def problems(found: Measured, load: str | None) -> list[str]:
     return wrong
 
 
-def report(found: Measured, load: str | None) -> str:
-    """Return the table, what it adds up to, and the verdict."""
+def report(found: Measured, load: str | None, wrong: Sequence[str]) -> str:
+    """Return the table, what it adds up to, and the verdict: what is wrong, if anything is."""
     rows = [_row(name, part) for name, part in found.containers.items()]
     rows.append(_row("engine", found.engine))
-    sums, wrong = memory(found), problems(found, load)
+    sums = memory(found)
     budget = f" of {BUDGETS[load]:g} ({load})" if load else ""
     cpu = (
         f"CPU: {found.cpu:.2f} s a minute{budget}; a t2.micro earns {EARNED:g}; "
@@ -73,9 +74,9 @@ def report(found: Measured, load: str | None) -> str:
     return "\n".join([_table([HEAD, *rows]), "", cpu, held, *_notes(found), _verdict(wrong, load)])
 
 
-def _verdict(wrong: list[str], load: str | None) -> str:
+def _verdict(wrong: Sequence[str], load: str | None) -> str:
     if wrong:
-        return f"Over: {'; '.join(wrong)}"
+        return f"Not within the budgets: {'; '.join(wrong)}"
     return "Within the budgets" if load else "Within the budget of memory; --load tells of CPU"
 
 

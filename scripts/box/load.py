@@ -26,6 +26,8 @@ HACS_SECONDS, PAGE_SECONDS = 10.0, 5.0  # of each person's history; of each open
 PAGES = ("/monitoring/api/staff", "/monitoring/api/staff?level=1")
 TIMEOUT_SECONDS = 10.0
 END = 4102444800  # of all time
+GOOD = {"detection": {200, 202}, "history": {200}, "page": {200}}
+ENOUGH = 0.95  # of what is due, and of what was answered
 
 
 class Load:
@@ -39,6 +41,7 @@ class Load:
         if token := os.environ.get("WAYMARK_TOKEN"):
             self._opener.addheaders.append(("Authorization", f"Bearer {token}"))
         self.statuses: Counter[tuple[str, int]] = Counter()
+        self._ran_seconds = 0.0
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -46,12 +49,36 @@ class Load:
         threads = [] if self._seconds is None else list(self._threads(self._seconds))
         for thread in threads:
             thread.start()
+        began = time.monotonic()
         try:
             yield
         finally:
+            self._ran_seconds = time.monotonic() - began
             self._ended.set()
             for thread in threads:
                 thread.join()
+
+    def problems(self) -> list[str]:
+        """Return what was not answered as it should be: a stack that refuses takes little."""
+        found = []
+        for name, (clients, seconds) in self._clients().items():
+            told = {status: n for (one, status), n in self.statuses.items() if one == name}
+            good = sum(n for status, n in told.items() if status in GOOD[name])
+            # Each sends the first within its time.
+            due = max(sum(told.values()), clients * (self._ran_seconds / seconds - 1))
+            if good < ENOUGH * due:
+                found.append(f"{name}: {good} good answers of {due:.0f}")
+        return found
+
+    def _clients(self) -> dict[str, tuple[int, float]]:
+        """Return how many of each kind there are, and how often each sends, in seconds."""
+        if self._seconds is None:
+            return {}
+        return {
+            "detection": (PEOPLE, self._seconds),
+            "history": (PEOPLE, HACS_SECONDS),
+            "page": (len(PAGES), PAGE_SECONDS),
+        }
 
     def _threads(self, phone_seconds: float) -> Iterator[threading.Thread]:
         with DIRECTORY.open(newline="") as file:
