@@ -7,6 +7,7 @@ import pytest
 
 from loadtests.headroom.stack import LimitedStack
 from scripts.processes.control_groups import LimitsUnavailableError
+from tests.needs import MARK
 
 
 @contextmanager
@@ -16,4 +17,4 @@ def limited_stack() -> Iterator[LimitedStack]:
         with LimitedStack() as stack:
             yield stack
     except LimitsUnavailableError as error:
-        pytest.skip(str(error))
+        pytest.skip(f"{MARK}limits: {error}")

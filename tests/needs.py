@@ -10,12 +10,17 @@ from typing import NoReturn
 import pytest
 
 from mongo.binaries import NoMongod, find_binaries
+from scripts.processes.limited_group import available
 
 # One line for each thing that cannot be had here, "name=reason", from scripts/test.
 LACKED = "WAYMARK_LACKS"
 # Set where everything can be had (.ci/run): there a skip would hide a defect.
 NO_SKIPS = "WAYMARK_NO_SKIPS"
 MARK = "this machine lacks "
+limited = pytest.mark.skipif(
+    not available(), reason=f"{MARK}limits: control groups cannot be made here"
+)
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason=f"{MARK}root: it is another user's")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 

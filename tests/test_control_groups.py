@@ -18,10 +18,10 @@ from scripts.processes.control_groups import (
     Usage,
     mount_points,
 )
-from scripts.processes.limited_group import LimitedGroup, available
+from scripts.processes.limited_group import LimitedGroup
+from tests.needs import limited
 
 V1 = "\n".join(f"cgroup /sys/fs/cgroup/{one} cgroup rw,{one} 0 0" for one in CONTROLLERS)
-limited = pytest.mark.skipif(not available(), reason="no limits here")
 
 
 def run(program: str, limits: Limits) -> Usage:

@@ -11,7 +11,7 @@ from loadtests.figures import HTTP, Row
 from loadtests.held_back import Meter
 from scripts.processes import ROOT
 from scripts.processes.control_groups import Usage
-from scripts.processes.limited_group import available
+from tests.needs import limited
 
 FAST = Case("fast", lambda _: None, least=8)
 PACED = Case("paced", lambda _: None, paced=True, p99_limit_ms=500)
@@ -74,7 +74,7 @@ def test_names_choose_one_case_each() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
 
 
-@pytest.mark.skipif(not available(), reason="no limits here")
+@limited
 @pytest.mark.long
 def test_a_checkout_takes_turns_with_itself() -> None:
     command = [sys.executable, "-m", "loadtests.benchmark", "--rounds", "1", "--seconds", "0.5"]

@@ -17,7 +17,7 @@ from loadtests.engine.attempts import (
     search,
 )
 from loadtests.figures import Summary, read_csv, write_csv
-from scripts.processes.limited_group import available
+from tests.needs import limited
 
 LIMIT = 500.0
 
@@ -90,7 +90,7 @@ def test_attempts_survive_their_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not available(), reason="no limits here")
+@limited
 @pytest.mark.parametrize("what", ["BATCH-50", "EXTRACT-600"])
 def test_a_search_of_one_service(
     what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

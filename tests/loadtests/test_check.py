@@ -7,8 +7,8 @@ import pytest
 from loadtests.check import Turn, agrees
 from loadtests.figures import Summary
 from scripts.processes import ROOT
-from scripts.processes.limited_group import available
 from scripts.processes.waiting import eventually
+from tests.needs import limited
 
 
 def turn(ours: float, theirs: float) -> Turn:
@@ -37,7 +37,7 @@ def test_less_than_a_clock_tick_is_no_difference_of_times() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not available(), reason="no limits here")
+@limited
 def test_both_tools_measure_the_same_rate() -> None:
     command = [f"{ROOT}/scripts/load", "check", "--ramp", "1", "--turns", "1"]
 

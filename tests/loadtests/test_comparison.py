@@ -23,10 +23,10 @@ from loadtests.comparison.compare import OtherPlaybook
 from loadtests.comparison.playbook import OTHERS, Playbook
 from loadtests.report import report
 from scripts.processes import ROOT
-from scripts.processes.limited_group import available
+from tests.needs import limited
 
 BOOK = Playbook({"PERF-TP-1": "2100", "SWEEP-EXTRACT": ""}, 0.3, 1)
-pytestmark = [pytest.mark.long, pytest.mark.skipif(not available(), reason="no limits here")]
+pytestmark = [pytest.mark.long, limited]
 
 
 def test_the_architectures_take_turns() -> None:

@@ -25,15 +25,15 @@ from loadtests.headroom.watch import Part, Watch
 from mongo.directory import DATABASE
 from scripts.processes import ROOT
 from scripts.processes.control_groups import Limits
-from scripts.processes.limited_group import LimitedGroup, available
+from scripts.processes.limited_group import LimitedGroup
 from scripts.processes.waiting import eventually
 from tests.limited_stack import limited_stack
+from tests.needs import limited
 
 GOOD = Part(64, rest=40, peak=57, growth=1, kernel_peak=64, killed=0, ended=0)
 # The kernel ends it rather than another process of its group.
 FIRST = "open('/proc/self/oom_score_adj', 'w').write('1000')"
 HOG = [sys.executable, "-c", f"{FIRST}; bytearray(100 << 20)"]
-limited = pytest.mark.skipif(not available(), reason="no control groups can be made here")
 
 
 @pytest.mark.parametrize(

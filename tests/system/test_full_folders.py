@@ -1,6 +1,5 @@
 """A native stack on small disks, each of which is filled to the last byte."""
 
-import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +10,14 @@ import psutil
 import pytest
 
 from scripts.processes.waiting import eventually
+from tests.needs import only_root
 from tests.phones import BEACON, Phones, through
 from tests.system.conftest import Stack, kill_tree
 from tests.system.disks import Disks
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount under a whole stack"),
+    only_root,
 ]
 
 PHONES = 8

@@ -14,12 +14,13 @@ import psutil
 import pytest
 
 from scripts.processes import ports
+from tests.needs import only_root
 from tests.system.conftest import Stack
 from tests.system.test_lifecycle import PARTS, left_of
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(os.geteuid() != 0, reason="root alone can give up being root"),
+    only_root,
 ]
 BIND = 1 << 10  # the capability to listen on a port below 1024
 
