@@ -4,6 +4,8 @@
 ARG BASE_IMAGE=debian:trixie-slim
 
 FROM ${BASE_IMAGE} AS python
+# Not read: with another value the packages here, and of all that is built on this, are fetched again.
+ARG PACKAGES_DAY
 COPY services/install-packages /usr/local/sbin/
 RUN install-packages python3 tzdata \
     && groupadd --gid 10001 waymark \

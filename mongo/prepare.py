@@ -47,7 +47,10 @@ def main() -> None:
     lacking = processor.lacks()
     if lacking and os.environ["MONGO_IMAGE"].startswith("mongo:"):
         sys.exit(f"this processor lacks {lacking}, which MongoDB 5.0 and newer need")
-    needed_mib = int(os.environ["WAYMARK_MEMORY_NEEDED"])
+    try:
+        needed_mib = int(os.environ["WAYMARK_MEMORY_NEEDED"])
+    except ValueError:
+        sys.exit("WAYMARK_MEMORY_NEEDED is no number of MiB")
     has_mib = memory_mib(Path("/proc/meminfo").read_text())  # the machine's, also in a container
     if has_mib < needed_mib + EASE_MIB:
         print(advice(has_mib, needed_mib + EASE_MIB), file=sys.stderr)

@@ -14,13 +14,45 @@ die() {
 
 # load_env: takes what ./scripts/configure wrote, as Docker Compose does; the environment counts more.
 load_env() {
-    local line name value
-    [ -e "$ROOT/.env" ] || return 0
+    local line name value file="${COMPOSE_ENV_FILES:-}"
+    if [ -z "$file" ]; then
+        file="$ROOT/.env"
+        [ -e "$file" ] || return 0
+    fi
+    may_read "$file"
     while read -r line || [ -n "$line" ]; do # the last one may lack its end
         name="${line%%=*}" value="${line#*=}"
-        [[ "$value" != [\"\']?* || "${value: -1}" != "${value:0:1}" ]] || value="${value:1:-1}"
+        value="${value#"${value%%[![:blank:]]*}"}"
+        # Quoted up to the next such quote; else without a comment, which a blank announces.
+        if [[ "$value" =~ ^([\"\'])(.*)$ && "${BASH_REMATCH[2]}" == *"${BASH_REMATCH[1]}"* ]]; then
+            value="${BASH_REMATCH[2]%%"${BASH_REMATCH[1]}"*}"
+        else
+            value="${value%%[[:blank:]]#*}" value="${value%"${value##*[![:blank:]]}"}"
+        fi
         if [[ "$line" =~ ^[A-Z][A-Z0-9_]*= ]] && [ -z "${!name+set}" ]; then export "$name=$value"; fi
-    done <"$ROOT/.env"
+    done <"$file"
+}
+
+# may_read FILE: one that root wrote before it was left to its owner may be root's alone.
+may_read() { [ -r "$1" ] || die "$1 cannot be read; if it is root's: sudo chown $(id -un) $1"; }
+
+# own_as WHAT FILE: by root, for whoever has the first; others have what they make.
+own_as() { [ "$(id -u)" -ne 0 ] || chown --reference="$1" "$2"; }
+
+# rewrite_env FILE NAMES LINE...: lines in place of those that set NAMES, an expression. All else in it stays, and
+# whose it is.
+rewrite_env() {
+    local file="$1" names="$2" old=/dev/null owner
+    owner="$(dirname "$file")"
+    [ ! -e "$file" ] || { may_read "$file" && old="$file" owner="$file"; }
+    umask 077
+    {
+        grep -vE "^($names)=" "$old" || [ $? -eq 1 ] # 1: nothing else is there
+        printf '%s\n' "${@:3}"
+    } >"$file.new"
+    own_as "$owner" "$file.new"
+    sync "$file.new"
+    mv -f "$file.new" "$file"
 }
 
 # run_logged WHAT COMMAND...: says what happens, keeps the output for when it fails. Waits for a lock of
@@ -54,11 +86,12 @@ as_root() {
 
 # INSTALL: what root does, who removes the policy also where the script was killed. Debian starts what it
 # installs, NGINX on every address: a policy of 101 forbids that, to us alone; left behind, it is without
-# effect and goes when it is asked. An older checkout's stays for ever (in a container it is the image's).
+# effect and goes when it is asked. An older checkout's stayed for ever, and looks as anybody's may: it is
+# renamed (in a container it is the image's).
 # shellcheck disable=SC2016 # root's shell fills these in
 INSTALL='
 policy=/usr/sbin/policy-rc.d
-if [ -d /run/systemd/system ] && printf "#!/bin/sh\nexit 101\n" | cmp -s - $policy; then rm $policy; fi
+if [ -d /run/systemd/system ] && printf "#!/bin/sh\nexit 101\n" | cmp -s - $policy; then mv -f $policy $policy.found; fi
 if [ ! -e $policy ] || grep -q WAYMARK_INSTALLS $policy; then
     trap "rm -f $policy" EXIT # also after Ctrl-C
     printf "%s\n" "#!/bin/sh" "[ -z \"\$WAYMARK_INSTALLS\" ] || exit 101" \

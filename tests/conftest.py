@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # As scripts/test has it: one version for all tests, and no download.
 os.environ.setdefault("MONGODB_TARBALL", "")
+# Whatever this checkout was configured for.
+os.environ["COMPOSE_ENV_FILES"] = os.devnull
 # Several processes share the tests (scripts/test), file by file, but for these: files of one line
 # stay together. Those lines start first, the longest before the others: one that started last would
 # be waited for alone.

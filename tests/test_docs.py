@@ -38,7 +38,7 @@ MAX_LINES = {"README.md": 200, "ARCHITECTURE.md": 280}
 MAX_GLOSSARY_LINES = 25
 
 READ = re.compile(r'environ(?:ment)?(?:\.get\(|\[)\s*"([A-Z][A-Z0-9_]+)"')
-READ_BY_SHELL = re.compile(r"\$\{(WAYMARK_[A-Z_]+):-")
+READ_BY_SHELL = re.compile(r"\$\{(WAYMARK_[A-Z_]+|COMPOSE_ENV_FILES):-")
 COMPOSE = re.compile(r"\$\{([A-Z_]+):-([^}]*)\}")
 OURS = {"PATH", "DOCKER_HOST", "WAYMARK_LACKS"}
 GATEWAYS_OWN = {"/nginx_status", "/_circuit/ingest", "/_circuit/reads"}

@@ -50,9 +50,14 @@ def pytest_terminal_summary(
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(BEGAN))
     took = f"{(time.time() - BEGAN) / 60:.0f} minutes"
     told = config.stash.get(TOLD, "no engine")
+    describe = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(
+        describe, cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
     load = f"load average {os.getloadavg()[2]:.0f} over the last 15"
+    ran = f"{commit}, {when}, {took}, {load}"
     with file.open("a") as report:  # after those of earlier runs
-        report.write(f"{told}\n{when}, {took}, {load}\n{', '.join(counts)}\n{''.join(failed)}\n")
+        report.write(f"{told}\n{ran}\n{', '.join(counts)}\n{''.join(failed)}\n")
 
 
 class Stack(Client):

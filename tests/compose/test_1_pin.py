@@ -9,6 +9,7 @@ import subprocess
 import tarfile
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,7 @@ def test_the_digests_of_today_are_written_and_read(
     base, mongo = f"{registry.address}/base:b", f"{registry.address}/library/mongo:m"
     settings = tmp_path / ".env"
     settings.write_text(f"WAYMARK_PORT=8099\nBASE_IMAGE={base}\nMONGO_IMAGE={mongo}\n")
-    given = ("BASE_IMAGE", "MONGO_IMAGE", "WAYMARK_PORT")
+    given = ("BASE_IMAGE", "MONGO_IMAGE", "WAYMARK_PORT", "COMPOSE_ENV_FILES")
     environment = {name: v for name, v in docker.environment.items() if name not in given}
 
     def run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -120,10 +121,13 @@ def test_the_digests_of_today_are_written_and_read(
             "WAYMARK_PORT=8099",
             f"BASE_IMAGE={base}@{digest}",
             f"MONGO_IMAGE={mongo}@{unchanged}",
+            f"PACKAGES_DAY={datetime.now(UTC).date()}",
         ]
     services = json.loads(run("docker", "compose", "config", "--format", "json").stdout)["services"]
     assert services["shard1"]["image"] == f"{mongo}@{unchanged}"
-    assert services["gateway"]["build"]["args"] == {"BASE_IMAGE": f"{base}@{digest}"}
+    built = services["gateway"]["build"]["args"]
+    assert built["BASE_IMAGE"] == f"{base}@{digest}"
+    assert f"PACKAGES_DAY={built['PACKAGES_DAY']}" in settings.read_text()
 
     written = settings.read_text()
     registry.served.clear()

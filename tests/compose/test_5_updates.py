@@ -1,6 +1,7 @@
 """An update makes anew what changed and nothing else, a service at a time, and clients go on."""
 
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -213,12 +214,29 @@ def test_while_the_ingest_services_change_every_request_is_answered(
     assert min(one.taken for one in people) > 1
 
 
-def test_an_update_that_gave_up_goes_on_with_the_service_it_waited_for(
-    stack: Stack, checkout: Checkout
+def cut_off_at(service: str, folder: Path, path: str) -> str:
+    """Return a PATH where docker ends who has it make this service anew, as a lost session may."""
+    docker = folder / "docker"
+    docker.write_text(
+        f"""#!/bin/sh
+{shutil.which("docker", path=path)} "$@"
+status=$?
+case "$*" in *" up --detach "*" {service}") kill -9 $PPID ;; esac
+exit $status
+"""
+    )
+    docker.chmod(0o755)
+    return f"{folder}:{path}"
+
+
+def test_an_update_that_was_cut_or_gave_up_goes_on_with_the_service_it_replaced(
+    stack: Stack, checkout: Checkout, tmp_path: Path
 ) -> None:
     before = identities(stack)
     with checkout.hanging(INGEST):
-        for _ in range(2):  # the second time nothing has changed, and it waits all the same
+        path = cut_off_at("ingest-1", tmp_path, stack.docker.environment["PATH"])
+        assert checkout.try_update(PATH=path).returncode == -signal.SIGKILL
+        for _ in range(2):  # nothing has changed since, and it waits all the same
             done = checkout.try_update(WAYMARK_READY_SECONDS="5")
             assert "ingest-1 is not ready after 5 s; what comes after it was not" in done.stderr
             assert done.returncode == 1

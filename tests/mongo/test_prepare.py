@@ -63,6 +63,7 @@ def test_what_must_not_start_is_told_how_to(root: Path, tmp_path: Path) -> None:
         (proxy, "through 10.0.0.1"),
         ({"WAYMARK_TRUSTED_PROXIES": "proxy.example"}, "is not like 10.1.2.3"),
         ({"WAYMARK_MEMORY_NEEDED": str(has + 1)}, f"{has} MiB of memory and swap"),
+        ({"WAYMARK_MEMORY_NEEDED": "a lot"}, "WAYMARK_MEMORY_NEEDED is no number of MiB"),
     ]:
         done = run(root, folder, **changed)
         assert done.returncode == 1

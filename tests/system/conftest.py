@@ -36,8 +36,6 @@ class Stack(Client):
             "WAYMARK_INGEST_PORTS": f"{free_port()} {free_port()}",
             "WAYMARK_MONITORING_PORT": str(free_port()),
             "WAYMARK_MONGOD_PORT": str(free_block()),
-            "WAYMARK_PUBLISH": "127.0.0.1",  # whatever this checkout was configured for
-            "WAYMARK_ACCESS": "open",
         }
 
     def script(self, name: str, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from scripts.processes.waiting import eventually
+from tests.needs import only_root
 from tests.system.conftest import kill_tree
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root alone can install packages")
+pytestmark = only_root
 POLICY = "usr/sbin/policy-rc.d"
 # As Debian's services, but that it tells what it was told, and waits first where a test wants it.
 POSTINST = f"""\
@@ -233,6 +235,7 @@ def test_what_an_older_checkout_left_behind_goes_but_not_from_an_image(machine: 
     said(machine.install("thing-two"))
     assert machine.told() == ["thing-one 101", "thing-two 101"]
     assert machine.policy() is None
+    assert machine.exists(f"{POLICY}.found")  # it may have been somebody else's
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -325,6 +328,47 @@ def test_two_at_once_install_nodes_packages_once(root: Path, tmp_path: Path) -> 
     text = said(first) + said(second)
     assert (first.returncode, second.returncode) == (0, 0), text
     assert (tmp_path / "calls").read_text() == "npm\n"
+
+
+NOBODY = 65534
+
+
+def configure(folder: Path, user: int) -> subprocess.CompletedProcess[str]:
+    """Run a checkout's ./scripts/configure as a user."""
+    as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    return subprocess.run(
+        [*as_user, "./scripts/configure", "--plain"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_settings_stay_their_owners_and_are_never_lost(root: Path, tmp_path: Path) -> None:
+    for way in [*tmp_path.parents][:3]:
+        way.chmod(way.stat().st_mode | 0o111)
+    checkout, settings = tmp_path / "checkout", tmp_path / "checkout" / ".env"
+    (checkout / "scripts").mkdir(parents=True)
+    for name in ("lib.sh", "configure"):
+        shutil.copy(root / "scripts" / name, checkout / "scripts")
+    for path in (tmp_path, checkout):
+        os.chown(path, NOBODY, NOBODY)
+    for user in (0, NOBODY, 0):  # by sudo, and without
+        done = configure(checkout, user)
+        assert done.returncode == 0, done.stderr
+        assert settings.stat().st_uid == NOBODY
+
+    kept = "OIDC_ISSUER=https://provider.example\n"
+    settings.write_text(kept)
+    os.chown(settings, 0, 0)
+    settings.chmod(0o600)
+    refused = configure(checkout, NOBODY)
+    assert refused.returncode == 1
+    assert f"{settings} cannot be read; if it is root's: sudo chown" in refused.stderr
+    assert settings.read_text() == kept
+    assert configure(checkout, 0).returncode == 0
+    assert settings.read_text().startswith(kept)
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "no_proxy"])
