@@ -12,42 +12,57 @@ die() {
     exit 1
 }
 
-# load_env: takes what ./scripts/configure wrote, as Docker Compose does; the environment counts more.
+# settings_file: prints which it is; Docker Compose reads the same.
+settings_file() {
+    [[ "${COMPOSE_ENV_FILES:-}" != *,* ]] || die "COMPOSE_ENV_FILES names several files: name one"
+    printf '%s' "${COMPOSE_ENV_FILES:-$ROOT/.env}"
+}
+
+# load_env: takes what ./scripts/configure wrote, as Docker Compose does (but that it knows no `export`, no
+# escapes, and no variables in values); the environment counts more.
 load_env() {
-    local line name value file="${COMPOSE_ENV_FILES:-}"
-    if [ -z "$file" ]; then
-        file="$ROOT/.env"
-        [ -e "$file" ] || return 0
-    fi
+    local line name value file
+    local -A given=()
+    file="$(settings_file)"
+    [ -e "$file" ] || [ -n "${COMPOSE_ENV_FILES:-}" ] || return 0
     may_read "$file"
+    for name in $(compgen -e); do given[$name]=1; done
     while read -r line || [ -n "$line" ]; do # the last one may lack its end
-        name="${line%%=*}" value="${line#*=}"
+        line="${line%$'\r'}" name="${line%%=*}" value="${line#*=}"
         value="${value#"${value%%[![:blank:]]*}"}"
-        # Quoted up to the next such quote; else without a comment, which a blank announces.
+        # Quoted up to the next such quote; else without a comment.
         if [[ "$value" =~ ^([\"\'])(.*)$ && "${BASH_REMATCH[2]}" == *"${BASH_REMATCH[1]}"* ]]; then
             value="${BASH_REMATCH[2]%%"${BASH_REMATCH[1]}"*}"
         else
-            value="${value%%[[:blank:]]#*}" value="${value%"${value##*[![:blank:]]}"}"
+            value="${value%% #*}" value="${value%"${value##*[![:blank:]]}"}"
         fi
-        if [[ "$line" =~ ^[A-Z][A-Z0-9_]*= ]] && [ -z "${!name+set}" ]; then export "$name=$value"; fi
+        if [[ "$line" =~ ^[A-Z][A-Z0-9_]*= ]] && [ -z "${given[$name]:-}" ]; then export "$name=$value"; fi
     done <"$file"
 }
 
-# may_read FILE: one that root wrote before it was left to its owner may be root's alone.
-may_read() { [ -r "$1" ] || die "$1 cannot be read; if it is root's: sudo chown $(id -un) $1"; }
+# may_read FILE: one that sudo wrote may be root's alone.
+may_read() {
+    [ -e "$1" ] || die "there is no $1"
+    [ -r "$1" ] || die "$1 may not be read: sudo chown $(id -un) $1"
+}
 
 # own_as WHAT FILE: by root, for whoever has the first; others have what they make.
 own_as() { [ "$(id -u)" -ne 0 ] || chown --reference="$1" "$2"; }
 
-# rewrite_env FILE NAMES LINE...: lines in place of those that set NAMES, an expression. All else in it stays, and
-# whose it is.
+# rewrite_env FILE NAMES LINE...: lines in place of those that set NAMES, an expression. All else in it
+# stays, and whose it is.
 rewrite_env() {
     local file="$1" names="$2" old=/dev/null owner
     owner="$(dirname "$file")"
-    [ ! -e "$file" ] || { may_read "$file" && old="$file" owner="$file"; }
+    if [ -e "$file" ]; then
+        [ -f "$file" ] || die "$file is no file of settings"
+        may_read "$file"
+        old="$file" owner="$file"
+    fi
     umask 077
+    rm -f "$file.new" # of one that was killed
     {
-        grep -vE "^($names)=" "$old" || [ $? -eq 1 ] # 1: nothing else is there
+        grep -avE "^[[:blank:]]*($names)=" "$old" || [ $? -eq 1 ] # 1: nothing else is there
         printf '%s\n' "${@:3}"
     } >"$file.new"
     own_as "$owner" "$file.new"

@@ -20,7 +20,7 @@ MARK = "this machine lacks "
 limited = pytest.mark.skipif(
     not available(), reason=f"{MARK}limits: control groups cannot be made here"
 )
-only_root = pytest.mark.skipif(os.geteuid() != 0, reason=f"{MARK}root: it is another user's")
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason=f"{MARK}root: it is another user")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 

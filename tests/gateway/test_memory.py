@@ -199,9 +199,8 @@ def under_way(gateway: Gateway, ask: Callable[[contextlib.ExitStack, int], None]
             else:
                 yield
                 return
-        for (
-            upstream
-        ) in gateway.ingest:  # the gateway waits for an answer also when nobody else does
+        # The gateway waits for an answer also when nobody else does.
+        for upstream in gateway.ingest:
             upstream.close()
             upstream.reopen()
         eventually(lambda: not count())

@@ -36,6 +36,7 @@ class Stack(Client):
             "WAYMARK_INGEST_PORTS": f"{free_port()} {free_port()}",
             "WAYMARK_MONITORING_PORT": str(free_port()),
             "WAYMARK_MONGOD_PORT": str(free_block()),
+            "COMPOSE_ENV_FILES": os.devnull,  # whatever this checkout was configured for
         }
 
     def script(self, name: str, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -150,12 +150,13 @@ def test_what_configure_wrote_is_read_and_the_environment_counts_more(
     (tmp_path / ".env").write_text(
         "WAYMARK_ONE=1\nWAYMARK_TWO=$(id)\n# no\nPATH=/nowhere\nbad\n"
         "WAYMARK_THREE='a b'\nWAYMARK_FOUR=\"c=\n"
-        "WAYMARK_FIVE= d#e \t# why\nWAYMARK_SIX='f #g' # why\n"
+        "WAYMARK_FIVE= d#e  # why\r\nWAYMARK_SIX='f #g' # why\n"
+        "WAYMARK_TWICE=open\nWAYMARK_TWICE=required\n"
         "WAYMARK_SEVEN="  # its last line has no end
     )
     names = (
         "$WAYMARK_ONE $WAYMARK_TWO $WAYMARK_THREE $WAYMARK_FOUR "
-        "$WAYMARK_FIVE $WAYMARK_SIX ${WAYMARK_SEVEN-unset}"
+        "$WAYMARK_FIVE $WAYMARK_SIX $WAYMARK_TWICE ${WAYMARK_SEVEN-unset}"
     )
     script = f'. {root}/scripts/lib.sh; ROOT={tmp_path}; load_env; echo "{names}"'
     done = subprocess.run(
@@ -165,7 +166,7 @@ def test_what_configure_wrote_is_read_and_the_environment_counts_more(
         text=True,
         check=True,
     )
-    assert done.stdout == 'mine $(id) a b "c= d#e f #g \n'
+    assert done.stdout == 'mine $(id) a b "c= d#e f #g required \n'
 
 
 def test_configured_again_there_is_a_new_token_and_all_else_stays(

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -339,36 +340,42 @@ def configure(folder: Path, user: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*as_user, "./scripts/configure", "--plain"],
         cwd=folder,
+        env={name: value for name, value in os.environ.items() if name != "COMPOSE_ENV_FILES"},
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-def test_settings_stay_their_owners_and_are_never_lost(root: Path, tmp_path: Path) -> None:
-    for way in [*tmp_path.parents][:3]:
-        way.chmod(way.stat().st_mode | 0o111)
-    checkout, settings = tmp_path / "checkout", tmp_path / "checkout" / ".env"
-    (checkout / "scripts").mkdir(parents=True)
-    for name in ("lib.sh", "configure"):
-        shutil.copy(root / "scripts" / name, checkout / "scripts")
-    for path in (tmp_path, checkout):
-        os.chown(path, NOBODY, NOBODY)
+@pytest.fixture
+def checkout(root: Path) -> Iterator[Path]:
+    """Return nobody's folder with ./scripts/configure, where nobody may go."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        checkout = Path(folder)
+        (checkout / "scripts").mkdir()
+        for name in ("lib.sh", "configure"):
+            shutil.copy(root / "scripts" / name, checkout / "scripts")
+        os.chown(checkout, NOBODY, NOBODY)
+        yield checkout
+
+
+def test_settings_stay_their_owners_and_are_never_lost(checkout: Path) -> None:
+    settings = checkout / ".env"
     for user in (0, NOBODY, 0):  # by sudo, and without
         done = configure(checkout, user)
         assert done.returncode == 0, done.stderr
         assert settings.stat().st_uid == NOBODY
 
-    kept = "OIDC_ISSUER=https://provider.example\n"
-    settings.write_text(kept)
+    kept = b"OIDC_NAME=B\xfcro\n"  # not UTF-8
+    settings.write_bytes(kept)
     os.chown(settings, 0, 0)
     settings.chmod(0o600)
     refused = configure(checkout, NOBODY)
     assert refused.returncode == 1
-    assert f"{settings} cannot be read; if it is root's: sudo chown" in refused.stderr
-    assert settings.read_text() == kept
+    assert f"{settings} may not be read: sudo chown" in refused.stderr
+    assert settings.read_bytes() == kept
     assert configure(checkout, 0).returncode == 0
-    assert settings.read_text().startswith(kept)
+    assert settings.read_bytes().startswith(kept)
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "no_proxy"])
