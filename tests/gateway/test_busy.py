@@ -45,22 +45,26 @@ def drip(gateway: Gateway) -> None:
         upstream.fault = "drip"
 
 
-def hold(gateway: Gateway, clients: list[Client], path: str) -> None:
-    """Have these clients take a place each, few at once.
+Holders = dict[socket.socket, Client]
 
-    On a busy machine the upstreams may be too slow for the gateway: who is refused asks again.
+
+def hold(
+    gateway: Gateway, clients: list[Client], path: str, holders: Holders | None = None
+) -> Holders:
+    """Have these clients take a place each, few at once, beside those that hold one already.
+
+    On a busy machine the upstreams may be too slow for the gateway: who is refused, or loses the
+    place, asks again.
     """
-    before = dripping(gateway)
-    waiting: dict[socket.socket, Client] = {}
+    waiting = holders or {}
     for first in range(0, len(clients), 32):
         group = clients[first : first + 32]
         waiting |= {client.send(asking(path)): client for client in group}
-        eventually(partial(all_hold, gateway, waiting, path, before + len(waiting)), 60)
+        eventually(partial(all_hold, gateway, waiting, path), 60)
+    return waiting
 
 
-def all_hold(
-    gateway: Gateway, waiting: dict[socket.socket, Client], path: str, wanted: int
-) -> bool:
+def all_hold(gateway: Gateway, waiting: Holders, path: str) -> bool:
     refused = [connection for connection in waiting if is_answered(connection)]
     if refused:
         close_circuit(gateway, path)
@@ -68,7 +72,7 @@ def all_hold(
         connection.close()
         client = waiting.pop(connection)
         waiting[client.send(asking(path))] = client
-    return dripping(gateway) >= wanted
+    return dripping(gateway) >= len(waiting)
 
 
 def close_circuit(gateway: Gateway, path: str) -> None:
@@ -107,13 +111,13 @@ def test_a_client_leaves_places_and_without_any_the_answer_is_busy(
         Client(gateway, "127.0.0.2") as other,
         Client(gateway, "127.0.0.3") as late,
     ):
-        hold(gateway, [greedy] * own, path)
+        holders = hold(gateway, [greedy] * own, path)
         gateway.monitoring.requests.clear()
         refused, body = answer(greedy.send(asking(path)))
         assert (refused.status, refused.headers["X-Circuit-State"]) == (429, None)
         assert "wait a second" in body["error"]
         assert gateway.monitoring.requests == []
-        hold(gateway, [other] * (places - own), path)
+        hold(gateway, [other] * (places - own), path, holders)
         gateway.monitoring.requests.clear()
         began = time.monotonic()
         refused, body = answer(late.send(asking(path)))
