@@ -183,8 +183,9 @@ def test_five_thousand_people_take_little_memory_and_a_304_little_time(
         return time.process_time() - began
 
     held, not_held = {"If-None-Match": etag}, {"If-None-Match": 'W/"0"'}
-    whole = min(cost(not_held, 200) for _ in range(5))
-    assert min(cost(held, 304) for _ in range(5)) < 0.8 * whole
+    # In turns, and of many the least: on a busy machine the same work takes more CPU time as well.
+    costs = [(cost(held, 304), cost(not_held, 200)) for _ in range(30)]
+    assert min(one for one, _ in costs) < 0.8 * min(whole for _, whole in costs)
 
 
 def test_nobody_is_not_told_when_no_shard_answers(
