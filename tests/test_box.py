@@ -1,11 +1,10 @@
 """The command ./scripts/budget: what it reads, what it adds up, and what it says of it."""
 
+import contextlib
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -16,6 +15,7 @@ from scripts.box.processes import Process, parse_stat
 from scripts.processes import ROOT
 from scripts.processes.control_groups import Usage
 from scripts.processes.waiting import eventually
+from tests.upstream import Upstream
 
 BOX = Machine(cpu=3.0, total=983.0, available=500.0, swap=512.0, swapped=12.0)
 OTHER = BOX._replace(total=16000.0, available=9000.0)
@@ -118,33 +118,12 @@ def test_within_the_budgets_and_over_each() -> None:
     assert killed == "shard1: 2 processes killed for want of memory"
 
 
-class Answers(BaseHTTPRequestHandler):
-    """Answers every request with a status."""
-
-    status = 200
-
-    def do_GET(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.send_response(self.status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    do_POST = do_GET  # noqa: N815
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
-
-
 def test_a_load_that_is_refused_is_within_no_budget() -> None:
-    handler = type("One", (Answers,), {"status": 401})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            load = Load(f"http://127.0.0.1:{server.server_port}", "peak")
-            with load.running():
-                eventually(lambda: load.statuses["detection", 401], 60)
-        finally:
-            server.shutdown()
+    with contextlib.closing(Upstream()) as stack:
+        stack.answer(401, b"")
+        load = Load(stack.url, "peak")
+        with load.running():
+            eventually(lambda: load.statuses["detection", 401], 60)
     assert load.problems()[0].startswith("detection: 0 good answers of ")
 
 

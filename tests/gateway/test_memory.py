@@ -20,6 +20,7 @@ from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
 from tests.gateway.conftest import Gateway
 from tests.gateway.http2 import Http2
+from tests.gateway.test_busy import drip, dripping
 
 LIMIT_BYTES = 32 * 2**20
 HTTP2_LIMIT_BYTES = 40 * 2**20
@@ -182,18 +183,12 @@ def under_way(gateway: Gateway, ask: Callable[[contextlib.ExitStack, int], None]
     The gateway waits 2.5 s for each byte: where a stall of this machine ended some, once more, from
     other addresses.
     """
-    for upstream in gateway.ingest:
-        upstream.answer(200, b"x" * 600)
-        upstream.fault = "drip"  # five minutes
-
-    def count() -> int:
-        return sum(upstream.dripping() for upstream in gateway.ingest)
-
+    drip(gateway)
     for first in range(1, 20, 2):
         with contextlib.ExitStack() as held:
             ask(held, first)
             try:
-                eventually(lambda: count() == 512, 10)
+                eventually(lambda: dripping(gateway) == 512, 10)
             except TimeoutError:
                 pass
             else:
@@ -203,7 +198,7 @@ def under_way(gateway: Gateway, ask: Callable[[contextlib.ExitStack, int], None]
         for upstream in gateway.ingest:
             upstream.close()
             upstream.reopen()
-        eventually(lambda: not count())
+        eventually(lambda: not dripping(gateway))
         time.sleep(1.5)  # until they count as alive again
     pytest.fail("never were there 512 at once")
 

@@ -334,11 +334,15 @@ def test_two_at_once_install_nodes_packages_once(root: Path, tmp_path: Path) -> 
 NOBODY = 65534
 
 
+def as_user(user: int) -> list[str]:
+    """Return what runs a command as a user."""
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+
+
 def configure(folder: Path, user: int) -> subprocess.CompletedProcess[str]:
     """Run a checkout's ./scripts/configure as a user."""
-    as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
     return subprocess.run(
-        [*as_user, "./scripts/configure", "--plain"],
+        [*as_user(user), "./scripts/configure", "--plain"],
         cwd=folder,
         env={name: value for name, value in os.environ.items() if name != "COMPOSE_ENV_FILES"},
         capture_output=True,
@@ -389,10 +393,9 @@ def test_sudo_keeps_the_way_out_of_the_network(root: Path, tmp_path: Path, name:
     library.write_text((root / "scripts/lib.sh").read_text())
     for way in [*tmp_path.parents][:3]:
         way.chmod(way.stat().st_mode | 0o111)
-    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     script = f". {library}; as_root env; as_root env -u nothing true"
     done = subprocess.run(
-        [*nobody, "bash", "-c", script],
+        [*as_user(NOBODY), "bash", "-c", script],
         env={
             "PATH": f"{tmp_path}:{os.environ['PATH']}",
             name: "http://10.0.0.1:3128",
