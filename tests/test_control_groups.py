@@ -48,6 +48,19 @@ def test_the_memory_limit_is_enforced() -> None:
 
 
 @limited
+def test_what_runs_in_a_group_inside_is_limited_and_counted_by_the_outer_one() -> None:
+    with (
+        LimitedGroup("outer", SERVICE) as outer,
+        LimitedGroup("inner", UNLIMITED, inside=outer) as inner,
+    ):
+        hog = [sys.executable, "-c", "bytearray(100 << 20)"]
+        subprocess.run(inner.command(hog), check=False)
+        assert outer.pids() == []
+        assert outer.usage().killed == inner.usage().killed == 1
+        assert outer.usage().cpu_seconds >= inner.usage().cpu_seconds > 0
+
+
+@limited
 def test_a_group_adopts_a_process_and_its_children_and_ends_them() -> None:
     script = ["sh", "-c", "sleep 60 & echo; wait"]
     with subprocess.Popen(script, stdout=subprocess.PIPE) as process:

@@ -92,8 +92,14 @@ class ControlGroup:
             memory_bytes=self._number("memory", "memory.usage_in_bytes"),
             anonymous_bytes=self._number("memory", "memory.stat", "total_rss"),
             peak_bytes=self._number("memory", "memory.max_usage_in_bytes"),
-            killed=self._number("memory", "memory.oom_control", "oom_kill"),
+            killed=self._killed_v1(),
         )
+
+    def _killed_v1(self) -> int:
+        """Return also those of the groups inside, as v2 does: v1 counts each only where it ran."""
+        folder = self._folders["memory"]
+        files = [file.relative_to(folder) for file in folder.rglob("memory.oom_control")]
+        return sum(self._number("memory", str(file), "oom_kill") for file in files)
 
     def _usage_v2(self) -> Usage:
         return Usage(

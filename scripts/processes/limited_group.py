@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -23,10 +23,16 @@ STOP_SECONDS, KILL_SECONDS, REMOVE_SECONDS = 10.0, 5.0, 5.0
 
 
 class LimitedGroup(ControlGroup):
-    """A new group with limits; leaving the context ends its processes and removes it."""
+    """A new group with limits; leaving the context ends its processes and removes it.
 
-    def __init__(self, name: str, limits: Limits = SERVICE) -> None:
-        super().__init__(_made(f"waymark-{name}-{os.getpid()}-{uuid.uuid4().hex[:6]}"))
+    It may be `inside` another one, which then has no processes of its own: v2 forbids both.
+    """
+
+    def __init__(
+        self, name: str, limits: Limits = SERVICE, inside: "LimitedGroup | None" = None
+    ) -> None:
+        parents = inside._folders if inside else None
+        super().__init__(_made(f"waymark-{name}-{os.getpid()}-{uuid.uuid4().hex[:6]}", parents))
         try:
             self.limit(limits)
         except OSError as error:
@@ -105,10 +111,10 @@ def available() -> bool:
         return False
 
 
-def _made(name: str) -> dict[str, Path]:
+def _made(name: str, parents: Mapping[str, Path] | None = None) -> dict[str, Path]:
     """Make the folder of a new group under each controller."""
     try:
-        parents = mount_points(Path("/proc/self/mounts").read_text())
+        parents = parents or mount_points(Path("/proc/self/mounts").read_text())
         if (parents["memory"] / "cgroup.controllers").exists():  # v2
             (parents["memory"] / "cgroup.subtree_control").write_text("+cpu +memory")
         _remove_stale(set(parents.values()))
@@ -126,7 +132,8 @@ def _remove_stale(parents: Iterable[Path]) -> None:
         for folder in parent.glob("waymark-*-*-*"):
             pid = folder.name.split("-")[-2]
             if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
-                _removed(folder)
+                for one in sorted(folder.glob("**/"), reverse=True):  # what is inside goes first
+                    _removed(one)
 
 
 def _removed(folder: Path) -> bool:
