@@ -51,17 +51,22 @@ def database(mongod: str) -> Iterator[Database[dict[str, Any]]]:
 
 
 @pytest.fixture
-def app(
-    mongod: str, database: Database[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Flask]:
-    """Return a service whose database is there: it waits for that also on a machine that is full.
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let services wait for a database that is there, also on a machine that is full.
 
-    After two seconds as it is shipped, and after less for the directory, the spool takes what
-    comes, and what is new cannot be told; what is tested of that has services of its own.
+    After two seconds as they are shipped, and after less for the directory, the spool takes what
+    comes, what is new cannot be told, and nobody can log in.
     """
     for module, names in SHORT.items():
         for name in names:
             monkeypatch.setattr(module, name, PATIENT_SECONDS)
+
+
+@pytest.fixture
+def app(
+    mongod: str, database: Database[dict[str, Any]], tmp_path: Path, patience: None
+) -> Iterator[Flask]:
+    """Return a service; what is tested of a database that is away has services of its own."""
     spool = str(tmp_path / "spool.db")
     for collection in ("staff", "latest", "notes", "beacons"):
         database[collection].delete_many({})
@@ -85,7 +90,9 @@ def client(app: Flask) -> FlaskClient:
 
 
 @pytest.fixture
-def waymark(mongod: str, database: Database[dict[str, Any]], tmp_path: Path) -> Iterator[Office]:
+def waymark(
+    mongod: str, database: Database[dict[str, Any]], tmp_path: Path, patience: None
+) -> Iterator[Office]:
     """Return services in which people may log in."""
     with office(mongod, database, tmp_path) as found:
         yield found
