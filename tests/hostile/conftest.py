@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.site import Guarded, Site, running
-from tests.ingest.conftest import app, client, database  # noqa: F401  # fixtures
+from tests.ingest.conftest import app, client, database, patience  # noqa: F401  # fixtures
 from tests.page.conftest import opened  # noqa: F401  # fixtures
 
 
