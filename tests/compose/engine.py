@@ -174,14 +174,14 @@ def _bridge() -> Iterator[None]:
 @contextmanager
 def _dockerd(run: Path, tools: Tools, inside: Callable[[list[str]], list[str]]) -> Iterator[None]:
     tools.data.mkdir(parents=True, exist_ok=True)
-    # systemd would put its groups elsewhere than a test asks for.
-    settings = {"exec-opts": ["native.cgroupdriver=cgroupfs"]} | tools.settings
-    (run / "daemon.json").write_text(json.dumps(settings))
+    (run / "daemon.json").write_text(json.dumps(tools.settings))
     command = [
         *("dockerd", "--config-file", f"{run}/daemon.json", "--pidfile", f"{run}/docker.pid"),
         *("--host", tools.environment["DOCKER_HOST"], "--log-level", "warn"),
         *("--data-root", str(tools.data), "--exec-root", f"{run}/exec"),
         *("--bridge", BRIDGE, "--default-address-pool", NETWORKS),
+        # systemd would put its groups elsewhere than a test asks for.
+        *("--exec-opt", "native.cgroupdriver=cgroupfs"),
     ]
     log = CACHE / "dockerd.log"
     with log.open("w") as output:

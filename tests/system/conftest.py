@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +91,14 @@ def kill_tree(pid: int) -> None:
             process.send_signal(signal.SIGKILL)
 
 
-@contextmanager
-def running_stack(root: Path, folder: Path, *options: str) -> Iterator[Stack]:
+def running_stack(root: Path, folder: Path, *options: str) -> AbstractContextManager[Stack]:
     """Run a stack with all its data in a folder."""
-    stack = Stack(root, folder / "data")
+    return started(Stack(root, folder / "data"), *options)
+
+
+@contextmanager
+def started(stack: Stack, *options: str) -> Iterator[Stack]:
+    """Run a stack."""
     try:
         stack.up(*options)
         yield stack

@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -12,8 +11,8 @@ from mongo import topology
 from scripts.processes.waiting import eventually
 from tests.needs import need_routers
 from tests.phones import Phones, through
-from tests.system.conftest import Stack, kill_tree
-from tests.system.test_lifecycle import left_of
+from tests.system.conftest import Stack, kill_tree, started
+from tests.system.test_start import has_no_time
 
 pytestmark = pytest.mark.long
 
@@ -28,25 +27,17 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def too_slow(
-    root: Path, servers: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Stack, CompletedProcess[str]]:
-    """Return a stack of its own, and what its first start said, which had no time at all."""
+def stopped(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Stack:
+    """Return a stack of its own, not started yet: these tests break it."""
     need_routers()
-    stack = Stack(root, tmp_path_factory.mktemp("sharded") / "data")
-    options = ("--detach", "--port", stack.port, "--sharded", servers, "--deadline", "0")
-    return stack, stack.script("up", *options)
+    return Stack(root, tmp_path_factory.mktemp("sharded") / "data")
 
 
 @pytest.fixture(scope="module")
-def stack(servers: Path, too_slow: tuple[Stack, CompletedProcess[str]]) -> Iterator[Stack]:
-    """Return it running: these tests break it."""
-    stack, _ = too_slow
-    try:
-        stack.up("--sharded", str(servers))
+def stack(stopped: Stack, servers: Path) -> Iterator[Stack]:
+    """Return it running."""
+    with started(stopped, "--sharded", str(servers)) as stack:
         yield stack
-    finally:
-        stack.down()
 
 
 def store(stack: Stack, staff_id: int, event_id: str) -> bool:
@@ -55,16 +46,9 @@ def store(stack: Stack, staff_id: int, event_id: str) -> bool:
     return (answer.status_code, answer.text) == (200, "New Beacon Detection Added")
 
 
-def test_a_start_without_enough_time_says_how_to_go_on(
-    too_slow: tuple[Stack, CompletedProcess[str]],
-) -> None:
+def test_a_start_without_enough_time_says_how_to_go_on(stopped: Stack, servers: Path) -> None:
     """That it goes on, all the other tests show."""
-    stack, failed = too_slow
-    assert (failed.returncode, failed.stderr.count("\n")) == (1, 1), failed.stderr
-    assert failed.stderr.startswith("up: after 0 s still no ")
-    assert "./scripts/up once more goes on where this ended" in failed.stderr
-    assert f"{stack.data}/log" in failed.stderr
-    assert left_of(stack) == []
+    has_no_time(stopped, "--sharded", servers)
 
 
 def test_the_contract_holds(stack: Stack) -> None:
