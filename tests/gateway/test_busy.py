@@ -153,20 +153,29 @@ def test_a_refusal_costs_the_gateway_at_most_twice_an_insert(
     detection = b"POST /newbeacondetect HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b"
 
     def cost(client: Client, status: int, count: int) -> float:
-        """Return the gateway's CPU seconds for so many requests, one after the other."""
+        """Return the gateway's CPU seconds for so many requests, one after the other.
+
+        0 when one of them is answered otherwise: where this machine stalls, places are lost.
+        """
         connection = client.send(b"")
         before = cpu_seconds(worker)
         for _ in range(count):
             connection.sendall(detection % (len(body), body))
-            assert next(statuses(connection, 1)) == status
+            if next(statuses(connection, 1)) != status:
+                return 0
         return cpu_seconds(worker) - before
 
     with Client(gateway) as greedy, Client(gateway, "127.0.0.2") as other:
         accepted = cost(other, 200, REQUESTS)
         drip(gateway)
-        hold(gateway, [greedy] * 448 + [other] * 64, "/newbeacondetect")
+        holders = hold(gateway, [greedy] * 448 + [other] * 64, "/newbeacondetect")
+
+        def refusals(late: Client) -> float:
+            eventually(partial(all_hold, gateway, holders, "/newbeacondetect"), 60)
+            return cost(late, 503, REQUESTS)
+
         with Client(gateway, "127.0.0.3") as late:
-            refused = cost(late, 503, REQUESTS)
+            refused = eventually(partial(refusals, late), 120)
     each_us = 1e6 / REQUESTS
     print(f"accepted {accepted * each_us:.0f} us, refused {refused * each_us:.0f} us")
     assert refused < 2 * accepted

