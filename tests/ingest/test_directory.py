@@ -1,6 +1,6 @@
 """The directory of beacons in the process's memory."""
 
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest.mock import Mock
@@ -65,17 +65,23 @@ def test_a_lost_database_leaves_the_old_copy() -> None:
 
 def test_threads_that_waited_for_a_failed_read_do_not_each_try_again() -> None:
     beacons = Mock()
+    reading, fails = threading.Event(), threading.Event()
 
     def fail(*_: Any) -> None:
-        time.sleep(0.3)
+        reading.set()
+        fails.wait(30)
         raise StoreUnavailable("gone")
 
     beacons.revision.side_effect = fail
     directory = Directory(beacons, 30)
     with ThreadPoolExecutor(8) as threads:
-        asked = [threads.submit(directory.current) for _ in range(8)]
+        asked = [threads.submit(directory.current)]
+        assert reading.wait(30)
+        asked += [threads.submit(directory.current) for _ in range(7)]
+        eventually(lambda: len(directory._reads._waiting) == 7)
+        fails.set()
     assert {type(one.exception()) for one in asked} == {StoreUnavailable}
-    assert beacons.revision.call_count <= 2  # a thread may come when the first has just failed
+    assert beacons.revision.call_count == 2  # one for the first, one for all the others
 
 
 def test_after_a_write_whose_read_failed_the_next_reader_reads_again() -> None:
