@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import socket
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -127,7 +128,8 @@ def test_slow_readers_of_histories_leave_detections_alone(gateway: Gateway) -> N
             upstream.answer(200, b"ok")
         assert gateway.timed("POST", "/newbeacondetect").status == 200
         # Nothing waits for them: the services gave their answers to the gateway and are free.
-        assert gateway.timed("POST", "/newbeacondetect").seconds < 2
+        waits = [gateway.timed("POST", "/newbeacondetect").seconds for _ in range(5)]
+        assert statistics.median(waits) < 2  # one of them may wait for this machine
         assert next(statuses(held[0], 1)) == 200
 
 

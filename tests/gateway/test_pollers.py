@@ -112,7 +112,8 @@ def test_hanging_services_do_not_stall_a_warm_poller(gateway: Gateway) -> None:
     time.sleep(0.3)  # and no more come
     assert hits(gateway) == 2
     assert [answer.content for answer in stale] == [BODY, BODY]
-    assert all(answer.elapsed.total_seconds() < SLOW_SECONDS for answer in stale)
+    # Who waits for a service that hangs waits for 2.5 s or more; this machine may stall for less.
+    assert all(answer.elapsed.total_seconds() < 2 for answer in stale)
 
 
 def test_every_kind_of_poller_shares_one_answer(gateway: Gateway) -> None:
