@@ -168,7 +168,8 @@ def test_a_reload_ends_a_connection_after_its_streams(
     gateway: Gateway, connect: Callable[..., Http2]
 ) -> None:
     for upstream in gateway.ingest:
-        upstream.delay_seconds = 2
+        upstream.answer(200, b"x" * 4)
+        upstream.fault = "drip"  # for 2 s, and never silent for long
     client, old = connect(), gateway.worker()
     streams = [client.ask("/newbeacondetect") for _ in range(20)]
     client.flush()
