@@ -59,8 +59,3 @@ def test_imports_point_one_way(file: Path) -> None:
         allowed = FLOOR[other] < FLOOR[here] or other == here or here == other == "ingest"
         allowed = allowed or (FLOOR[here] == FLOOR[other] == 0)
         assert allowed, f"{file} imports {name}"
-
-
-@pytest.mark.parametrize("file", FILES, ids=str)
-def test_no_file_is_long(file: Path) -> None:
-    assert len((PACKAGE / file).read_text().splitlines()) <= 250
