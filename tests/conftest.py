@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 os.environ.setdefault("MONGODB_TARBALL", "")
 # Whatever this checkout was configured for.
 os.environ["COMPOSE_ENV_FILES"] = os.devnull
+# A machine that is shared stalls: how long an example takes, or its making, is nobody's fault.
+settings.register_profile(
+    "shared machine",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("shared machine")
 # Several processes share the tests (scripts/test), file by file, but for these: files of one line
 # stay together. Those lines start first, the longest before the others: one that started last would
 # be waited for alone.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from bson import ObjectId, Timestamp
 from flask import Flask
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pymongo.database import Database
 
@@ -130,11 +130,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=25)
 @given(st.lists(STEPS, min_size=3, max_size=14))
 def test_every_answer_is_what_the_database_holds(
     context: Context, database: Database[Any], small: None, steps: list[Any]

@@ -4,7 +4,7 @@ import contextlib
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.errors import ParameterError
@@ -121,7 +121,6 @@ NAMES += ["staff_id", "start_time", "end_time"]
 
 
 @pytest.mark.long
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # shared machines stall
 @given(st.dictionaries(st.sampled_from(NAMES), anything))
 def test_nothing_but_a_parameter_error_ever_comes_out(parameters: dict[str, Any]) -> None:
     for parse in (

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pymongo.database import Database
 from werkzeug.test import TestResponse
@@ -219,9 +219,7 @@ ITEMS = st.fixed_dictionaries({}, optional=FIELDS) | ANYTHING
 
 
 @pytest.mark.long
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150)
 @given(items=st.lists(ITEMS, max_size=6))
 def test_whatever_comes_each_item_is_stored_or_told_why(
     api: Api, database: Database[Any], items: list[Any]
@@ -251,9 +249,7 @@ USUAL = st.fixed_dictionaries(
 )
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150)
 @given(items=st.lists(USUAL, min_size=1, max_size=4))
 def test_the_short_way_reads_what_the_long_way_reads(api: Api, items: list[Any]) -> None:
     usual = json.dumps({"detections": items}, ensure_ascii=False)
@@ -268,7 +264,7 @@ def test_the_short_way_reads_what_the_long_way_reads(api: Api, items: list[Any])
     assert answers[0] == answers[1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(body=st.binary(max_size=60) | ANYTHING.map(lambda value: json.dumps(value).encode()))
 def test_no_body_breaks_the_reader(body: bytes) -> None:
     with contextlib.suppress(ParameterError):

@@ -42,7 +42,7 @@ def fields(draw: st.DrawFn) -> str:
     return "{" + f",{spaces}".join(parts) + "}"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(items=st.lists(fields(), min_size=1, max_size=4), again=st.booleans())
 def test_it_finds_what_json_finds(items: list[str], *, again: bool) -> None:
     batch = f'"detections":[{",".join(items)}]'
