@@ -139,7 +139,7 @@ def test_from_log_in_to_log_out(page: Page, stack: Stack) -> None:
     expect(page).to_have_url(f"{url}/monitoring/system?a=b")
     expect(page.get_by_text("anna@example.org", exact=True)).to_be_visible()
     cookies = {one["name"]: one for one in page.context.cookies(url)}
-    assert set(cookies) == {"waymark_session"}
+    assert set(cookies) == {"waymark_session", "waymark_device"}
     assert cookies["waymark_session"]["sameSite"] == "Strict"
     assert page.evaluate("document.cookie") == ""
     for service in stack.services:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ingest.access import attempts, oidc, passwords
-from ingest.access.attempts import Attempts
+from ingest.access.attempts import Attempts, Source
+from ingest.access.devices import Device
 from ingest.access.passwords import Passwords
 from ingest.errors import Busy, TooManyAttempts
 from ingest.rules.roles import Role
@@ -38,10 +39,10 @@ def counted(clock: Clock) -> Attempts:
     return Attempts(clock)
 
 
-def wait_for(counted: Attempts, name: str, address: str) -> int:
+def wait_for(counted: Attempts, name: str, address: str, device: Device | None = None) -> int:
     """Try once; return how long that has to wait, 0 where it counts."""
     try:
-        counted.begin(name, address)
+        counted.begin(name, Source(address, device))
     except TooManyAttempts as refused:
         return refused.wait_seconds
     return 0
@@ -84,11 +85,27 @@ def test_nobody_keeps_the_owner_out_for_long(counted: Attempts, clock: Clock) ->
     assert wait_for(counted, "anna", HERE) <= attempts.ACCOUNT.longest_seconds == 4
 
 
+def test_in_ones_own_browser_only_ones_own_failures_count(counted: Attempts) -> None:
+    browser = Device("a browser", ("ben", "anna"))
+    for n in range(60):  # past each bound: of the pair, of the address, of the account
+        wait_for(counted, f"name-{n}", HERE)
+        wait_for(counted, "anna", HERE)
+        wait_for(counted, "anna", f"10.0.0.{n}")
+    assert wait_for(counted, "anna", HERE) > 0
+    assert [wait_for(counted, "anna", HERE, browser) for _ in range(3)] == [0, 0, 1]
+    counted.succeeded("anna", Source(HERE, browser))
+    assert wait_for(counted, "anna", HERE, browser) == 0
+    assert wait_for(counted, "ben", HERE, browser) == 0
+    assert wait_for(counted, "", HERE, browser) == 0  # by a provider, or with a token
+    assert wait_for(counted, "carla", HERE, browser) > 0  # who never logged in there
+    assert wait_for(counted, "anna", HERE) > 0  # the colleague has to wait as before
+
+
 def test_a_good_log_in_forgets_ones_own_failures_and_no_others(counted: Attempts) -> None:
     for n in range(9):
         wait_for(counted, f"name-{n}", HERE)
     wait_for(counted, "mallory", HERE)
-    counted.succeeded("mallory", HERE)  # with an account of one's own
+    counted.succeeded("mallory", Source(HERE))  # with an account of one's own
     assert [wait_for(counted, "a", HERE), wait_for(counted, "b", HERE)] == [0, 1]
 
 
@@ -135,6 +152,42 @@ def test_who_has_to_wait_is_told_so_before_anything_is_hashed(
     body = {"old": "not the password", "new": "a password to come"}
     changes = [owner.open("PUT", "/session/password", json=body).status_code for _ in range(4)]
     assert changes == [400, 400, 429, 429]
+
+
+def test_a_colleague_behind_the_same_address_keeps_nobody_out_of_their_own_browser(
+    waymark: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = [waymark.service() for _ in range(2)]
+    clock = Clock()
+    for made in waymark.made:
+        made.login._attempts = Attempts(clock)
+    for name in ("anna", "ben", "mallory"):
+        waymark.person(name, Role.READ)
+    anna, mallory = Person(services[0]), Person(services[0])
+    assert [anna.log_in(name).status_code for name in ("anna", "ben", "anna")] == [200] * 3
+    assert mallory.log_in("mallory").status_code == 200
+    kept = {one: one.client.get_cookie("waymark_device") for one in (anna, mallory)}
+    assert all(one and one.http_only and one.same_site == "Lax" for one in kept.values())
+
+    def status(name: str, device: str, service: int, password: str = PASSWORD) -> int:
+        browser = Person(services[service])
+        browser.client.set_cookie("waymark_device", device)
+        return browser.log_in(name, password).status_code
+
+    def kept_by(person: Person) -> str:
+        found = kept[person]
+        assert found
+        return found.value
+
+    for service in range(2):
+        guesses = [status("anna", "", service, "a wrong password") for _ in range(3)]
+        assert guesses == [401, 401, 429]
+        for device in ("", kept_by(mallory), kept_by(anna)[:-1], f"x{kept_by(anna)}"):
+            assert status("anna", device, service) == 429
+        assert status("anna", kept_by(anna), service) == 200
+        assert status("ben", kept_by(anna), service) == 200  # they share that browser
+    wrong = [status("anna", kept_by(anna), 0, "a wrong password") for _ in range(3)]
+    assert wrong == [401, 401, 429]  # who has taken the browser guesses no oftener
 
 
 def test_who_comes_when_too_many_do_is_sent_away_at_once(

@@ -99,8 +99,9 @@ def test_somebody_logs_in_and_is_who_the_provider_says(
     assert answer.status_code == 200
     assert 'content="0;url=/monitoring/system?a=b"' in answer.text
     assert answer.headers["Cache-Control"] == "no-store"
-    session, forgotten = answer.headers.getlist("Set-Cookie")
+    session, device, forgotten = answer.headers.getlist("Set-Cookie")
     assert sorted(session.split("; ")[1:]) == ["HttpOnly", "Path=/", "SameSite=Strict"]
+    assert device.startswith("waymark_device=")
     assert forgotten.startswith("waymark_oidc=;")
     [(_, form, authorization)] = [one for one in provider.requests if one[0] == "/token"]
     assert form["redirect_uri"] == told["redirect_uri"]

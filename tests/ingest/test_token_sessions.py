@@ -99,6 +99,14 @@ def test_what_no_token_can_be_is_refused(admin: Person, given: dict[str, Any], f
     assert (answer.status_code, answer.get_json()["errors"][0]["field"]) == (400, field)
 
 
+def test_a_valid_token_never_waits_for_the_guesses_of_others(admin: Person) -> None:
+    secret = made(admin)["secret"]
+    stranger = Person(admin.client.application)
+    statuses = [show(stranger, f"guess number {n}").status_code for n in range(12)]
+    assert (statuses[0], statuses[-1]) == (401, 429)
+    assert show(stranger, secret).status_code == 200
+
+
 def test_a_session_of_a_token_lasts_as_long_as_the_token(waymark: Office, admin: Person) -> None:
     token = made(admin, expires_in_days=30)
     wall = Person(admin.client.application)

@@ -7,6 +7,7 @@ from flask import current_app
 
 from ingest.access.admission import Admission
 from ingest.access.attempts import Attempts, Seldom
+from ingest.access.devices import Devices
 from ingest.access.known import Known
 from ingest.access.login import Login
 from ingest.access.passwords import Passwords
@@ -80,6 +81,7 @@ class Context(NamedTuple):
     login: Login
     oidc: "Oidc | None"
     sessions: Sessions
+    devices: Devices
     known: Known
     admission: Admission
 
@@ -145,6 +147,7 @@ class Context(NamedTuple):
             login=Login(accounts, passwords, attempts, availability, known, admission),
             oidc=_oidc(config),
             sessions=sessions,
+            devices=Devices(sessions),
             known=known,
             admission=admission,
         )

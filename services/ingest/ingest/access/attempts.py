@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ingest.access.devices import Device
 from ingest.errors import TooManyAttempts
 
 # Of whom failures are remembered, 250 bytes each; who tried longest ago is forgotten first.
@@ -31,14 +32,32 @@ class _Rule(NamedTuple):
         return 0.0 if over < 0 else min(self.longest_seconds, 2.0 ** min(over, 20))
 
 
-# Whoever guesses one account's password from one address.
+# Whoever guesses one account's password from one address, or in one browser of its owner.
 PAIR = _Rule(2, 600)
 # An address, which may be a whole campus: never long, or one who fails keeps out the others.
 ADDRESS = _Rule(10, 8)
 # An account, from wherever: never long, or anybody could keep its owner out.
 ACCOUNT = _Rule(50, 4)
 
-_Key = tuple[str, str]
+_Key = tuple[str, str]  # a name, and an address or the id of a browser
+
+
+class Source(NamedTuple):
+    """Where an attempt comes from."""
+
+    address: str
+    device: Device | None = None
+
+    def rules(self, name: str) -> dict[_Key, _Rule]:
+        """Return what counts an attempt, and how; without a name one that tells none.
+
+        In a browser in which that person has logged in, nothing that others share with it counts.
+        """
+        if self.device and name in ("", *self.device.names):
+            return {(name, self.device.id): PAIR if name else ADDRESS}
+        network = _network(self.address)
+        rules = {("", network): ADDRESS}
+        return rules | ({(name, network): PAIR, (name, ""): ACCOUNT} if name else {})
 
 
 class _Failures(NamedTuple):
@@ -76,11 +95,11 @@ class Attempts:
         self._lock = threading.Lock()
         self._failures: OrderedDict[_Key, _Failures] = OrderedDict()
 
-    def begin(self, name: str, address: str) -> None:
+    def begin(self, name: str, source: Source) -> None:
         """Count an attempt. Raises TooManyAttempts, and then does not."""
         now = self._clock()
         with self._lock:
-            rules = _rules(name, address)
+            rules = source.rules(name)
             wait = max(self._wait(key, rule, now) for key, rule in rules.items())
             if wait > 0:
                 raise TooManyAttempts(math.ceil(wait))
@@ -92,19 +111,21 @@ class Attempts:
             while len(self._failures) > MAX_REMEMBERED:
                 self._failures.popitem(last=False)
 
-    def undo(self, name: str, address: str) -> None:
+    def undo(self, name: str, source: Source) -> None:
         """Take an attempt back that did not fail."""
         with self._lock:
-            for key in _rules(name, address):
+            for key in source.rules(name):
                 if found := self._failures.get(key):
                     times = max(0, found.times - 1)
                     self._failures[key] = _Failures(times, found.before, found.before)
 
-    def succeeded(self, name: str, address: str) -> None:
+    def succeeded(self, name: str, source: Source) -> None:
         """Forget the failures of who has logged in, but not what else came from there."""
-        self.undo(name, address)
+        self.undo(name, source)
         with self._lock:
-            self._failures.pop((name, _network(address)), None)
+            for key, rule in source.rules(name).items():
+                if rule is PAIR:
+                    self._failures.pop(key, None)
 
     def _wait(self, key: _Key, rule: _Rule, now: float) -> float:
         found = self._failures.get(key)
@@ -113,12 +134,6 @@ class Attempts:
     def _count(self, key: _Key, now: float) -> int:
         found = self._failures.get(key)
         return found.times if found and now - found.last < FORGET_SECONDS else 0
-
-
-def _rules(name: str, address: str) -> dict[_Key, _Rule]:
-    network = _network(address)
-    rules = {("", network): ADDRESS}
-    return rules | ({(name, network): PAIR, (name, ""): ACCOUNT} if name else {})
 
 
 def _network(address: str) -> str:

@@ -3,7 +3,7 @@
 import threading
 
 from ingest.access.admission import Admission
-from ingest.access.attempts import Attempts
+from ingest.access.attempts import Attempts, Source
 from ingest.access.known import Known
 from ingest.access.passwords import Passwords
 from ingest.access.visitor import Credentials, Visitor
@@ -33,7 +33,7 @@ class Login:
         self._admission = admission
         self._asking = threading.Lock()
 
-    def prove(self, typed: str, password: str, address: str) -> tuple[str, Account | None]:
+    def prove(self, typed: str, password: str, source: Source) -> tuple[str, Account | None]:
         """Return the name of an account that there is, else "", and the account if it is theirs.
 
         Raises TooManyAttempts, and Busy, also while the database does not answer.
@@ -41,42 +41,44 @@ class Login:
         if self._availability.away:
             raise Busy  # at once: the threads of log-ins also tell the page who looks at it
         name = account_name(typed) or ""
-        self._attempts.begin(name, address)
+        self._attempts.begin(name, source)
         try:
             found = self._accounts.find(name)
             account, stored = found or (None, None)
             good = self._passwords.verify(stored, password)
         except (Busy, StoreUnavailable) as error:
-            self._attempts.undo(name, address)
+            self._attempts.undo(name, source)
             raise Busy from error  # no 503: strangers could open the gateway's circuit with it
         if account is None:
             return "", None  # who mistakes the fields types a password here: it is told to nobody
         if not good:
             return name, None
-        self._attempts.succeeded(name, address)
+        self._attempts.succeeded(name, source)
         return name, account
 
-    def holder(self, secret: str, address: str) -> Visitor | None:
+    def holder(self, secret: str, source: Source) -> Visitor | None:
         """Return whose token that is, None for no valid one's. Raises TooManyAttempts, Busy."""
-        self._attempts.begin("", address)
         given = Credentials(f"Bearer {secret}")
         try:
-            found = self._admission.visitor(given) or self._just_made(given)
-        except (Busy, StoreUnavailable) as error:
-            self._attempts.undo("", address)
+            # Nobody guesses 256 bits: what is counted are the questions to the database.
+            return self._admission.visitor(given) or self._just_made(given, source)
+        except StoreUnavailable as error:
             raise Busy from error  # no 503: as above
-        if found:
-            self._attempts.undo("", address)
-        return found
 
-    def _just_made(self, given: Credentials) -> Visitor | None:
+    def _just_made(self, given: Credentials, source: Source) -> Visitor | None:
         """Return whose token was made at another service just now, None for no valid one's."""
+        self._attempts.begin("", source)
         # One at a time: the threads of log-ins also tell the page who looks at it.
         if not self._asking.acquire(blocking=False):
+            self._attempts.undo("", source)
             raise Busy
         try:
             if self._availability.away or not self._known.refresh():
+                self._attempts.undo("", source)
                 raise Busy  # nobody can say that it is not good
         finally:
             self._asking.release()
-        return self._admission.visitor(given)
+        found = self._admission.visitor(given)
+        if found:
+            self._attempts.undo("", source)
+        return found

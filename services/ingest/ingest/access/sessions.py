@@ -47,9 +47,12 @@ class Sessions:
         if key_file and not key:
             raise ValueError(f"{key_file}: holds no key")
         self.possible = bool(key)  # to log in here
-        self._people, self._tokens = (
-            signer(key or secrets.token_hex(), salt) for salt in (SALT, SALT_OF_TOKENS)
-        )
+        self._key = key or secrets.token_hex()
+        self._people, self._tokens = self.signer(SALT), self.signer(SALT_OF_TOKENS)
+
+    def signer(self, salt: str) -> URLSafeTimedSerializer:
+        """Return what signs one kind of thing with the key of the sessions."""
+        return signer(self._key, salt)
 
     def issue(self, name: str, role: Role, epoch: int) -> str:
         """Return a new session of a person as the browser keeps it."""

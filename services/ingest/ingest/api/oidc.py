@@ -109,8 +109,8 @@ def _finished(oidc: "Oidc", expected: dict[str, str]) -> Response:
 
 
 def _account(oidc: "Oidc", expected: dict[str, str]) -> Account:
-    context, address = get_context(), credentials.address()
-    context.attempts.begin("", address)
+    context, source = get_context(), credentials.source()
+    context.attempts.begin("", source)
     try:
         found = oidc.prove(request.args.to_dict(), expected)
         name = found.name
@@ -121,15 +121,15 @@ def _account(oidc: "Oidc", expected: dict[str, str]) -> Account:
         except TooManyAccounts:
             raise LogInRefused("full", name) from None
     except (Busy, StoreUnavailable):
-        context.attempts.undo("", address)
+        context.attempts.undo("", source)
         raise
     except LogInRefused as refused:
         if refused.why in ("away", "cancelled"):  # no guess of anybody
-            context.attempts.undo("", address)
+            context.attempts.undo("", source)
         if refused.who:  # the provider says so: it is nothing that a stranger typed
             audited.note_of("", "anybody", "log-in refused", refused.who, why=refused.why)
         raise
-    context.attempts.undo("", address)
+    context.attempts.undo("", source)
     return account
 
 

@@ -74,7 +74,7 @@ def change_password() -> Response:
     values, errors = read_all(readers, bodies.json_object())
     if errors:
         raise invalid(errors)
-    _, account = context.login.prove(visitor.name, values["old"], credentials.address())
+    _, account = context.login.prove(visitor.name, values["old"], credentials.source())
     if account:
         new = context.passwords.hash(values["new"])
         account = context.accounts.change_password(account, new, time.time())

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from flask import Response, request
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from ingest.access import devices
 from ingest.access.admission import COOKIES
 from ingest.access.sessions import TokenSession
 from ingest.access.visitor import Visitor
@@ -26,8 +27,6 @@ from ingest.storage.accounts import Account
 from ingest.web import credentials
 
 _ALONE = "there is no session of a person: only who logged in with name and password has one"
-# Browsers keep no cookie for longer.
-MAX_COOKIE_SECONDS = 400 * 86_400
 _EVERYTHING = Flag("everything", "`1`: 403 for who may see one level alone")
 LOGGED_OUT = {204: Body("The cookie is no longer valid here.", {})}
 LOG_IN_PROBLEMS = [
@@ -136,7 +135,7 @@ def log_in() -> Response:
     values, errors = read_all({"name": rules.any_text, "password": rules.password}, given)
     if errors:
         raise invalid(errors)
-    name, account = context.login.prove(values["name"], values["password"], credentials.address())
+    name, account = context.login.prove(values["name"], values["password"], credentials.source())
     if account is None:
         audited.note_of("", "anybody", "log-in refused", name)
         raise _unproved("wrong name or password")
@@ -147,7 +146,7 @@ def log_in() -> Response:
 def _log_in_by_token(given: Mapping[str, Any]) -> Response:
     if len(given) > 1:
         raise ParameterError("token", "comes alone: send it, or name and password")
-    visitor = get_context().login.holder(rules.any_text(given, "token"), credentials.address())
+    visitor = get_context().login.holder(rules.any_text(given, "token"), credentials.source())
     if visitor and not visitor.role.allows(Role.READ):
         raise Forbidden(f"a token of the role {visitor.role.value} cannot log in")
     context = get_context()
@@ -164,7 +163,9 @@ def _log_in_by_token(given: Mapping[str, Any]) -> Response:
     answer = _answer(made)
     lasts = int((made.expires_at or sys.maxsize) - time.time())
     # A wall screen's outlives the browser.
-    _set_cookie(answer, text, min(lasts, MAX_COOKIE_SECONDS) if made.role is Role.READ else None)
+    _set_cookie(
+        answer, text, min(lasts, devices.MAX_AGE_SECONDS) if made.role is Role.READ else None
+    )
     return answer
 
 
@@ -210,6 +211,9 @@ def begun(account: Account) -> Response:
         raise RuntimeError("a session that has just been issued is none")
     answer = _answer(Visitor(made.name, "person", made.role, made.expires_at, made.csrf))
     _set_cookie(answer, text)
+    # Also led here by a provider's site, and that keeps nobody out: so `Lax`.
+    kept = get_context().devices.issue(credentials.device(), account.name)
+    credentials.keep_cookie(answer, devices.COOKIES, kept, devices.MAX_AGE_SECONDS, "Lax")
     return answer
 
 

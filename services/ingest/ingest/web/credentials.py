@@ -2,6 +2,9 @@
 
 from flask import Flask, Response, current_app, g, request
 
+from ingest.access import devices
+from ingest.access.attempts import Source
+from ingest.access.devices import Device
 from ingest.access.visitor import Credentials, Visitor
 from ingest.context import get_context
 from ingest.rules import roles
@@ -43,6 +46,16 @@ def address() -> str:
     """Return the address that Flask's current request comes from, as the gateway tells it."""
     peer = request.remote_addr or ""
     return request.headers.get("X-Forwarded-For", peer).rpartition(",")[2].strip()[:45] or peer
+
+
+def device() -> Device | None:
+    """Return the browser of Flask's current request, None for one that no service knows."""
+    return get_context().devices.read(cookie(devices.COOKIES))
+
+
+def source() -> Source:
+    """Return where Flask's current request comes from, to count attempts to log in."""
+    return Source(address(), device())
 
 
 def over_tls() -> bool:
