@@ -28,6 +28,7 @@ MAX_RAW = 256
 MAX_TEXT = 64
 MAX_METRES = 1e6
 _MAC = re.compile(r"[0-9A-F]{12}")
+_NO_MACS = ("0" * 12, "F" * 12)
 # The quote before what a spreadsheet would take for a formula, in a file that Waymark wrote.
 _QUOTE = re.compile("^'(?=[-=+@\uff1d\uff0b\uff0d\uff20 ])")
 
@@ -99,6 +100,9 @@ def _beacon(row: dict[str, str]) -> Beacon:
     mac = _text(row, "mac").replace(":", "").replace("-", "").upper()
     if not _MAC.fullmatch(mac):
         raise _BadRowError(f"mac {row['mac']!r} must be a MAC address of 12 hexadecimal digits")
+    if mac in _NO_MACS:
+        reason = f"must be the MAC address of a beacon: {mac} stands for none"
+        raise _BadRowError(f"mac {row['mac']!r} {reason}")
     beacon: Beacon = {"_id": mac, "mac": mac}
     for column in ("level", "location"):
         beacon[column] = _text(row, column)

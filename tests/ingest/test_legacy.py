@@ -81,7 +81,7 @@ def test_server_time_is_used_and_the_receive_time_kept(
 
 
 def test_unknown_beacon_is_stored_all_the_same(client: FlaskClient) -> None:
-    client.get("/newbeacondetect", query_string=GOOD | {"beacon_address": "FFFFFFFFFFFF"})
+    client.get("/newbeacondetect", query_string=GOOD | {"beacon_address": "FFFFFFFFFFFE"})
     (found,) = history(client)
     assert (found["level"], found["location"]) == ("unknown", "unknown")
 

@@ -78,7 +78,8 @@ def test_bad_mac_is_named(mac: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("-20", -20), (-20, -20), ("+5", 5), (-20.0, -20), ("-20.0", -20)]
+    ("text", "number"),
+    [("-20", -20), (-20, -20), ("+5", 5), (-20.0, -20), ("-20.0", -20), ("1e1", 10)],
 )
 def test_integer(text: object, number: int) -> None:
     assert request_parameters.integer({"rssi": text}, "rssi", -127, 20) == number
@@ -87,7 +88,7 @@ def test_integer(text: object, number: int) -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        *(None, "", "x", "1_0", "0x10", "1e1", "-20.5", "--2", "٣", "1" * 40, "1" * 5000),
+        *(None, "", "x", "1_0", "0x10", "1e", "-20.5", "--2", "٣", "1" * 40, "1" * 5000),
         *(-128, 21, 10**30, float("nan"), float("inf"), 1e300, True, {"$gt": 0}, [1]),
     ],
 )

@@ -87,6 +87,7 @@ TEXTS = [
 ]
 TEXTS += ["a\\b", '"a ""b"" c"', '"a, b"', '"a\nb"', '"a" b', '"a', "'", "\U0001f600", "\ud7ff"]
 MACS = ["c2:a6:28:38:4b:08", "c2-a628384b08 ", "C2A628384B0G", "C2A628384B0", "\ufb00A628384B08"]
+MACS += ["00:00:00:00:00:00", "f" * 12]
 QUOTED = ["'=1+1", "'-2", "'@a", "'\uff0ba", "' a", "''a", "'a", "=1+1"]  # by an export
 NUMBERS = ["1_0", "1e6", "1e7", "-1e6", "nan", "-inf", "0x1", "\u0661", "+1.", ".5", "1,5", " 7 "]
 FILES = [
@@ -98,8 +99,8 @@ FILES = [
     *("", "\n", HEADER, HEADER.upper(), f"\ufeff{HEADER}\n{ROW}", f"\ufeff\ufeff{HEADER}\n{ROW}"),
     *(f"{HEADER}\n{ROW},", f"{HEADER}\n{ROW}\nC2", f"{HEADER}\n \n{ROW}", f'"{HEADER}"\n{ROW}'),
     f"{HEADER}\n{ROW}\n\nc2a628384b08,1,a,,",
-    HEADER + "".join(f"\n{n:012X},4,Lobby,," for n in range(2000)),
-    HEADER + "".join(f"\n{n:012X},4,Lobby,," for n in range(2001)),
+    HEADER + "".join(f"\n{n:012X},4,Lobby,," for n in range(1, 2001)),
+    HEADER + "".join(f"\n{n:012X},4,Lobby,," for n in range(1, 2002)),
 ]
 
 

@@ -243,7 +243,7 @@ def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[Fl
         eventually(complete, 60)
         return lines, cursor
 
-    mac = "FFFFFFFFFFFF"
+    mac = "FFFFFFFFFFFE"
     cursor = json.loads(services[0].get("/api/v1/changes").text)["next"]
     for number in range(8):  # staff of both shards
         item = {"staff_id": number, "mac": mac, "rssi": -60, "event_id": "e"}

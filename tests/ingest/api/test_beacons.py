@@ -160,7 +160,7 @@ def test_the_past_is_corrected_everywhere(api: Api) -> None:
 def test_coverage_is_by_where_the_beacon_hung(api: Api) -> None:
     api.hear(1, ago=600)
     api.hear("guard", ago=125)
-    load(api, f"{HEADER}{OTHER},4,Lobby B,3,4\nFFFFFFFFFFFF,1,Lobby A,,\n")
+    load(api, f"{HEADER}{OTHER},4,Lobby B,3,4\nFFFFFFFFFFFE,1,Lobby A,,\n")
     lobby_a, lobby_b = api.get("/coverage")["data"]
     assert (lobby_a["last_visited"], lobby_a["staff_id"], lobby_a["minutes_ago"]) == (None,) * 3
     assert lobby_b["staff_id"] == "guard"

@@ -64,7 +64,7 @@ def test_each_item_has_its_own_fate(api: Api, database: Database[Any]) -> None:
         GOOD | {"rssi": "loud", "mac": None},
         GOOD | {"event_id": "a"},
         7,
-        GOOD | {"mac": "ff-ff-ff-ff-ff-ff", "batery": 3},
+        GOOD | {"mac": "ff-ff-ff-ff-ff-fe", "batery": 3},
         GOOD,
         GOOD,
     ]

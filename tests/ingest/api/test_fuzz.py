@@ -176,8 +176,7 @@ def check_detection(one: dict[str, Any]) -> None:
     assert type(one["_id"]) is ObjectId
     check_staff_id(one["staff_id"])
     assert MAC.fullmatch(one["mac"])
-    assert type(one["rssi"]) is int
-    assert -127 <= one["rssi"] <= 20
+    assert one["rssi"] is None or (type(one["rssi"]) is int and -127 <= one["rssi"] <= 20)
     assert type(one["timestamp"]) is int
     assert 0 <= one["timestamp"] <= now + 86_401
     received_at = one["received_at"].replace(tzinfo=datetime.UTC).timestamp()

@@ -16,7 +16,7 @@ HOME, OTHER = "4", "5"
 class Heard(NamedTuple):
     level: str
     timestamp: int
-    rssi: int = -60
+    rssi: int | None = -60
 
 
 def heard(level: str, timestamp: int, rssi: int = -60) -> Heard:

@@ -16,7 +16,7 @@ from tests.ingest.api.conftest import MAC, Api
 def test_the_latest_of_everybody(api: Api) -> None:
     heard = api.hear(7)
     api.hear(7, ago=100)
-    api.hear("SDA-001", "FFFFFFFFFFFF", ago=61)
+    api.hear("SDA-001", "FFFFFFFFFFFE", ago=61)
     api.hear(2, ago=901)
     found = api.get("/staff")
     assert abs(found["as_of"] - time.time()) < 5
@@ -54,7 +54,7 @@ def test_pages_of_everybody(api: Api) -> None:
 def test_now_by_level(api: Api) -> None:
     api.hear(1)
     api.hear(2)
-    api.hear(3, "FFFFFFFFFFFF")
+    api.hear(3, "FFFFFFFFFFFE")
     api.hear(4, ago=1000)
     levels = api.get("/now")["levels"]
     assert {one["level"]: [s["staff_id"] for s in one["staff"]] for one in levels} == {
@@ -86,11 +86,11 @@ def test_a_detection_changes_the_tag(api: Api, path: str) -> None:
 def test_pages_hold_each_detection_once_also_within_a_second(api: Api) -> None:
     base = int(time.time()) - 100
     for number in range(30):  # ten a second, each with a strength of its own
-        api.hear(1, event_id=f"e{number}", timestamp=base + number // 10, rssi=-number)
+        api.hear(1, event_id=f"e{number}", timestamp=base + number // 10, rssi=-1 - number)
     whole = {"from": base, "to": base + 9}
     everything = api.get("/staff/1/detections", **whole)
     assert (everything["truncated"], everything["next"]) == (False, None)
-    assert {row["rssi"] for row in everything["data"]} == {-number for number in range(30)}
+    assert {row["rssi"] for row in everything["data"]} == {-1 - number for number in range(30)}
     for limit in (1, 4, 10, 29, 30):
         pages, cursor = [], ""
         while cursor is not None:
@@ -135,10 +135,10 @@ def test_a_download_is_whole(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "DOWNLOAD_PAGE", 4)
     base = int(time.time()) - 100
     for number in range(10):
-        api.hear(1, event_id=f"e{number}", timestamp=base + number // 3, rssi=-number)
+        api.hear(1, event_id=f"e{number}", timestamp=base + number // 3, rssi=-1 - number)
     answer = api.client.get("/api/v1/staff/1/detections?format=csv")
     rows = list(csv.DictReader(io.StringIO(answer.text)))
-    assert sorted(int(row["rssi"]) for row in rows) == list(range(-9, 1))
+    assert sorted(int(row["rssi"]) for row in rows) == list(range(-10, 0))
     times = [row["timestamp"] for row in rows]
     assert times == sorted(times, reverse=True)
     assert answer.headers["X-Truncated"] == "false"

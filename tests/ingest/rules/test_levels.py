@@ -12,10 +12,12 @@ RULE = Rule(hits=3, window_seconds=30, margin_db=10, silence_seconds=60)
 class Heard(NamedTuple):
     level: str
     timestamp: int
-    rssi: int = -60
+    rssi: int | None = -60
 
 
-def level(*walk: tuple[str, int] | tuple[str, int, int], rule: Rule = RULE) -> tuple[str, int]:
+def level(
+    *walk: tuple[str, int] | tuple[str, int, int | None], rule: Rule = RULE
+) -> tuple[str, int]:
     """Return where a walk, the oldest first, has led, and when that was heard."""
     # Levels that are equal, and each a text of its own, as a database gives them.
     heard = [Heard(f"level {name}", *more) for name, *more in reversed(walk)]
@@ -67,6 +69,13 @@ def test_the_margin_over_the_last_on_the_old_level(rssi: int, found: str) -> Non
 def test_the_silence_of_the_old_level(when: int, found: str) -> None:
     assert level(("4", 0), ("4", 1), ("5", when))[0] == found
     assert level(("4", 5), ("5", when + 4))[0] == found
+
+
+def test_a_strength_that_is_not_known_never_wins_but_counts_as_heard() -> None:
+    weak = [("4", n, -55) for n in range(8)]
+    assert level(*weak, ("5", 8, None))[0] == "4"
+    assert level(("4", 0, None), ("5", 1, -20))[0] == "4"
+    assert level(*weak, ("5", 8, None), ("5", 9, None), ("5", 10, None)) == ("5", 10)
 
 
 def test_with_one_hit_each_detection_is_believed() -> None:

@@ -51,7 +51,8 @@ def test_a_range_of_old() -> None:
     for name in ("start_time", "end_time"):
         assert refused(rules.time_range, given | {name: -1}) == f"{name}: must be from 0 to {LAST}"
         said = refused(rules.time_range, given | {name: LAST + 1})
-        assert said == f"{name}: must be from 0 to {LAST}; send seconds, not milliseconds"
+        hint = f"not {LAST + 1}; send seconds, not milliseconds"
+        assert said == f"{name}: must be from 0 to {LAST}, {hint}"
 
 
 def test_a_range_of_today() -> None:
@@ -90,7 +91,7 @@ def test_a_moment_in_any_form(text: object, seconds: int) -> None:
         ("2023-11-14T22:13:20", "must be unix seconds, unix milliseconds or ISO 8601 with a time"),
         ("soon", "must be unix seconds"),
         ("1.", "must be unix seconds"),
-        ("-100000000000", "must be from 0 to 9 (unix seconds), not -100000000"),
+        ("-100000000000", "must be from 0 to 9 (unix seconds), not -100000000000"),
         ("10", "must be from 0 to 9 (unix seconds), not 10"),
     ],
 )
@@ -157,6 +158,7 @@ def test_staff_ids_sort_numbers_first() -> None:
         (lambda given: rules.staff_id(given, "n"), "n: must be 1 to 64 letters, digits"),
         (lambda given: rules.mac(given, "n"), "n: must be a MAC address of 12 hexadecimal digits"),
         (lambda given: rules.integer(given, "n", 0, 9), "n: must be a whole number"),
+        (lambda given: rules.seconds(given, "n", 0, 9), "n: must be a whole number"),
     ],
 )
 def test_what_is_no_value_is_told_in_words(call: Any, said: str) -> None:
@@ -183,11 +185,108 @@ def test_whole_numbers_of_up_to_thirty_digits() -> None:
     assert rules.integer({"n": "5.000"}, "n", 5, 5) == 5
     assert refused(rules.integer, {"n": "9" * 31}, "n", 0, 10**40) == "n: must be a whole number"
     said = refused(rules.integer, {"n": LAST}, "n", 0, 9)
-    assert said == "n: must be from 0 to 9"  # as late as a time in seconds may be
+    assert said == "n: must be from 0 to 9"
+
+
+@pytest.mark.parametrize(
+    ("printed", "number"),
+    [
+        *[(seven, 7) for seven in (7, 7.0, "7", "7.0", "7.00", "7.0E0")],
+        *[(zero, 0) for zero in (0.0, -0.0, "0.0", "-0.0")],
+        *[(double, 12_345_678) for double in (12_345_678.0, "1.2345678E7", "1.2345678e+07")],
+        *[(double, 2**53 - 1) for double in (9.007199254740991e15, "9.007199254740991E15")],
+    ],
+)
+def test_a_number_is_the_same_in_every_form(printed: Any, number: int) -> None:
+    found = rules.staff_id({"n": printed}, "n")
+    assert (found, type(found)) == (number, int)
+    for read in (rules.integer, rules.seconds):
+        assert read({"n": printed}, "n", 0, 2**53) == number
+
+
+@pytest.mark.parametrize("name", ["1E7", "007.0", "7.5", "1.0.0", "7.", ".5", "v7.0", "1.5E0"])
+def test_a_name_that_looks_like_a_number_is_a_name(name: str) -> None:
+    assert rules.staff_id({"n": name}, "n") == name
+
+
+@pytest.mark.parametrize("double", [9.1e15, 8.9445e19, 1e300, "9.1E15", "8.9445E19", "1.5E99"])
+def test_a_double_that_is_not_exact_names_nobody(double: Any) -> None:
+    assert refused(rules.staff_id, {"n": double}, "n") == f"n: {rules.NOT_EXACT}"
+
+
+@pytest.mark.parametrize(
+    ("printed", "seconds"),
+    [
+        *[(f"1700000000.{fraction}", 1_700_000_000) for fraction in ("0", "5", "999999999")],
+        *[("1.7E9", 1_700_000_000), ("1.7000000005E9", 1_700_000_000), (1.7e9, 1_700_000_000)],
+        (1_700_000_000.999, 1_700_000_000),
+    ],
+)
+def test_fractions_of_a_second_are_cut(printed: Any, seconds: int) -> None:
+    assert rules.sighting(GOOD | {"timestamp": printed}, NOW).timestamp == seconds
+    given = {"staff_id": 1, "start_time": printed, "end_time": printed}
+    assert rules.time_range(given) == (1, seconds, seconds)
+    assert rules.moment({"t": printed}, "t", 0, LAST) == seconds
+
+
+@pytest.mark.parametrize(
+    ("sent", "unit"),
+    [
+        ("1700000000123", "milliseconds"),
+        (1_700_000_000_123, "milliseconds"),
+        ("1.700000000123E12", "milliseconds"),
+        ("1700000000123456", "microseconds"),
+        (1_700_000_000_123_456, "microseconds"),
+        ("1700000000123456789", "nanoseconds"),
+    ],
+)
+def test_a_time_in_another_unit_is_told_what_was_sent(sent: Any, unit: str) -> None:
+    said = refused(rules.sighting, GOOD | {"timestamp": sent}, NOW)
+    assert said.endswith(f", not {sent}; send seconds, not {unit}")
+    if unit == "milliseconds":
+        assert rules.moment({"t": sent}, "t", 0, LAST) == 1_700_000_000
+    else:
+        said = refused(rules.moment, {"t": sent}, "t", 0, LAST)
+        assert said.endswith(f"not {sent}; send seconds or milliseconds, not {unit}")
+
+
+@pytest.mark.parametrize(
+    ("sent", "dbm"),
+    [
+        *[
+            ("-67", -67),
+            (-67, -67),
+            (-67.25, -67),
+            ("-63.47", -63),
+            ("-63.5", -64),
+            ("-6.7E1", -67),
+        ],
+        *[("-127.4", -127), ("20.4", 20), ("-1", -1), ("1", 1)],
+        *[(none, None) for none in (0, "0", 0.0, "-0.0", 127, "127", "127.0", None, "", " ")],
+        *[(none, None) for none in ("null", "NaN", float("nan"))],
+    ],
+)
+def test_a_strength_is_rounded_or_not_known(sent: Any, dbm: int | None) -> None:
+    assert rules.sighting(GOOD | {"rssi": sent}, NOW).rssi == dbm
+
+
+@pytest.mark.parametrize("bad", ["-127.6", "20.6", 126, 128, 193, "loud", True, [], "undefined"])
+def test_what_is_no_strength_is_refused(bad: Any) -> None:
+    assert refused(rules.sighting, GOOD | {"rssi": bad}, NOW).startswith("rssi: must be ")
+    without = {name: value for name, value in GOOD.items() if name != "rssi"}
+    assert refused(rules.sighting, without, NOW) == "rssi: is missing"
+
+
+@pytest.mark.parametrize("none", ["0" * 12, "00:00:00:00:00:00", "f" * 12, "FF-FF-FF-FF-FF-FF"])
+def test_an_address_that_stands_for_none_is_refused_by_name(none: str) -> None:
+    said = refused(rules.sighting, GOOD | {"beacon_address": none}, NOW)
+    digits = none[0].upper() * 12
+    assert said.endswith(f"must be the MAC address of a beacon: {digits} stands for none")
+    assert rules.mac({"m": none}, "m") == digits  # one that was registered can be removed
 
 
 def test_values_that_come_all_the_time_are_kept() -> None:
-    for cached in (rules._mac, rules._integer, rules.by_staff_id):
+    for cached in (rules._mac, rules._number, rules._strength, rules._staff_id, rules.by_staff_id):
         assert cached.cache_parameters()["maxsize"] == 1024
 
 

@@ -56,7 +56,7 @@ class ParsedFile(NamedTuple):
 
 
 _READERS = {
-    "mac": request_parameters.mac,
+    "mac": request_parameters.beacon,
     "level": request_parameters.printable,
     "location": request_parameters.printable,
     "x": request_parameters.metres,

@@ -12,9 +12,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.api import bodies
 from ingest.api.problems import Problem
-from ingest.api.schema_fields import STAFF_ID, Rssi, StaffId, StaffText
+from ingest.api.schema_fields import STAFF_ID, Dbm, GivenRssi, StaffId, StaffText
 from ingest.errors import ParameterError
-from ingest.rules.request_parameters import EARLIEST, EVENT_ID, MAC_TEXT, TIME_TEXT
+from ingest.rules.request_parameters import BEACON_TEXT, EARLIEST, EVENT_ID, TIME_TEXT
 from ingest.rules.unique_keys import unique_keys
 
 MAX_ITEMS = 1000
@@ -31,10 +31,10 @@ class DetectionInput(Struct, gc=False):
         str,
         Meta(
             description="MAC of the beacon, any case, with or without `:` or `-`",
-            extra_json_schema={"pattern": f"^{MAC_TEXT}$"},
+            extra_json_schema={"pattern": f"^{BEACON_TEXT}$"},
         ),
     ]
-    rssi: Rssi
+    rssi: GivenRssi
     timestamp: Annotated[
         Annotated[int, Meta(extra_json_schema={"minimum": EARLIEST})]
         | Annotated[float, Meta(extra_json_schema={"minimum": EARLIEST})]
@@ -66,6 +66,7 @@ class StrictItem(DetectionInput, forbid_unknown_fields=True, gc=False):
     """An item in the types that phones send; `UNSET` is what it does not have."""
 
     staff_id: StaffId
+    rssi: Dbm | None
     event_id: Annotated[str, Meta(min_length=1, max_length=128)] | UnsetType | None = UNSET
 
 

@@ -64,7 +64,8 @@ def parse(items: Sequence[Any], identity: Identity, directory: Snapshot | None) 
         timestamp, event_id = item.timestamp or None, item.event_id
         key = event_key(event_id, timestamp) if event_id else (f"{request}:{index}", second)
         when = arrival if timestamp is None else timestamp
-        batch.documents.append(document(staff_id, place, when, item.rssi, mac, received_at, key))
+        rssi = item.rssi or None  # 0 is not known
+        batch.documents.append(document(staff_id, place, when, rssi, mac, received_at, key))
         batch.accepted.append(
             DetectionResult(
                 index=index,
@@ -116,6 +117,6 @@ def _staff_id(value: StaffId) -> StaffId:
 
 
 def _beacon(text: str, directory: Snapshot | None) -> _Beacon:
-    mac = request_parameters.mac({"mac": text}, "mac")
+    mac = request_parameters.beacon({"mac": text}, "mac")
     place = directory.places.get(mac, UNKNOWN) if directory else NOWHERE
     return _Beacon(mac, place, directory is not None and mac in directory.beacons)

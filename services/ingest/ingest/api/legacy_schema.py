@@ -7,7 +7,16 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.api import openapi
 from ingest.api.openapi import JSON, OPERATIONS, Body, Content, Operation
-from ingest.api.schema_fields import Level, Location, Mac, ResponseBody, Rssi, Seconds, StaffId
+from ingest.api.schema_fields import (
+    Dbm,
+    GivenRssi,
+    Level,
+    Location,
+    Mac,
+    ResponseBody,
+    Seconds,
+    StaffId,
+)
 from ingest.rules import request_parameters
 from ingest.rules.roles import Role
 
@@ -22,11 +31,11 @@ def _text(pattern: str, *, optional: bool = False) -> Meta:
 # JSON gives numbers or their texts alike.
 _StaffId = int | Annotated[str, _text(request_parameters.STAFF_TEXT.pattern)]
 _Whole = Annotated[int, Meta(ge=0, le=request_parameters.MAX_UNIX_SECONDS)]
-_Seconds = _Whole | Annotated[str, _text(request_parameters.WHOLE_TEXT)]
+_Seconds = _Whole | Annotated[str, _text(request_parameters.SECONDS_TEXT)]
 _Device = Annotated[
     int, Meta(ge=request_parameters.EARLIEST, le=request_parameters.MAX_UNIX_SECONDS)
 ]
-_DeviceSeconds = _Device | Annotated[str, _text(request_parameters.WHOLE_TEXT, optional=True)]
+_DeviceSeconds = _Device | Annotated[str, _text(request_parameters.SECONDS_TEXT, optional=True)]
 _Event = Annotated[str, _text(request_parameters.EVENT_ID.pattern, optional=True)]
 
 
@@ -44,13 +53,10 @@ class NewDetection(Struct):
         _StaffId, Meta(description="The staff id", extra_json_schema={"example": "0"})
     ]
     beacon_address: Annotated[
-        Annotated[str, _text(request_parameters.MAC_TEXT)],
+        Annotated[str, _text(request_parameters.BEACON_TEXT)],
         Meta(description="MAC of the beacon", extra_json_schema={"example": "C2A628384B08"}),
     ]
-    rssi: Annotated[
-        Rssi | Annotated[str, _text(request_parameters.RSSI_TEXT)],
-        Meta(description="Signal strength in dBm", extra_json_schema={"example": -67}),
-    ]
+    rssi: Annotated[GivenRssi, Meta(extra_json_schema={"example": -67})]
     timestamp: Annotated[
         _DeviceSeconds | UnsetType | None,
         Meta(description="Unix seconds of the device, since 2020 and not a day ahead"),
@@ -98,7 +104,7 @@ class StaffVisit(ResponseBody):
     level: Level
     location: Location
     timestamp: Seconds
-    rssi: Rssi
+    rssi: Annotated[Dbm, Meta(description="Signal strength in dBm; -127 where not known")]
     mac: Mac
 
 

@@ -25,7 +25,7 @@ class LenientItem(NamedTuple):
 
     staff_id: StaffId
     mac: str
-    rssi: int
+    rssi: int | None
     timestamp: int | None
     event_id: str | None
     ignored: list[str] | UnsetType
@@ -33,11 +33,10 @@ class LenientItem(NamedTuple):
 
 def readers(latest: int) -> dict[str, Reader]:
     """Return how each field of an item is read; a time may be `latest` (unix seconds)."""
-    low, high = request_parameters.RSSI_DBM
     return {
         "staff_id": request_parameters.staff_id,
-        "mac": request_parameters.mac,
-        "rssi": partial(request_parameters.integer, low=low, high=high),
+        "mac": request_parameters.beacon,
+        "rssi": request_parameters.strength,
         "timestamp": partial(_device_time, latest=latest),
         "event_id": lambda given, _: request_parameters.event_id(given),
     }

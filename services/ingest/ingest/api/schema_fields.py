@@ -39,13 +39,16 @@ Level = Annotated[
 Location = Annotated[
     str, Meta(description="Name of the spot, `unknown` for a beacon that is not in the directory")
 ]
-Rssi = Annotated[
-    int,
-    Meta(
-        description="Signal strength in dBm",
-        ge=request_parameters.RSSI_DBM[0],
-        le=request_parameters.RSSI_DBM[1],
-    ),
+_WEAKEST, _STRONGEST = request_parameters.RSSI_DBM
+Dbm = Annotated[int, Meta(ge=_WEAKEST, le=_STRONGEST)]
+Rssi = Annotated[Dbm | None, Meta(description="Signal strength in dBm, null where not known")]
+# As phones send it.
+GivenRssi = Annotated[
+    Dbm
+    | Annotated[float, Meta(extra_json_schema={"minimum": _WEAKEST, "maximum": _STRONGEST})]
+    | Annotated[str, Meta(extra_json_schema={"pattern": f"^({request_parameters.RSSI_TEXT})?$"})]
+    | None,
+    Meta(description="Signal strength in dBm; null, 0, 127 or an empty text where not known"),
 ]
 Metres = Annotated[float, Meta(description="Metres on the plan of the level")]
 Known = Annotated[bool, Meta(description="Whether the beacon is in the directory")]

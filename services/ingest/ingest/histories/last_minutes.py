@@ -20,6 +20,9 @@ WINDOW_SECONDS = 15 * 60
 # What a phone's clock is ahead at most to be shown. What is dated further ahead comes in when its
 # time has come, and leaves like everything else: it would stay for a day, and a crowd of it too.
 AHEAD_SECONDS = 60
+# What the legacy answer says of a strength that is not known, for its readers want a whole number:
+# the weakest that a controller reports, which nobody takes for near. 0 would be the strongest.
+NO_RSSI = -127
 # How many fit, some 20 bytes each: 300 a second. A 503 is better than to be killed.
 MAX_ROWS = 300_000
 TOO_MANY = f"more than {MAX_ROWS} detections in the last minutes"
@@ -117,7 +120,8 @@ class LastMinutes:
                     encoded.clear()
                 first = {"staff_id": staff_id, "level": level, "location": location}
                 texts = encoded[key] = _compact(first)[:-1], _compact({"mac": mac})[1:]
-            row = f'{texts[0]},"timestamp":{timestamp},"rssi":{rssi},{texts[1]}'
+            dbm = NO_RSSI if rssi is None else rssi
+            row = f'{texts[0]},"timestamp":{timestamp},"rssi":{dbm},{texts[1]}'
             yield timestamp, row.encode()
 
 

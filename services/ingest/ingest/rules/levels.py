@@ -21,7 +21,7 @@ class Heard(Protocol):
     @property
     def timestamp(self) -> int: ...  # noqa: D102
     @property
-    def rssi(self) -> int: ...  # noqa: D102
+    def rssi(self) -> int | None: ...  # noqa: D102
 
 
 OneHeard = TypeVar("OneHeard", bound=Heard)
@@ -33,7 +33,8 @@ def settled(recent: Sequence[OneHeard], rule: Rule) -> OneHeard:
     Followed from the oldest on, the level changes with a detection on another one that
 
     - is the last of `hits` in a row on that level within `window_seconds`, or
-    - is at least `margin_db` stronger than the last one on the old level, or
+    - is at least `margin_db` stronger than the last one on the old level, where both strengths
+      are known, or
     - comes more than `silence_seconds` after the last one on the old level.
 
     So what is returned is at most `silence_seconds` older than the newest detection.
@@ -50,8 +51,15 @@ def settled(recent: Sequence[OneHeard], rule: Rule) -> OneHeard:
         in_a_row = row[-rule.hits :]
         if (
             (len(in_a_row) == rule.hits and in_a_row[-1] - in_a_row[0] <= rule.window_seconds)
-            or heard.rssi >= current.rssi + rule.margin_db
+            or _is_stronger(heard, current, rule.margin_db)
             or heard.timestamp - current.timestamp > rule.silence_seconds
         ):
             current, other, row = heard, None, []
     return current
+
+
+def _is_stronger(heard: Heard, current: Heard, margin_db: int) -> bool:
+    """Tell whether it is by so much; a strength that is not known never wins, nor loses."""
+    if heard.rssi is None or current.rssi is None:
+        return False
+    return heard.rssi >= current.rssi + margin_db

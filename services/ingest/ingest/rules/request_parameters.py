@@ -4,6 +4,7 @@ import datetime
 import math
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,24 +14,39 @@ StaffId = int | str
 Parameters = Mapping[str, Any]
 
 RSSI_DBM = (-127, 20)  # of BLE controllers (Bluetooth Core 5.4, vol 4 part E, 7.7.65.2)
+# How phones write a strength that they do not know: iOS 0, controllers 127, others no number.
+UNKNOWN_RSSI = frozenset({0, 127})
+_NO_NUMBER = frozenset({"", "null", "nan"})
+# What decoders write for an address that they do not have: it would be one beacon everywhere.
+NO_MACS = frozenset({"000000000000", "FFFFFFFFFFFF"})
 EARLIEST = 1_577_836_800  # 2020-01-01: what is older is from a device that lost its clock
 # A clock this far ahead is wrong; a detection from it would stay "the latest" for a day or more.
 MAX_FUTURE_SECONDS = 86_400
 MAX_UNIX_SECONDS = 253_402_300_799  # 9999-12-31T23:59:59Z: later is milliseconds or nonsense
 # 1973 in milliseconds and 5138 in seconds: whatever is larger is milliseconds.
 FIRST_MILLISECONDS = 100_000_000_000
+# What is larger than the last millisecond is microseconds, of 1978 or later, and so on.
+_UNITS = {
+    "nanoseconds": (MAX_UNIX_SECONDS + 1) * 1_000_000,
+    "microseconds": (MAX_UNIX_SECONDS + 1) * 1000,
+    "milliseconds": FIRST_MILLISECONDS,
+}
 MAX_STAFF_NUMBER = 2**63 - 1  # the largest integer BSON can hold
+MAX_EXACT = 2**53 - 1  # up to here a double, and so JavaScript, holds each whole number
 
 STAFF_TEXT = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CANONICAL_DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
-_INTEGER = re.compile(r"[+-]?[0-9]{1,30}(\.0+)?")
-_DECIMAL = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?")
+# As any language prints a number: 7, 7.0, 1.79E9.
+_NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([Ee][+-]?[0-9]{1,2})?")
+# As languages print a whole number that they hold as a double; 1E7 and 007.0 may be names.
+_DOUBLE = re.compile(r"-?(0|[1-9][0-9]{0,29})\.[0-9]{1,30}([Ee]\+?[0-9]{1,2})?")
 EVENT_ID = re.compile(r"[!-~]{1,128}")
 MAC_DIGITS = re.compile(r"[0-9A-F]{12}")
 # What the document says of texts; what stands below decides, and takes a little more.
 MAC_TEXT = "([0-9A-Fa-f][:-]?){11}[0-9A-Fa-f]"
-WHOLE_TEXT = "[0-9]{1,12}"
-RSSI_TEXT = "-?[0-9]|-?1[0-9]|20|-([2-9][0-9]|1[01][0-9]|12[0-7])"
+BEACON_TEXT = f"(?!(0[:-]?){{12}}$|([Ff][:-]?){{12}}$){MAC_TEXT}"
+SECONDS_TEXT = r"[0-9]{1,12}(\.[0-9]{1,30})?"
+RSSI_TEXT = r"(-?[0-9]|-?1[0-9]|20|-([2-9][0-9]|1[01][0-9]|12[0-7]))(\.[0-4][0-9]{0,9})?|127"
 ZONE_TEXT = "[A-Za-z0-9_+/:-]{1,64}"
 TIME_TEXT = (
     r"[0-9]{1,14}(\.[0-9]{1,30})?|[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt ]"
@@ -46,6 +62,8 @@ MAX_RAW = 256  # characters of a value that is cached
 CACHED = 1024
 MAX_METRES = 1e6
 MISSING = "is missing"
+NOT_WHOLE = "must be a whole number"
+NOT_EXACT = f"must be text: a double does not hold whole numbers above {MAX_EXACT} exactly"
 
 
 class Sighting(NamedTuple):
@@ -53,7 +71,7 @@ class Sighting(NamedTuple):
 
     staff_id: StaffId
     mac: str
-    rssi: int
+    rssi: int | None  # dBm, None where it is not known
     timestamp: int | None
     event_id: str | None
 
@@ -70,11 +88,11 @@ def sighting(parameters: Parameters, now: float) -> Sighting:
     """Parse `/newbeacondetect`; `now` is unix seconds and bounds the device's clock."""
     timestamp = None
     if _given(parameters, "timestamp"):
-        timestamp = integer(parameters, "timestamp", EARLIEST, int(now) + MAX_FUTURE_SECONDS)
+        timestamp = seconds(parameters, "timestamp", EARLIEST, int(now) + MAX_FUTURE_SECONDS)
     return Sighting(
         staff_id=staff_id(parameters, "user_address"),
-        mac=mac(parameters, "beacon_address"),
-        rssi=integer(parameters, "rssi", *RSSI_DBM),
+        mac=beacon(parameters, "beacon_address"),
+        rssi=strength(parameters, "rssi"),
         timestamp=timestamp,
         event_id=event_id(parameters),
     )
@@ -84,8 +102,8 @@ def time_range(parameters: Parameters) -> TimeRange:
     """Parse `/extractbeacon`."""
     parsed = TimeRange(
         staff_id=staff_id(parameters, "staff_id"),
-        start=integer(parameters, "start_time", 0, MAX_UNIX_SECONDS),
-        end=integer(parameters, "end_time", 0, MAX_UNIX_SECONDS),
+        start=seconds(parameters, "start_time", 0, MAX_UNIX_SECONDS),
+        end=seconds(parameters, "end_time", 0, MAX_UNIX_SECONDS),
     )
     if parsed.start > parsed.end:
         raise ParameterError("start_time", "must not be after end_time")
@@ -116,10 +134,16 @@ def zone(parameters: Parameters, name: str) -> str:
 def staff_id(parameters: Parameters, name: str) -> StaffId:
     """Return a canonical decimal as int, any other id as str: 7 and "7" hash to other shards."""
     value = parameters.get(name)
-    if isinstance(value, float) and not value.is_integer():  # 7.5, or 1e400
-        raise ParameterError(name, "must be text or a whole number")
-    found = _staff_id(_text(parameters, name))
+    if isinstance(value, float):
+        if not value.is_integer():  # 7.5, or 1e400
+            raise ParameterError(name, "must be text or a whole number")
+        if abs(value) > MAX_EXACT:
+            raise ParameterError(name, NOT_EXACT)
+    text = _text(parameters, name)
+    found = _staff_id(text)
     if found is None:
+        if _DOUBLE.fullmatch(text):
+            raise ParameterError(name, NOT_EXACT)
         raise ParameterError(name, "must be 1 to 64 letters, digits, dots, hyphens or underscores")
     return found
 
@@ -130,7 +154,12 @@ def by_staff_id(staff_id: StaffId) -> tuple[bool, StaffId]:
     return isinstance(staff_id, str), staff_id
 
 
+@lru_cache(CACHED)
 def _staff_id(text: str) -> StaffId | None:
+    if _DOUBLE.fullmatch(text) and isinstance(number := _number(text), int):
+        if abs(number) > MAX_EXACT:
+            return None
+        text = str(number)
     if not STAFF_TEXT.fullmatch(text):
         return None
     if _CANONICAL_DECIMAL.fullmatch(text) and int(text) <= MAX_STAFF_NUMBER:
@@ -146,46 +175,105 @@ def mac(parameters: Parameters, name: str) -> str:
     return digits
 
 
+def beacon(parameters: Parameters, name: str) -> str:
+    """Return the MAC of a beacon that is heard or registered, and so has an address."""
+    digits = mac(parameters, name)
+    if digits in NO_MACS:
+        raise ParameterError(name, f"must be the MAC address of a beacon: {digits} stands for none")
+    return digits
+
+
 @lru_cache(CACHED)
 def _mac(text: str) -> str | None:
     digits = text.replace(":", "").replace("-", "").upper()
     return digits if MAC_DIGITS.fullmatch(digits) else None
 
 
-def integer(parameters: Parameters, name: str, low: int, high: int) -> int:
-    """Return a whole number in low..high, given as a number or as decimal text."""
-    number = _integer(_text(parameters, name))
-    if number is None:
-        raise ParameterError(name, "must be a whole number")
-    if not low <= number <= high:
-        hint = "; send seconds, not milliseconds" if number > MAX_UNIX_SECONDS else ""
-        raise ParameterError(name, f"must be from {low} to {high}{hint}")
-    return number
+def strength(parameters: Parameters, name: str) -> int | None:
+    """Return dBm, rounded, and None where the sender says that it is not known."""
+    if name in parameters and not _given(parameters, name):
+        return None
+    return _strength(_text(parameters, name), name)
 
 
 @lru_cache(CACHED)
-def _integer(text: str) -> int | None:
-    return int(text.partition(".")[0]) if _INTEGER.fullmatch(text) else None
+def _strength(text: str, name: str) -> int | None:
+    number = _number(text)
+    if number is None:
+        if text.lower() in _NO_NUMBER:
+            return None
+        raise ParameterError(name, "must be a number of dBm")
+    dbm, (low, high) = round(number), RSSI_DBM
+    if dbm in UNKNOWN_RSSI:
+        return None
+    if not low <= dbm <= high:
+        raise ParameterError(name, f"must be from {low} to {high}")
+    return dbm
+
+
+def integer(parameters: Parameters, name: str, low: int, high: int) -> int:
+    """Return a whole number in low..high, given as a number or as text, in any form."""
+    number = _number(_text(parameters, name))
+    if not isinstance(number, int):
+        raise ParameterError(name, NOT_WHOLE)
+    if not low <= number <= high:
+        raise ParameterError(name, f"must be from {low} to {high}")
+    return number
+
+
+def seconds(parameters: Parameters, name: str, low: int, high: int) -> int:
+    """Return unix seconds in low..high; fractions of one are cut off."""
+    text = _text(parameters, name)
+    number = _number(text)
+    if number is None:
+        raise ParameterError(name, NOT_WHOLE)
+    whole = math.floor(number)
+    if not low <= whole <= high:
+        unit = _unit(whole)
+        hint = f", not {text}; send seconds, not {unit}" if unit else ""
+        raise ParameterError(name, f"must be from {low} to {high}{hint}")
+    return whole
+
+
+@lru_cache(CACHED)
+def _number(text: str) -> int | Decimal | None:
+    """Return a number as any language prints it; a whole one as int."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    if text.isdigit():  # as nearly all
+        return int(text)
+    number = Decimal(text)
+    return int(number) if number == number.to_integral_value() else number
+
+
+def _unit(number: int) -> str:
+    """Return in which unit a time is that is too large for seconds, "" for seconds."""
+    return next((unit for unit, first in _UNITS.items() if abs(number) >= first), "")
 
 
 def moment(parameters: Parameters, name: str, low: int, high: int) -> int:
     """Return unix seconds in low..high from seconds, milliseconds or ISO 8601 with its zone."""
     text = _text(parameters, name)
+    hint = ""
     if _ISO_TIME.fullmatch(text):
         try:
-            seconds = math.floor(datetime.datetime.fromisoformat(text.upper()).timestamp())
+            whole = math.floor(datetime.datetime.fromisoformat(text.upper()).timestamp())
         except (ValueError, OverflowError):
             raise ParameterError(name, "is not a time of the calendar") from None
-    elif _DECIMAL.fullmatch(text):
-        seconds = int(text.partition(".")[0])
-        if abs(seconds) >= FIRST_MILLISECONDS:
-            seconds //= 1000
+    elif (number := _number(text)) is not None:
+        whole = math.floor(number)
+        unit = _unit(whole)
+        if unit == "milliseconds":
+            whole //= 1000
+        elif unit:
+            hint = f"; send seconds or milliseconds, not {unit}"
     else:
         reason = "must be unix seconds, unix milliseconds or ISO 8601 with a time zone"
         raise ParameterError(name, reason)
-    if not low <= seconds <= high:
-        raise ParameterError(name, f"must be from {low} to {high} (unix seconds), not {seconds}")
-    return seconds
+    if not low <= whole <= high:
+        reason = f"must be from {low} to {high} (unix seconds), not {text}{hint}"
+        raise ParameterError(name, reason)
+    return whole
 
 
 def flag(parameters: Parameters, name: str) -> bool:

@@ -14,16 +14,15 @@ from pymongo.read_concern import ReadConcern
 from ingest.rules.request_parameters import FIRST_MILLISECONDS, StaffId, TimeRange
 from ingest.storage.documents import (
     NO_MAC,
-    NO_RSSI,
     UNKNOWN,
     Detection,
     Document,
     detection,
     staff_id,
+    strength,
     text,
     valid_staff_ids,
     whole,
-    whole_number,
 )
 from ingest.storage.driver import domain_errors, reading
 from ingest.storage.times_by_place import TimesAt, by_place, times_at
@@ -43,7 +42,7 @@ class RecentRow(NamedTuple):
     level: str
     location: str
     timestamp: int
-    rssi: int
+    rssi: int | None
     mac: str
 
 
@@ -143,7 +142,7 @@ class Detections:
                     text(one.get("level"), UNKNOWN),
                     text(one.get("location"), UNKNOWN),
                     int(one["timestamp"]),
-                    whole_number(one.get("rssi"), NO_RSSI),
+                    strength(one.get("rssi")),
                     text(one.get("mac"), NO_MAC),
                 )
 

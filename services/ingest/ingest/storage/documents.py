@@ -17,8 +17,8 @@ from ingest.rules.request_parameters import FIRST_MILLISECONDS, MAX_UNIX_SECONDS
 Document = dict[str, Any]
 # The place of a detection that came while the directory could not be read.
 NOWHERE = (None, None)
-# What an older database may lack; -127 dBm is the weakest signal that a controller reports.
-UNKNOWN, NO_MAC, NO_RSSI = "unknown", "000000000000", -127
+# What an older database may lack.
+UNKNOWN, NO_MAC = "unknown", "000000000000"
 
 
 class Detection(NamedTuple):
@@ -27,7 +27,7 @@ class Detection(NamedTuple):
     id: str  # 24 hexadecimal digits
     staff_id: StaffId
     mac: str
-    rssi: int  # dBm
+    rssi: int | None  # dBm, None where it is not known
     timestamp: int  # unix seconds
     received_at: float  # unix seconds
     level: str
@@ -38,7 +38,7 @@ def document(
     staff_id: StaffId,
     place: tuple[str | None, str | None],
     timestamp: int,
-    rssi: int,
+    rssi: int | None,
     mac: str,
     received_at: float,
     key: IdempotencyKey,
@@ -73,7 +73,7 @@ def detection(found: Mapping[str, Any]) -> Detection:
         id=str(found["_id"] if "_id" in found else found.get("id")),
         staff_id=staff_id(found.get("staff_id")),
         mac=text(found.get("mac"), NO_MAC),
-        rssi=whole_number(found.get("rssi"), NO_RSSI),
+        rssi=strength(found.get("rssi")),
         timestamp=timestamp,
         received_at=received_at.replace(tzinfo=datetime.UTC).timestamp()
         if isinstance(received_at, datetime.datetime)
@@ -119,6 +119,11 @@ def unix_seconds(value: Any) -> int:
     if seconds >= FIRST_MILLISECONDS:
         seconds //= 1000
     return min(max(seconds, 0), MAX_UNIX_SECONDS)
+
+
+def strength(value: Any) -> int | None:
+    """Return a stored strength; an older release stored 0 where it was not known."""
+    return whole_number(value, 0) or None
 
 
 def text(value: Any, default: str) -> str:
@@ -170,7 +175,7 @@ _TYPES: dict[str, Any] = {
     "level": str | None,
     "location": str | None,
     "timestamp": int,
-    "rssi": int,
+    "rssi": int | None,
     "mac": str,
     "received_at": datetime.datetime,
 }

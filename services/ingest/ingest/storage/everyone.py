@@ -45,7 +45,7 @@ class LastHeard(Struct, frozen=True, gc=False):
     version: int
     timestamp: int  # unix seconds
     heard_at: float  # the same, or when we heard of it: a phone's clock may be ahead
-    rssi: int
+    rssi: int | None
     beacon: HeardBeacon
 
 

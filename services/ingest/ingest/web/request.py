@@ -48,8 +48,9 @@ class Request(NamedTuple):
         ParameterError names the body when it cannot be read.
         """
         query = _first_values(self.query.decode(errors=QUOTED))
-        given = {name: value for name, value in query.items() if value}
-        return _of_body(self) | given if self.body else given
+        if not self.body:
+            return query
+        return query | _of_body(self) | {name: value for name, value in query.items() if value}
 
     def explained(self, error: ParameterError) -> ParameterError:
         """Return why a parameter is missing, where a body has it that was not read."""
