@@ -18,6 +18,10 @@ class Heard(NamedTuple):
     timestamp: int
     rssi: int | None = -60
 
+    @property
+    def received_at(self) -> float:
+        return self.timestamp
+
 
 def heard(level: str, timestamp: int, rssi: int = -60) -> Heard:
     return Heard(level, timestamp, rssi)

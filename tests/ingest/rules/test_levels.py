@@ -14,6 +14,10 @@ class Heard(NamedTuple):
     timestamp: int
     rssi: int | None = -60
 
+    @property
+    def received_at(self) -> float:
+        return self.timestamp
+
 
 def level(
     *walk: tuple[str, int] | tuple[str, int, int | None], rule: Rule = RULE

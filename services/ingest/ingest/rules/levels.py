@@ -22,9 +22,16 @@ class Heard(Protocol):
     def timestamp(self) -> int: ...  # noqa: D102
     @property
     def rssi(self) -> int | None: ...  # noqa: D102
+    @property
+    def received_at(self) -> float: ...  # noqa: D102
 
 
 OneHeard = TypeVar("OneHeard", bound=Heard)
+
+
+def heard_at(heard: Heard) -> int:
+    """Return when something was heard: a clock that is ahead makes nothing newer than it came."""
+    return min(heard.timestamp, int(heard.received_at))
 
 
 def settled(recent: Sequence[OneHeard], rule: Rule) -> OneHeard:
@@ -40,19 +47,19 @@ def settled(recent: Sequence[OneHeard], rule: Rule) -> OneHeard:
     So what is returned is at most `silence_seconds` older than the newest detection.
     """
     current = recent[-1]
-    row: list[int] = []  # timestamps on the other level since the current one was last heard
+    row: list[int] = []  # times on the other level since the current one was last heard
     other = None
     for heard in reversed(recent):
         if heard.level == current.level:
             current, other, row = heard, None, []
             continue
-        row = [*row, heard.timestamp] if heard.level == other else [heard.timestamp]
+        row = [*row, heard_at(heard)] if heard.level == other else [heard_at(heard)]
         other = heard.level
         in_a_row = row[-rule.hits :]
         if (
             (len(in_a_row) == rule.hits and in_a_row[-1] - in_a_row[0] <= rule.window_seconds)
             or _is_stronger(heard, current, rule.margin_db)
-            or heard.timestamp - current.timestamp > rule.silence_seconds
+            or heard_at(heard) - heard_at(current) > rule.silence_seconds
         ):
             current, other, row = heard, None, []
     return current
