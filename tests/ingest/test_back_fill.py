@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bson import Timestamp
 from flask import Flask
+from flask.testing import FlaskClient
 from pymongo import MongoClient
 from pymongo.database import Database
 
 from ingest.context import Context
+from ingest.rules.detection_identity import event_key
+from ingest.storage import documents
 from ingest.storage.latest_updates import RECENT
 from scripts.processes.waiting import eventually
 from tests.phones import BEACON, Phones, through
@@ -90,3 +94,33 @@ def test_what_is_noted_stays_as_it_is(app: Flask, upgraded: Database[Any]) -> No
     assert list(upgraded["latest"].find()) == before
     upgraded["staff"].delete_one({"staff_id": "broken"})
     assert exact(upgraded)
+
+
+ICCID = 8_944_500_612_345_678_901
+
+
+def test_numbers_above_2_53_become_texts(
+    app: Flask, client: FlaskClient, database: Database[Any]
+) -> None:
+    """An older release stored them as numbers: in JavaScript two of them are one person."""
+    people = [2**53, 2**53 + 1, ICCID]
+    now = int(time.time())
+    for who in people:
+        key = event_key("e", now)
+        given = (who, ("4", "Lobby B"), now, -60, BEACON, float(now), key)
+        database["staff"].insert_one(documents.document(*given) | {"stored": Timestamp(now, 1)})
+        database["latest"].insert_one({"_id": who, "version": 1, "changes": [], "recent": []})
+    database["staff"].insert_many([old(7, OLD), old(float("inf"), OLD)])
+    context: Context = app.extensions["context"]
+    context.back_fill.fill()
+    texts = {str(who) for who in people}
+    assert set(database["staff"].distinct("staff_id")) == {*texts, 7, float("inf")}
+    told = [one["staff_id"] for one in client.get("/api/v1/staff").get_json()["data"]]
+    assert sorted(told, key=str) == sorted([*texts, 7], key=str)
+    for who in people:
+        found = client.get(f"/api/v1/staff/{who}/detections").get_json()["data"]
+        assert [one["timestamp"] for one in found] == [now]
+        item = {"staff_id": who, "mac": BEACON, "rssi": -60, "event_id": "e", "timestamp": now}
+        answer = client.post("/api/v1/detections", json=item).get_json()
+        assert answer["results"][0]["status"] == "duplicate"  # its name is the same
+    assert context.back_fill.fill() == 0

@@ -34,6 +34,7 @@ from ingest.storage import accounts, audit, documents, tokens
 from ingest.storage.directory import Place
 from ingest.storage.documents import Document
 from ingest.storage.indexes import BY_BEACON
+from ingest.storage.large_ids import LargeIds
 from ingest.storage.latest_updates import LAST
 from ingest.storage.stamps import NEW
 from ingest.storage.visits_of_place import Visit, VisitsOfPlace, _pieces
@@ -715,3 +716,20 @@ def test_killed_after_each_step_the_bootstrap_goes_on(tmp_path: Path, root: Path
         assert len(steps) >= 8, steps
         with MongoClient[dict[str, Any]](cluster.uri()) as client:
             assert client["ICT3102"]["beacons"].count_documents({}) == 57
+
+
+def test_ids_above_2_53_become_texts_on_the_shards_of_those(cluster: Cluster, staff: Any) -> None:
+    ids = [2**53 + number for number in range(8)]
+    for number in ids:
+        row = {"staff_id": number, "timestamp": 1, "mac": MAC, "level": "4", "location": "Lobby"}
+        staff.insert_one(row)
+        staff.database["latest"].insert_one({"_id": number, "version": 1})
+    ids_of = {one["_id"] for one in staff.find()}
+    assert LargeIds(staff, staff.database["latest"]).as_text() == len(ids)
+    found = list(staff.find())
+    assert {one["_id"] for one in found} == ids_of
+    assert {one["staff_id"] for one in found} == {str(number) for number in ids}
+    assert all(one["stored"].time for one in found)
+    assert staff.database["latest"].count_documents({}) == 0
+    for one in found:  # each is found by its shard key: it moved where that leads
+        assert staff.find_one({"staff_id": one["staff_id"]}) == one

@@ -35,6 +35,7 @@ from ingest.storage.directory import Directory, Snapshot
 from ingest.storage.everyone import Everyone
 from ingest.storage.indexes import Indexes
 from ingest.storage.inserts import Inserts
+from ingest.storage.large_ids import LargeIds
 from ingest.storage.latest import Latest
 from ingest.storage.notes import Notes
 from ingest.storage.past_places import PastPlaces
@@ -136,7 +137,9 @@ class Context(NamedTuple):
             histories=Histories(detections, states, availability.check_reachable),
             indexes=Indexes(staff),
             last_minutes=LastMinutes(detections, latest, everyone),
-            back_fill=BackFill(detections, inserts, latest),
+            back_fill=BackFill(
+                detections, inserts, latest, LargeIds(staff, client.database["latest"])
+            ),
             corrections=Corrections(PastPlaces(staff), beacons, insert_seconds),
             tokens=tokens,
             accounts=accounts,

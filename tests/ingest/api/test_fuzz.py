@@ -198,11 +198,13 @@ def check_beacon(one: dict[str, Any]) -> None:
 
 def check_staff_id(staff_id: object) -> None:
     if isinstance(staff_id, int) and not isinstance(staff_id, bool):
-        assert 0 <= staff_id < 2**63
+        assert 0 <= staff_id < 2**53
     else:
         assert isinstance(staff_id, str)
         assert STAFF_ID.fullmatch(staff_id)
-        assert not (staff_id.isdecimal() and str(int(staff_id)) == staff_id < "9223372036854775808")
+        assert not (
+            staff_id.isdecimal() and str(int(staff_id)) == staff_id and int(staff_id) < 2**53
+        )
 
 
 def check_name(name: object) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import time
 from typing import Any
 
@@ -270,8 +271,8 @@ def test_addresses_that_are_not_there(api: Api) -> None:
     assert client.get("/nothing").json == {"error": "not found"}
 
 
-@pytest.mark.parametrize("staff_id", [2**31, 2**63 - 1])
-def test_a_large_staff_id_is_a_number_everywhere(api: Api, staff_id: int) -> None:
+@pytest.mark.parametrize("staff_id", [2**31, 2**53 - 1, *map(str, (2**53 + 1, 2**63 - 1, 10**19))])
+def test_a_large_staff_id_is_the_same_everywhere(api: Api, staff_id: int | str) -> None:
     cursor = api.client.get("/api/v1/changes").get_data(as_text=True).split('"')[3]
     api.hear(staff_id)
     api.hear(staff_id, "AAAAAAAAAAAA")
@@ -282,5 +283,5 @@ def test_a_large_staff_id_is_a_number_everywhere(api: Api, staff_id: int) -> Non
     assert [one["staff"] for one in api.get("/beacons/unknown")["data"]] == [[staff_id]]
     answer = api.client.get(f"/api/v1/changes?wait=5&after={cursor}")
     assert answer.status_code == 200
-    assert f'"staff_id":{staff_id},' in answer.get_data(as_text=True)
+    assert f'"staff_id":{json.dumps(staff_id)},' in answer.get_data(as_text=True)
     assert api.client.get("/retrieveformonitoring").status_code == 200

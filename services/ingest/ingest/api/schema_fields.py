@@ -11,12 +11,15 @@ class ResponseBody(Struct, forbid_unknown_fields=True, gc=False):
     """What is answered as JSON: an object with these fields, in this order, and no others."""
 
 
-StaffNumber = Annotated[int, Meta(ge=0)]
+StaffNumber = Annotated[int, Meta(ge=0, le=request_parameters.MAX_EXACT)]
 # Not as `Meta(pattern=...)`: msgspec would check it once more for each detection.
 StaffText = Annotated[
     str, Meta(extra_json_schema={"pattern": f"^{request_parameters.STAFF_TEXT.pattern}$"})
 ]
-STAFF_ID = "Staff id. A canonical decimal is a number: 7 and `7` in quotes are one person."
+STAFF_ID = (
+    "Staff id. A canonical decimal up to 2^53-1 is a number, anything else a text: 7 and `7` in"
+    " quotes are one person."
+)
 StaffId = Annotated[StaffNumber | StaffText, Meta(description=STAFF_ID)]
 Mac = Annotated[
     str,

@@ -8,6 +8,7 @@ from ingest.rules.request_parameters import StaffId
 from ingest.storage.detections import Detections
 from ingest.storage.documents import Document
 from ingest.storage.inserts import Inserts
+from ingest.storage.large_ids import LargeIds
 from ingest.storage.latest import Latest
 from ingest.storage.latest_updates import RECENT
 
@@ -28,10 +29,13 @@ class BackFill:
     Two services may do so at once, and while detections come in: to record one twice does no harm.
     """
 
-    def __init__(self, detections: Detections, inserts: Inserts, latest: Latest) -> None:
+    def __init__(
+        self, detections: Detections, inserts: Inserts, latest: Latest, large_ids: LargeIds
+    ) -> None:
         self._detections = detections
         self._inserts = inserts
         self._latest = latest
+        self._large_ids = large_ids
         self._closed = threading.Event()
 
     def start(self) -> None:
@@ -44,6 +48,8 @@ class BackFill:
 
     def fill(self) -> int:
         """Record whoever is missing; return how many those were. Raises StoreUnavailable."""
+        if count := self._large_ids.as_text():
+            log.info("the staff ids of %d detections are texts now: above 2^53", count)
         count = 0
         everybody = self._detections.staff_ids()
         for first in range(0, len(everybody), GROUP):

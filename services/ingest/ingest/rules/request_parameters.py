@@ -31,11 +31,10 @@ _UNITS = {
     "microseconds": (MAX_UNIX_SECONDS + 1) * 1000,
     "milliseconds": FIRST_MILLISECONDS,
 }
-MAX_STAFF_NUMBER = 2**63 - 1  # the largest integer BSON can hold
 MAX_EXACT = 2**53 - 1  # up to here a double, and so JavaScript, holds each whole number
 
 STAFF_TEXT = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_CANONICAL_DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
+_CANONICAL_DECIMAL = re.compile(r"0|[1-9][0-9]{0,15}")
 # As any language prints a number: 7, 7.0, 1.79E9.
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([Ee][+-]?[0-9]{1,2})?")
 # As languages print a whole number that they hold as a double; 1E7 and 007.0 may be names.
@@ -162,7 +161,7 @@ def _staff_id(text: str) -> StaffId | None:
         text = str(number)
     if not STAFF_TEXT.fullmatch(text):
         return None
-    if _CANONICAL_DECIMAL.fullmatch(text) and int(text) <= MAX_STAFF_NUMBER:
+    if _CANONICAL_DECIMAL.fullmatch(text) and int(text) <= MAX_EXACT:
         return int(text)
     return text
 

@@ -11,7 +11,12 @@ import bson
 from bson import ObjectId
 
 from ingest.rules.detection_identity import IdempotencyKey, detection_id
-from ingest.rules.request_parameters import FIRST_MILLISECONDS, MAX_UNIX_SECONDS, StaffId
+from ingest.rules.request_parameters import (
+    FIRST_MILLISECONDS,
+    MAX_EXACT,
+    MAX_UNIX_SECONDS,
+    StaffId,
+)
 
 # Opaque outside of storage, but for `level` and `location`, which the recorder may have to fill in.
 Document = dict[str, Any]
@@ -102,7 +107,9 @@ def staff_id(value: Any) -> StaffId:
     if isinstance(value, str):
         return value
     number = whole_number(value, -1)
-    return number if number >= 0 and number == value else UNKNOWN
+    if number < 0 or number != value:
+        return UNKNOWN
+    return number if number <= MAX_EXACT else str(number)
 
 
 def valid_staff_ids(stored: Iterable[Any]) -> list[StaffId]:
@@ -156,6 +163,7 @@ def decoded(stored: bytes) -> Document:
         size = int.from_bytes(stored[:4], "little")  # with which BSON begins
         whole, checksum = stored[:size], stored[size:]
         found = bson.decode(whole)
+        found["staff_id"] = staff_id(found["staff_id"])  # of an older release, a large number
     except Exception as error:
         raise DamagedDocument(str(error)) from error
     if checksum and checksum != _checksum(whole):
