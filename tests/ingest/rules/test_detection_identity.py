@@ -4,7 +4,13 @@ import itertools
 
 import pytest
 
-from ingest.rules.detection_identity import detection_id, event_key
+from ingest.rules.detection_identity import (
+    REUSED_SECONDS,
+    detection_id,
+    event_key,
+    is_reused,
+    next_id,
+)
 
 
 def test_a_timestamp_that_is_sent_is_part_of_the_key() -> None:
@@ -32,3 +38,21 @@ def test_whatever_differs_gives_another_name() -> None:
     names = [detection_id(who, mac, key) for who, mac, key in itertools.product(staff, macs, keys)]
     assert {len(name) for name in names} == {12}
     assert len(set(names)) == len(names)
+
+
+def test_a_name_leads_to_one_other_for_ever() -> None:
+    names = [bytes(12)]
+    for _ in range(1000):
+        names.append(next_id(names[-1]))
+    assert len(set(names)) == len(names)
+    assert names[1].hex() == "04e98d06a3ead2eab575113a"
+    assert next_id(names[1]) == names[2]
+
+
+@pytest.mark.parametrize(
+    ("apart", "reused"),
+    [(0, 0), (REUSED_SECONDS, 0), (REUSED_SECONDS + 1, 1), (10**9, 1)],
+)
+def test_a_name_is_good_for_twelve_hours_in_both_directions(apart: int, reused: int) -> None:
+    assert REUSED_SECONDS == 12 * 3600
+    assert is_reused(10**9, 10**9 + apart) is is_reused(10**9 + apart, 10**9) is bool(reused)

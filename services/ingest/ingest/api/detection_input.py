@@ -50,8 +50,9 @@ class DetectionInput(Struct, gc=False):
     event_id: Annotated[
         EventIdText | float | UnsetType | None,
         Meta(
-            description="Any text that names this detection, a UUID say; a repeat of the whole item"
-            " is then stored once. Without it, a repeat of the request is a detection of its own."
+            description="Any text that names this detection: a UUID, never a counter. A repeat of"
+            " the whole item is then stored once; without a timestamp, within 12 hours. Without an"
+            " event id, a repeat of the request is a detection of its own."
         ),
     ] = UNSET
 

@@ -11,6 +11,7 @@ from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
+from ingest.rules.detection_identity import is_reused
 from ingest.rules.request_parameters import FIRST_MILLISECONDS, StaffId, TimeRange
 from ingest.storage.documents import (
     NO_MAC,
@@ -21,6 +22,7 @@ from ingest.storage.documents import (
     staff_id,
     strength,
     text,
+    unix_seconds,
     valid_staff_ids,
     whole,
 )
@@ -31,6 +33,8 @@ from ingest.storage.times_by_place import TimesAt, by_place, times_at
 BATCH = 2000
 # One step in an index for each staff member.
 SCAN_TIMEOUT_SECONDS = 30
+
+NOT_STORED = -1
 
 HistoryRow = tuple[int, str, str]  # timestamp, level, location
 
@@ -69,14 +73,19 @@ class Detections:
         self._durable = staff.with_options(read_concern=ReadConcern("majority"))
 
     def already_stored(self, documents: list[Document]) -> list[bool]:
-        """Tell for each document whether it, or one before it in the list, is its first copy."""
+        """Tell for each document whether it, or one before it in the list, is its first copy.
+
+        By its first name: of an id that was used anew, a repeat counts as new here.
+        """
         ids = [document["_id"] for document in documents]
         with domain_errors():
-            present = {one["_id"] for one in self._staff.find({"_id": {"$in": ids}}, {"_id": 1})}
+            found = self._staff.find({"_id": {"$in": ids}}, {"timestamp": 1})
+            times = {one["_id"]: unix_seconds(one.get("timestamp")) for one in found}
         repeats = []
-        for identity in ids:
-            repeats.append(identity in present)
-            present.add(identity)
+        for one in documents:
+            stored = times.setdefault(one["_id"], NOT_STORED)
+            repeats.append(stored != NOT_STORED and not is_reused(stored, one["timestamp"]))
+            times[one["_id"]] = one["timestamp"]
         return repeats
 
     def staff_ids(self) -> list[StaffId]:

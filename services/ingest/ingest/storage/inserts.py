@@ -1,18 +1,23 @@
 """Storing detections, each with a stamp that is close to its commit."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from bson import ObjectId
 from pymongo.collection import Collection
 
 from ingest.errors import StoreUnavailable
-from ingest.storage.documents import Document
+from ingest.rules.detection_identity import is_reused, next_id
+from ingest.storage.documents import Document, key_bytes, unix_seconds
 from ingest.storage.driver import DUPLICATE_KEY, command, told, write
 from ingest.storage.stamps import NEW, RENEWED, STAMP, WRITE_SECONDS, Clock
 
 # Codes with which MongoDB refuses a document for what it is: bad value, failed to parse, type
 # mismatch, invalid BSON, dollar-prefixed and empty field names, failed validation, too large.
 REFUSED = frozenset({2, 9, 14, 22, 52, 56, 121, 10334})
+
+# How many names are looked up at once for a detection whose first name is taken by another.
+NAMES = 50
 
 
 class Stored(NamedTuple):
@@ -49,25 +54,49 @@ class Inserts:
         if not is_close:
             self.renew([one for n, one in enumerate(documents) if n not in written.failed])
         if stored.repeated:
-            self.renew(self._unsure([documents[position] for position in stored.repeated]))
+            stored = self._settle(documents, stored)
         return stored
 
-    def _unsure(self, repeated: list[Document]) -> list[Document]:
-        """Return those whose first copy may have been committed long after its stamp.
+    def _settle(self, documents: list[Document], stored: Stored) -> Stored:
+        """Stamp first copies of repeats again where needed; store what is none under another name.
 
-        Nobody waited for the attempt that stored it. It was committed before now: if the stamp is
-        not old, the commit was close.
+        Nobody waited for the attempt that stored a first copy, so it may have been committed long
+        after its stamp. It was committed before now: if the stamp is not old, the commit was close.
         """
-        find: Document = {"filter": _named(repeated), "projection": {STAMP: 1}}
-        find |= {"singleBatch": True, "batchSize": len(repeated) + 1}
+        repeated = [documents[position] for position in stored.repeated]
+        first, now = self._found(repeated)
+        reused = [n for n in stored.repeated if _is_another(documents[n], first)]
+        others = [documents[n] for n in stored.repeated if n not in reused]
+        self.renew([one for one in others if not _is_sure(first.get(one["_id"]), now)])
+        if not reused:
+            return stored
+        self._rename([documents[n] for n in reused])
+        again = self.store([documents[n] for n in reused])
+        return Stored(
+            stored.repeated.difference(reused) | {reused[n] for n in again.repeated},
+            stored.refused | {reused[n]: why for n, why in again.refused.items()},
+            stored.failed | {reused[n]: why for n, why in again.failed.items()},
+        )
+
+    def _rename(self, documents: list[Document]) -> None:
+        """Give each the first of its further names that is free, or has its first copy."""
+        names: dict[int, list[ObjectId]] = {}
+        for n, document in enumerate(documents):
+            name = key_bytes(document)
+            names[n] = [ObjectId(name := next_id(name)) for _ in range(NAMES)]
+        asked = [d | {"_id": name} for n, d in enumerate(documents) for name in names[n]]
+        taken, _ = self._found(asked)
+        for n, document in enumerate(documents):
+            for document["_id"] in names[n]:  # the last one leads on
+                if not _is_another(document, taken):
+                    break
+
+    def _found(self, documents: list[Document]) -> tuple[dict[ObjectId, Document], int]:
+        """Return what is stored under their names, and the database's time, in seconds."""
+        find: Document = {"filter": _named(documents), "projection": {STAMP: 1, "timestamp": 1}}
+        find |= {"singleBatch": True, "batchSize": len(documents) + 1}
         reply = command(self._staff, "find", find | {"readConcern": {"level": "majority"}})
-        now = told(reply).time
-        sure = {
-            one["_id"]
-            for one in reply["cursor"]["firstBatch"]
-            if STAMP in one and now - one[STAMP].time < WRITE_SECONDS
-        }
-        return [one for one in repeated if one["_id"] not in sure]
+        return {one["_id"]: one for one in reply["cursor"]["firstBatch"]}, told(reply).time
 
     def renew(self, documents: list[Document]) -> None:
         """Stamp stored documents anew, also those of older releases. StoreUnavailable: some may be.
@@ -91,3 +120,14 @@ def _named(documents: list[Document]) -> Document:
     ids: list[ObjectId] = [document["_id"] for document in documents]
     staff_ids = list({document.get("staff_id") for document in documents})  # a copy may lack them
     return {"_id": {"$in": ids}, "staff_id": {"$in": staff_ids}}
+
+
+def _is_another(document: Document, stored: Mapping[ObjectId, Document]) -> bool:
+    first = stored.get(document["_id"])
+    return first is not None and is_reused(
+        unix_seconds(first.get("timestamp")), document["timestamp"]
+    )
+
+
+def _is_sure(first: Document | None, now: int) -> bool:
+    return first is not None and STAMP in first and now - first[STAMP].time < WRITE_SECONDS
