@@ -81,6 +81,7 @@ CASES = (
     _campus("a crowd of 5,000", crowds.campus(100), people=5_000),
     _hostile("imports of 524,000 bad lines", "import", hostile.bad_lines()),
     _hostile("batches of 1 MiB of {}", "batch of {}", hostile.empty_items()),
+    _hostile("24 batches of wrong types at once", "batch of wrong types", hostile.wrong_items(24)),
     _hostile("10 forms of 1 MB", "form", hostile.forms(174_000, 10)),
     _hostile("40 forms of 240 kB", "form", hostile.forms(40_000, 40)),
     Case(

@@ -40,6 +40,13 @@ def empty_items() -> Load:
     return bodies("batch of {}", endpoints.BATCH, body, "application/json", clients=4)
 
 
+def wrong_items(clients: int) -> Load:
+    """Return batches of an app with a bug: each value of each item is of a wrong type."""
+    item = b'{"staff_id":{},"mac":[],"rssi":"x"}'
+    body = b'{"detections":[' + b",".join([item] * ITEMS) + b"]}"
+    return bodies("batch of wrong types", endpoints.BATCH, body, "application/json", clients)
+
+
 def forms(size: int, clients: int) -> Load:
     """Return forms in which each value is half a character."""
     return bodies("form", LEGACY, b"a=%C3&" * size, FORM, clients)

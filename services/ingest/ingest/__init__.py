@@ -25,6 +25,7 @@ def create_app(config: Config | None = None) -> Flask:
     app.before_request(_refuse_other_spellings)
     credentials.init_app(app)
     app.before_request(_refuse_large_bodies)
+    app.teardown_request(_forget_refusal)
     for error in (Unauthenticated, Forbidden, ParameterError, StoreUnavailable, HTTPException):
         app.register_error_handler(error, _error_response)
     for endpoint in legacy.endpoints(context):
@@ -48,6 +49,11 @@ def _refuse_large_bodies() -> None:
     request.max_content_length = largest_body(request.path)
     if (request.content_length or 0) > request.max_content_length:
         raise RequestEntityTooLarge
+
+
+def _forget_refusal(_: BaseException | None) -> None:
+    """Let go of why there is no such address: that error's frames lead back to the request."""
+    request.routing_exception = None
 
 
 def _error_response(error: Exception) -> Response:

@@ -5,17 +5,20 @@ import contextlib
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Hashable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
-from ingest.errors import StoreUnavailable
+from ingest.errors import StoreUnavailable, without_frames
 
 # When so many calls came within two runs, a moment more makes one group of them, not two.
 MANY, GATHER_SECONDS = 8, 0.002
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+AnyFuture = TypeVar("AnyFuture", "asyncio.Future[Any]", "Future[Any]")
 
 _Waiting = tuple[Item, int, "asyncio.Future[Any] | Future[Any]"]  # the number is the item's size
 
@@ -55,23 +58,22 @@ class Batcher(Generic[Item, Result]):
 
     async def submit(self, item: Item) -> Result:
         """Return the result of an item, awaited in an event loop."""
-        result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._join(item, result)
-        return await result
+        result: Result = await self._join(item, asyncio.get_running_loop().create_future())
+        return result
 
     def call(self, item: Item) -> Result:
         """Return the result of an item, for a thread that waits for it."""
-        result: Future[Result] = Future()
-        self._join(item, result)
-        return result.result()
+        result: Result = self._join(item, Future()).result()
+        return result
 
-    def _join(self, item: Item, result: "asyncio.Future[Result] | Future[Result]") -> None:
+    def _join(self, item: Item, result: AnyFuture) -> AnyFuture:
         size = self._size(item)
         with self._lock:
             self._waiting.append((item, size, result))
             starts, self._busy = not self._busy, True
         if starts:
             self._start()
+        return result  # the caller gives it no name: an error that it raises would lead back to it
 
     def _start(self) -> None:
         """Begin a run in the pool; when the pool has ended, so have those who wait."""
@@ -122,6 +124,9 @@ class Batcher(Generic[Item, Result]):
 
 def _deliver(group: list[_Waiting[Item]], results: list[Result | Exception]) -> None:
     """Hand over the results: to threads at once, to an event loop all of its own in one step."""
+    for result in results:
+        if isinstance(result, Exception):
+            _let_go(result)
     in_loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
     for (_, _, future), result in zip(group, results, strict=True):
         if isinstance(future, Future):
@@ -131,6 +136,13 @@ def _deliver(group: list[_Waiting[Item]], results: list[Result | Exception]) -> 
     for loop, pairs in in_loops.items():
         with contextlib.suppress(RuntimeError):  # the loop has ended, and with it who waited
             loop.call_soon_threadsafe(_settle, pairs)
+
+
+def _let_go(error: Exception) -> None:
+    """Let go of an error's frames; of one that nobody expects a note says where it was raised."""
+    if error.__traceback__ and not isinstance(error, StoreUnavailable):
+        error.add_note("".join(traceback.format_tb(error.__traceback__)))
+    without_frames(error)
 
 
 def _settle(pairs: list[tuple[Any, Any]]) -> None:

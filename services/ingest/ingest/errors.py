@@ -1,9 +1,34 @@
 """What can go wrong, in the service's own words; `web.error_responses` answers it over HTTP."""
 
+from typing import NamedTuple, TypeVar
+
 RETRY_AFTER_SECONDS = 2
 # What a stranger is told: the scheme, and in words.
 AUTHENTICATE = "Bearer"
 STRANGER = "needs a valid token, sent as `Authorization: Bearer ...`, or a log-in"
+
+
+Error = TypeVar("Error", bound=BaseException)
+
+
+def without_frames(error: Error) -> Error:
+    """Return an error that is to be raised elsewhere, and let go of the frames that it came from.
+
+    They hold all that was worked with, and often the error: until the collector comes, which is
+    seldom, each such error would keep its request.
+    """
+    one: BaseException | None = error
+    while one:
+        one.__traceback__ = None
+        one = one.__cause__ or one.__context__
+    return error
+
+
+class Fault(NamedTuple):
+    """What is wrong with a request: which parameter, and why. It is kept where no error may be."""
+
+    parameter: str
+    reason: str
 
 
 class ParameterError(ValueError):
@@ -13,6 +38,11 @@ class ParameterError(ValueError):
         super().__init__(f"{parameter}: {reason}")
         self.parameter = parameter
         self.reason = reason
+
+    @property
+    def fault(self) -> Fault:
+        """Return the same as a value."""
+        return Fault(self.parameter, self.reason)
 
 
 class BodyTooLarge(Exception):

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_from_bytes, urlencode
 
@@ -90,6 +91,55 @@ class Case(NamedTuple):
     body: bytes | None
 
 
+def largest() -> Iterator[Case]:
+    """Yield the largest bodies of each kind that is wrong, and what no operation has."""
+    item = {"staff_id": 7, "mac": "C2A628384B08", "rssi": -60, "event_id": "e" * 128}
+    batches = {
+        "wrong types": [{"staff_id": {}, "mac": [], "rssi": "x"}] * 1000,
+        "nothing": [{}] * 1000,
+        "no objects": [[]] * 1000,
+        "names that are ignored": [item | {f"{n:064}": n for n in range(5)}] * 500,
+        "long texts": [item | {"mac": "x" * 250}] * 900,
+        "too many": [item | {"event_id": "e"}] * 1001,
+        "half of them good": [item, {"timestamp": "9999"}] * 500,
+    }
+    good = json.dumps({"detections": [item] * 1000}).encode()
+    texts = {
+        "a name twice at the end": good[:-3] + b',"mac":"x"}]}',
+        "no number at the end": good[:-3] + b',"x":NaN}]}',
+        "cut": good[:-1],
+        "no UTF-8": good[:-1] + b"\xff}",
+        "a long number": good[:-1] + b',"x":' + b"1" * 9000 + b"}",
+        "deep": b"[" * 390_000,
+        "values": b"[" + b"1," * 11_000 + b"1",
+    }
+    texts |= {name: json.dumps({"detections": one}).encode() for name, one in batches.items()}
+    for body in texts.values():
+        yield _posted("/api/v1/detections", "application/json", body)
+    head, row = "mac,level,location,x,y\n", f"C2A628384B08,4,{'Lobby' * 12},1,2\n"
+    files = (head + "x,,,y,z\n" * 2000, head + "x\n" * 2000, head + row * 2000, head + row * 2001)
+    for text in (*files, head + f'"{row * 9000}', row * 2000):
+        yield _posted("/api/v1/beacons/import", "text/csv", text.encode())
+    yield _posted("/api/v1/beacons/import", "text/csv", b"\xff" * 1_000_000)
+    parts = b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n\r\n' * 150
+    for kind, body in (
+        ("application/x-www-form-urlencoded", b"a=%C3&" * 1300),
+        ("multipart/form-data; boundary=b", parts),
+        ("application/json", b'{"a":' * 1600),
+        ("application/json", b"{" + b'"a":1,' * 1300),
+    ):
+        for path in ("/newbeacondetect", "/extractbeacon"):
+            yield _posted(path, kind, body)
+    for path in ("/api/v1/detections", "/api/v1/beacons/import", "/api/v1/staff"):
+        yield _posted(path, "text/plain", b" " * 2_000_000)  # over each limit
+    for path in ("/nothing", "/api/v1/nothing", "//api/v1/staff", "/api/v1/now"):
+        yield Case("DELETE", path, path, {}, b"x" * 8000)
+
+
+def _posted(path: str, kind: str, body: bytes) -> Case:
+    return Case("POST", path, path, {"Content-Type": kind}, body)
+
+
 class Garbage:
     """An endless source of requests, the same for the same seed."""
 
@@ -103,7 +153,13 @@ class Garbage:
         ]
 
     def case(self) -> Case:
-        method, path, operation = self._random.choice(self._operations)
+        return self._case(*self._random.choice(self._operations))
+
+    def each(self) -> list[Case]:
+        """Return a request of each operation."""
+        return [self._case(*one) for one in self._operations]
+
+    def _case(self, method: str, path: str, operation: Schema) -> Case:
         target = path
         for one in operation["parameters"]:
             if one["in"] == "path":
@@ -118,7 +174,7 @@ class Garbage:
         if query:
             target = f"{target}?{query}"
         if len(target) > MAX_TARGET:
-            return self.case()
+            return self._case(method, path, operation)
         return Case(method, path, target, headers, body)
 
     def _often(self, share: float = 0.8) -> bool:

@@ -14,10 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from itsdangerous import BadData
-
 from ingest.access.provider import Client, Provider, ProviderAway
-from ingest.access.sessions import signer
+from ingest.access.sessions import signed, signer
 from ingest.config import Config
 from ingest.errors import Busy, LogInRefused
 from ingest.rules.accounts import account_name
@@ -82,10 +80,7 @@ class Oidc:
 
     def expected(self, kept: str) -> dict[str, str] | None:
         """Return what a browser kept of a log-in that was begun here or at another service."""
-        try:
-            found: dict[str, str] = self._signer.loads(kept, max_age=MAX_AGE_SECONDS)
-        except BadData:
-            return None
+        found: dict[str, str] | None = signed(self._signer, kept, max_age=MAX_AGE_SECONDS)
         return found
 
     def prove(self, given: dict[str, str], expected: dict[str, str]) -> Identity:

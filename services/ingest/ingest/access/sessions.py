@@ -5,11 +5,12 @@ import secrets
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from itsdangerous import BadData, URLSafeTimedSerializer
 
 from ingest.access.visitor import Visitor
+from ingest.errors import without_frames
 from ingest.rules.roles import Role
 
 MAX_AGE_SECONDS = 12 * 3600
@@ -72,20 +73,17 @@ class Sessions:
 
     def read(self, text: str) -> Session | TokenSession | None:
         """Return a session that was issued here or by another service, and has not expired."""
-        try:
-            (name, role, epoch, csrf), when = self._people.loads(
-                text, max_age=MAX_AGE_SECONDS, return_timestamp=True
-            )
-            return Session(name, Role(role), epoch, csrf, int(when.timestamp()))
-        except BadData:
+        found = signed(self._people, text, max_age=MAX_AGE_SECONDS, return_timestamp=True)
+        if found is None:
             return self._read_of_token(text)
+        (name, role, epoch, csrf), when = found
+        return Session(name, Role(role), epoch, csrf, int(when.timestamp()))
 
     def _read_of_token(self, text: str) -> TokenSession | None:
-        try:
-            payload, when = self._tokens.loads(text, return_timestamp=True)
-        except BadData:
+        found = signed(self._tokens, text, return_timestamp=True)
+        if found is None:
             return None
-        token_id, name, role, level, until, csrf = payload
+        (token_id, name, role, level, until, csrf), when = found
         if until is not None and until <= time.time():
             return None
         visitor = Visitor(name, "token", Role(role), until, csrf, level, token_id)
@@ -96,6 +94,15 @@ def signer(key: str, salt: str) -> URLSafeTimedSerializer:
     """Return what signs one kind of thing that browsers keep."""
     signing = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
     return URLSafeTimedSerializer(key, salt, signer_kwargs=signing)
+
+
+def signed(by: URLSafeTimedSerializer, text: str, **how: Any) -> Any:
+    """Return what was signed, None when it was not or is too old."""
+    try:
+        return by.loads(text, **how)
+    except BadData as error:
+        without_frames(error)  # the signer's own refer to it
+        return None
 
 
 def _csrf() -> str:

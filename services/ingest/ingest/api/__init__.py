@@ -24,7 +24,7 @@ from ingest.api import (
     unknown_beacons,
     visits,
 )
-from ingest.errors import ParameterError
+from ingest.errors import Fault
 
 # What declares operations when it is imported.
 DECLARED = (
@@ -63,8 +63,8 @@ def refuse_repeated_parameters() -> None:
     """Refuse a query string in which two readers may take different values for the same name."""
     known = openapi.QUERY_NAMES.get(request.endpoint or "", set())
     repeated = [name for name, values in request.args.lists() if len(values) > 1]
-    if errors := [ParameterError(name, "stands twice") for name in repeated if name in known]:
-        raise problems.invalid(errors)
+    if faults := [Fault(name, "stands twice") for name in repeated if name in known]:
+        raise problems.invalid(faults)
 
 
 @openapi.bp.errorhandler(Exception)

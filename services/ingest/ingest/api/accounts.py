@@ -99,9 +99,9 @@ def put_account(name: str) -> Response:
     readers: dict[str, Reader] = {"name": rules.new_name, "role": _role}
     if "password" in given:
         readers["password"] = rules.new_password
-    values, errors = read_all(readers, given)
-    if errors:
-        raise invalid(errors)
+    values, faults = read_all(readers, given)
+    if faults:
+        raise invalid(faults)
     context = get_context()
     password = values.get("password")
     stored = context.passwords.hash(password) if password else None

@@ -11,7 +11,7 @@ from ingest.api import spreadsheet
 from ingest.api.problems import Problem
 from ingest.api.readers import read_all
 from ingest.api.schema_fields import ResponseBody
-from ingest.errors import ParameterError
+from ingest.errors import Fault
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import MAX_METRES, MAX_TEXT
 from ingest.storage.beacons import Beacon
@@ -65,12 +65,12 @@ _READERS = {
 COLUMNS = list(_READERS)
 
 
-def beacon(fields: Mapping[str, Any]) -> tuple[Beacon | None, list[ParameterError]]:
+def beacon(fields: Mapping[str, Any]) -> tuple[Beacon | None, list[Fault]]:
     """Return a beacon, or everything that is wrong with it."""
-    values, errors = read_all(_READERS, fields)
-    if not errors and (values["x"] is None) != (values["y"] is None):
-        errors.append(ParameterError("x", "must be given together with y, or neither"))
-    return (None, errors) if errors else (Beacon(**values), [])
+    values, faults = read_all(_READERS, fields)
+    if not faults and (values["x"] is None) != (values["y"] is None):
+        faults.append(Fault("x", "must be given together with y, or neither"))
+    return (None, faults) if faults else (Beacon(**values), [])
 
 
 def parse_file(text: str) -> ParsedFile:
@@ -118,9 +118,9 @@ def _parse_row(row: list[str], number: int, found: dict[str, Beacon]) -> list[Ba
     """Add the beacon of a row to those found, or return what is wrong with it."""
     if len(row) != len(COLUMNS):
         return [BadLine(number, "line", f"{len(row)} columns instead of {len(COLUMNS)}")]
-    parsed, errors = beacon(dict(zip(COLUMNS, map(spreadsheet.text, row), strict=True)))
+    parsed, faults = beacon(dict(zip(COLUMNS, map(spreadsheet.text, row), strict=True)))
     if parsed is None:
-        return [BadLine(number, error.parameter, error.reason) for error in errors]
+        return [BadLine(number, *fault) for fault in faults]
     if parsed.mac in found:
         return [BadLine(number, "mac", f"{parsed.mac} stands in an earlier line too")]
     found[parsed.mac] = parsed

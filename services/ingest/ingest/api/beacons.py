@@ -149,9 +149,9 @@ def beacon(mac: str) -> Response:
 def put_beacon(mac: str) -> Response:
     """Put one beacon into the directory."""
     correct_past = _CORRECT_PAST.read(request.args)
-    found, errors = beacon_input.beacon(bodies.json_object() | {"mac": mac})
+    found, faults = beacon_input.beacon(bodies.json_object() | {"mac": mac})
     if found is None:
-        raise invalid(errors)
+        raise invalid(faults)
     if not correct_past:
         _put(found)
         return responses.as_json(CorrectedBeacon(*found, 0))

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from ingest.api import lenient_items
 from ingest.api.detection_input import StrictItem
 from ingest.api.detection_results import DetectionResult, ItemError
-from ingest.errors import ParameterError
+from ingest.errors import Fault, ParameterError
 from ingest.recording.outcome import Outcome
 from ingest.rules import request_parameters
 from ingest.rules.detection_identity import event_key
@@ -23,7 +23,7 @@ from ingest.web.request_identity import Identity
 
 # Of so many bad items everything is said that is wrong with them, of further ones the first thing.
 MAX_EXPLAINED = 100
-_REFUSED = [ParameterError("item", "MongoDB refuses this detection")]
+_REFUSED = [Fault("item", "MongoDB refuses this detection")]
 
 
 class ParsedBatch(NamedTuple):
@@ -31,7 +31,7 @@ class ParsedBatch(NamedTuple):
 
     documents: list[Document]
     accepted: list[DetectionResult]  # one for each document
-    errors: dict[int, list[ParameterError]]  # by the item's index
+    faults: dict[int, list[Fault]]  # by the item's index
 
 
 class _Beacon(NamedTuple):
@@ -57,8 +57,8 @@ def parse(items: Sequence[Any], identity: Identity, directory: Snapshot | None) 
             if beacon is None:
                 beacon = beacons[item.mac] = _beacon(item.mac, directory)
         except ParameterError as error:
-            every = len(batch.errors) < MAX_EXPLAINED
-            batch.errors[index] = lenient_items.errors_of(item, readers) if every else [error]
+            every = len(batch.faults) < MAX_EXPLAINED
+            batch.faults[index] = lenient_items.faults_of(item, readers) if every else [error.fault]
             continue
         mac, place, known = beacon
         timestamp, event_id = item.timestamp or None, item.event_id
@@ -90,13 +90,13 @@ def describe(batch: ParsedBatch, outcomes: Sequence[Outcome]) -> list[DetectionR
         results.append(
             result if outcome is not Outcome.REJECTED else _rejected(result.index, _REFUSED)
         )
-    for index, errors in sorted(batch.errors.items()):
-        results.insert(index, _rejected(index, errors))
+    for index, faults in sorted(batch.faults.items()):
+        results.insert(index, _rejected(index, faults))
     return results
 
 
-def _rejected(index: int, errors: Sequence[ParameterError]) -> DetectionResult:
-    named = tuple(ItemError(error.parameter, error.reason) for error in errors)
+def _rejected(index: int, faults: Sequence[Fault]) -> DetectionResult:
+    named = tuple(ItemError(*fault) for fault in faults)
     return DetectionResult(index=index, status=Outcome.REJECTED, errors=named)
 
 

@@ -53,8 +53,8 @@ def post_detections() -> Response:
     items, single = detection_input.read(bodies.json_bytes())
     context = get_context()
     batch = detection_items.parse(items, request_identity.of_flask(), _directory(context))
-    if single and batch.errors:
-        raise invalid(batch.errors[0])
+    if single and batch.faults:
+        raise invalid(batch.faults[0])
     try:
         outcomes = _outcomes(context, batch.documents, dry_run=dry_run)
     except PartlyStored as error:

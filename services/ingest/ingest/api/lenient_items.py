@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from ingest.api.detection_input import DetectionInput, StrictItem
 from ingest.api.readers import Reader, read_all
-from ingest.errors import ParameterError
+from ingest.errors import Fault, ParameterError
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import EARLIEST, StaffId
 
@@ -65,9 +65,9 @@ def _fields(item: Any) -> dict[str, Any]:
     return given
 
 
-def errors_of(item: Any, by_field: Mapping[str, Reader]) -> list[ParameterError]:
+def faults_of(item: Any, by_field: Mapping[str, Reader]) -> list[Fault]:
     """Return everything that is wrong with an item."""
     try:
         return read_all(by_field, _fields(item))[1]
     except ParameterError as error:
-        return [error]
+        return [error.fault]

@@ -71,9 +71,9 @@ def change_password() -> Response:
     """Replace a password by who knows it."""
     context, visitor = get_context(), session.person()
     readers = {"old": rules.password, "new": rules.new_password}
-    values, errors = read_all(readers, bodies.json_object())
-    if errors:
-        raise invalid(errors)
+    values, faults = read_all(readers, bodies.json_object())
+    if faults:
+        raise invalid(faults)
     _, account = context.login.prove(visitor.name, values["old"], credentials.source())
     if account:
         new = context.passwords.hash(values["new"])

@@ -16,6 +16,7 @@ from ingest.errors import (
     RETRY_AFTER_SECONDS,
     STRANGER,
     Busy,
+    Fault,
     Forbidden,
     ParameterError,
     StoreUnavailable,
@@ -47,10 +48,10 @@ class Problem(Exception):
         self.results = results
 
 
-def invalid(errors: Sequence[ParameterError]) -> Problem:
+def invalid(faults: Sequence[Fault]) -> Problem:
     """Return the problem of bad parameters: all of them, not only the first."""
-    named = [FaultyField(error.parameter, error.reason) for error in errors]
-    return Problem("invalid_request", "; ".join(map(str, errors)), named)
+    named = [FaultyField(*fault) for fault in faults]
+    return Problem("invalid_request", "; ".join(map(": ".join, faults)), named)
 
 
 def unavailable(detail: str, results: Sequence[UnconfirmedResult] | UnsetType = UNSET) -> Problem:
@@ -81,7 +82,7 @@ def of(error: Exception) -> Problem:
     if isinstance(error, Problem):
         return error
     if isinstance(error, ParameterError):
-        return invalid([error])
+        return invalid([error.fault])
     if isinstance(error, Unauthenticated):
         return Problem("unauthenticated", STRANGER, headers={"WWW-Authenticate": AUTHENTICATE})
     if isinstance(error, Forbidden):

@@ -3,20 +3,20 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ingest.errors import ParameterError
+from ingest.errors import Fault, ParameterError
 
 Reader = Callable[[Mapping[str, Any], str], Any]  # of an object's field; raises ParameterError
 
 
 def read_all(
     readers: Mapping[str, Reader], given: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[ParameterError]]:
-    """Return the values that the readers find, by name, and the errors of the others."""
+) -> tuple[dict[str, Any], list[Fault]]:
+    """Return the values that the readers find, by name, and the faults of the others."""
     values: dict[str, Any] = {}
-    errors: list[ParameterError] = []
+    faults: list[Fault] = []
     for name, read in readers.items():
         try:
             values[name] = read(given, name)
         except ParameterError as error:
-            errors.append(error)
-    return values, errors
+            faults.append(error.fault)
+    return values, faults

@@ -132,9 +132,9 @@ def log_in() -> Response:
     given = bodies.json_object()
     if "token" in given:
         return _log_in_by_token(given)
-    values, errors = read_all({"name": rules.any_text, "password": rules.password}, given)
-    if errors:
-        raise invalid(errors)
+    values, faults = read_all({"name": rules.any_text, "password": rules.password}, given)
+    if faults:
+        raise invalid(faults)
     name, account = context.login.prove(values["name"], values["password"], credentials.source())
     if account is None:
         audited.note_of("", "anybody", "log-in refused", name)

@@ -110,9 +110,9 @@ def make_token() -> Response:
     """Make a token."""
     audited.refuse_anybody()
     given = bodies.json_object()
-    values, errors = read_all(_READERS, given)
-    if errors:
-        raise invalid(errors)
+    values, faults = read_all(_READERS, given)
+    if faults:
+        raise invalid(faults)
     context = get_context()
     hours = values["expires_in_hours"] or values["expires_in_days"]
     secret, token = issue(values["label"], values["role"], hours, int(time.time()), values["level"])

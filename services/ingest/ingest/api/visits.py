@@ -111,9 +111,9 @@ def _wanted() -> tuple[Place, int, int]:
         _FROM.name: _moment,
         _TO.name: _moment,
     }
-    values, errors = readers.read_all(by_name, request.args)
-    if errors:
-        raise problems.invalid(errors)
+    values, faults = readers.read_all(by_name, request.args)
+    if faults:
+        raise problems.invalid(faults)
     level, location, start, end = values.values()
     if location == UNKNOWN:
         raise ParameterError(_LOCATION.name, "must be a place; see /beacons/unknown for the others")

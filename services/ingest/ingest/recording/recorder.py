@@ -123,7 +123,7 @@ class Recorder:
         for position in stored.failed:
             outcomes[position] = Outcome.UNAVAILABLE
         if stored.failed:
-            self._availability.lost(StoreUnavailable(next(iter(stored.failed.values()))))
+            self._availability.lost(next(iter(stored.failed.values())))
         return outcomes
 
     def _fill_in_places(self, documents: list[Document]) -> None:

@@ -62,10 +62,9 @@ class Availability:
             raise StoreUnavailable("the database is away")
         # It may be back, or a starved heartbeat was late: ask, but not for long.
         if not self._client.server_known() and not self._client.any_answers(PROBE_SECONDS):
-            error = StoreUnavailable("the database does not answer")
-            self.lost(error)
+            self.lost("the database does not answer")
             self._away = True
-            raise error
+            raise StoreUnavailable("the database does not answer")
 
     def check_answers(self) -> None:
         """Raise StoreUnavailable, in under a second, also when a shard has just frozen.
@@ -75,10 +74,10 @@ class Availability:
         self.check_reachable()
         self._client.ping(READ_PROBE_SECONDS)
 
-    def lost(self, error: StoreUnavailable) -> None:
+    def lost(self, why: StoreUnavailable | str) -> None:
         """Note that a write failed: until it is known for whom, detections go to the spool."""
         if not self._degraded:
-            log.warning("the database does not take everything, the spool does: %s", error)
+            log.warning("the database does not take everything, the spool does: %s", why)
         self._patience_seconds = PROBE_SECONDS
         self._degraded, self._on_trial = True, False
         self._reachable = set()

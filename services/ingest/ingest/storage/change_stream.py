@@ -11,7 +11,7 @@ from bson import Timestamp
 from pymongo.collection import Collection
 from pymongo.errors import OperationFailure
 
-from ingest.errors import CursorExpired, ParameterError
+from ingest.errors import CursorExpired, ParameterError, without_frames
 from ingest.storage.documents import Detection, detection
 from ingest.storage.driver import domain_errors
 
@@ -116,4 +116,4 @@ def _stream_errors() -> Iterator[None]:
         except OperationFailure as error:
             if error.code not in EXPIRED:
                 raise
-            raise CursorExpired(str(error)) from error
+            raise CursorExpired(str(without_frames(error))) from error

@@ -10,6 +10,7 @@ from pymongo.database import Database
 from pymongo.errors import PyMongoError
 
 from ingest.config import Config
+from ingest.errors import without_frames
 from ingest.storage.driver import domain_errors
 
 NAME = "ICT3102"
@@ -68,7 +69,8 @@ class Client:
         try:
             with pymongo.timeout(timeout_seconds):
                 cursor = self.database.command(find)["cursor"]
-        except PyMongoError:
+        except PyMongoError as error:
+            without_frames(error)
             return False
         return bool(cursor["firstBatch"]) or not cursor.get("partialResultsReturned")
 

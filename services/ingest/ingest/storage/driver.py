@@ -10,7 +10,7 @@ from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.errors import OperationFailure, PyMongoError
 
-from ingest.errors import StoreUnavailable
+from ingest.errors import StoreUnavailable, without_frames
 
 DUPLICATE_KEY = 11000
 # What MongoDB says of a hint to an index that is not there.
@@ -33,14 +33,9 @@ def domain_errors() -> Iterator[None]:
 def _unavailable(error: PyMongoError) -> StoreUnavailable:
     """Return the same in the service's words, and let go of what was sent.
 
-    The driver's frames refer to their own error, and from Python 3.12 on those of context managers
-    do: until the collector comes, each call that failed would keep its documents.
+    The driver's frames refer to their own error, and from Python 3.12 on those of context managers.
     """
-    one: BaseException | None = error
-    while one:
-        one.__traceback__ = None
-        one = one.__cause__ or one.__context__
-    return StoreUnavailable(str(error))
+    return StoreUnavailable(str(without_frames(error)))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from bson import Timestamp
 from pymongo.cursor import Cursor
 from pymongo.errors import OperationFailure
 
-from ingest.errors import StoreUnavailable
+from ingest.errors import StoreUnavailable, without_frames
 from ingest.storage.driver import BAD_VALUE
 
 # The field of a detection.
@@ -87,6 +87,7 @@ def read(cursor: Cursor[dict[str, Any]], index: str) -> list[dict[str, Any]]:
     except OperationFailure as error:
         if error.code != BAD_VALUE:
             raise
+        without_frames(error)
         found = list(cursor.clone().hint(None))
     check_quick(began)
     return found

@@ -43,8 +43,10 @@ class Endpoint(NamedTuple, Generic[Parsed, Result]):
                 raise BodyTooLarge  # noqa: TRY301  # answered like all else
             return self.reply(request, await self.work(self.parse(request)))
         except ParameterError as error:
-            explained = request.explained(error)
-            return error_responses.response_to(explained, request.header(b"x-request-id"))
+            # Without a name of its own: an error that a frame of its own names is not freed.
+            return error_responses.response_to(
+                request.explained(error), request.header(b"x-request-id")
+            )
         except Exception as error:
             return error_responses.response_to(error, request.header(b"x-request-id"))
 
