@@ -6,9 +6,7 @@ What others do elsewhere keeps nobody out there (see "device cookies" of OWASP).
 import secrets
 from typing import NamedTuple
 
-from itsdangerous import BadData
-
-from ingest.access.sessions import Sessions
+from ingest.access.sessions import Sessions, signed
 
 SALT = "waymark device"
 # As for the session: the first where TLS protects it.
@@ -34,10 +32,10 @@ class Devices:
 
     def read(self, kept: str) -> Device | None:
         """Return the browser that keeps this, None for one that no service knows."""
-        try:
-            device, names = self._signer.loads(kept, max_age=MAX_AGE_SECONDS)
-        except BadData:
+        found = signed(self._signer, kept, max_age=MAX_AGE_SECONDS)
+        if found is None:
             return None
+        device, names = found
         return Device(device, tuple(names))
 
     def issue(self, device: Device | None, name: str) -> str:
