@@ -4,7 +4,7 @@ import csv
 import io
 import itertools
 import zoneinfo
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -26,6 +26,8 @@ from ingest.api.schema_fields import (
     StaffId,
     Time,
 )
+from ingest.errors import ParameterError
+from ingest.rules import request_parameters
 from ingest.rules.request_parameters import TimeRange
 from ingest.web.flask_bridge import PIECE_BYTES
 
@@ -108,12 +110,13 @@ class Subject(NamedTuple):
 _LAST_YEAR = 2100  # a later end is none
 
 
-def zone_of(name: str) -> tzinfo:
-    """Return a time zone; UTC for one that this machine does not know."""
+def zone_of(given: Mapping[str, str], name: str) -> tzinfo:
+    """Return the time zone of a parameter, UTC where none is given. Raises ParameterError."""
+    zone = request_parameters.zone(given, name)
     try:
-        return zoneinfo.ZoneInfo(name) if name else UTC
+        return zoneinfo.ZoneInfo(zone) if zone else UTC
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        return UTC
+        raise ParameterError(name, f"{zone} is no time zone of the IANA that we know") from None
 
 
 def download(kind: str, pages: Pages, subject: Subject) -> Response:

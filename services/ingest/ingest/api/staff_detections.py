@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from datetime import tzinfo
 from functools import partial
 from typing import Annotated, NamedTuple
 from urllib.parse import urlencode
@@ -38,8 +39,8 @@ _FORMAT = Choice("format", "How to answer", ("json", *KINDS))
 _LIMIT = Integer("limit", "How many at most", low=1, high=3000, default=100)
 _ZONE = Text(
     "zone",
-    "Time zone of the file's name and of its column `local_time`, as the IANA names it; UTC for"
-    " one that is not known",
+    "Time zone of the file's name and of its column `local_time`, as the IANA names it; UTC"
+    " without one",
     "Asia/Singapore",
     pattern=request_parameters.ZONE_TEXT,
 )
@@ -64,7 +65,7 @@ class _Wanted(NamedTuple):
     limit: int
     kind: str
     whole: bool
-    zone: str
+    zone: tzinfo
 
 
 _ANSWERS = openapi.gives(History, cached=True)
@@ -153,7 +154,7 @@ def _wanted(staff_id: str, given: dict[str, str]) -> _Wanted:
     after = _position(given.get("cursor"))
     kind = _FORMAT.read(given)
     whole = kind != "json" and _LIMIT.name not in given
-    zone = request_parameters.zone(given, _ZONE.name)
+    zone = zone_of(given, _ZONE.name)
     return _Wanted(between, after, DOWNLOAD_PAGE if whole else limit, kind, whole, zone)
 
 
@@ -163,7 +164,7 @@ def _response(wanted: _Wanted, page: Page, read: ReadPage, directory: Snapshot) 
         cursor = _cursor(page.next) if page.next else None
         return responses.as_json(History(rows, cursor, page.next is not None))
     pages = _pages(wanted, page, read)
-    subject = Subject(wanted.range, zone_of(wanted.zone))
+    subject = Subject(wanted.range, wanted.zone)
     rows_of = ([_row(one, directory) for one in found] for found in pages)
     return download(wanted.kind, rows_of, subject)
 

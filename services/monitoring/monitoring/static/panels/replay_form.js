@@ -68,7 +68,8 @@ export function drawNames(staff) {
  * @param {Range} range
  */
 export function drawDownloads(id, { from, to }) {
-  const zone = encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone ?? "");
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
+  const zone = own === "Etc/Unknown" ? "" : encodeURIComponent(own); // a machine that has none
   for (const format of ["csv", "geojson"]) {
     const url = `${DOWNLOADS}/staff/${encodeURIComponent(id)}/detections?from=${from}&to=${to}&format=${format}&zone=${zone}`;
     const link = $(`download-${format}`);
