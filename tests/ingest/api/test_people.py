@@ -85,6 +85,16 @@ def test_a_detection_changes_the_tag(api: Api, path: str) -> None:
     assert again.status_code == 200
 
 
+def test_now_has_the_lowest_level_first(api: Api) -> None:
+    levels = ["B2", "G", "2", "10", "Roof", "unknown"]
+    for number, level in enumerate(reversed(levels)):
+        mac = f"AABBCCDDEE{number:02}"
+        if level != "unknown":
+            api.client.put(f"/api/v1/beacons/{mac}", json={"level": level, "location": "Lift"})
+        api.hear(number, mac)
+    assert [one["level"] for one in api.get("/now")["levels"]] == levels
+
+
 def test_pages_hold_each_detection_once_also_within_a_second(api: Api) -> None:
     base = int(time.time()) - 100
     for number in range(30):  # ten a second, each with a strength of its own

@@ -14,6 +14,7 @@ from ingest.api.openapi import declare
 from ingest.api.query import IF_NONE_MATCH, LEVEL, Integer, Text
 from ingest.api.schema_fields import Complete, Level, ResponseBody, Seconds
 from ingest.rules import request_parameters
+from ingest.rules.floors import by_level
 from ingest.rules.request_parameters import by_staff_id
 from ingest.rules.roles import Role, Tells
 from ingest.storage.everyone import LastHeard
@@ -108,7 +109,8 @@ def staff() -> Response:
     role=Role.READ,
     tells=Tells.ASKED,
     summary="Who is where now, level by level",
-    description=f"The entries of `/staff` that are not `stale`, by level. {_HYSTERESIS}",
+    description=f"The entries of `/staff` that are not `stale`, by level, the lowest"
+    f" first. {_HYSTERESIS}",
     parameters=[LEVEL, IF_NONE_MATCH],
     answers=openapi.gives(Now, cached=True),
     problems=["invalid_request", "store_unavailable"],
@@ -131,8 +133,8 @@ def now() -> Response:
 
 
 def _by_level(everyone: Everyone, found: dict[str, list[LastHeard]]) -> Iterator[bytes]:
-    """Yield who is on each level, in the order of their names."""
-    for number, level in enumerate(sorted(found)):
+    """Yield who is on each level, the lowest first."""
+    for number, level in enumerate(sorted(found, key=by_level)):
         opening, closing = responses.around_items(StaffOfLevel(level, []))
         yield b"," + opening if number else opening
         yield from everyone.texts(found[level])
