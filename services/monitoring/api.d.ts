@@ -50,6 +50,11 @@ interface UnknownBeacon {
   last_heard: number;
 }
 
+interface UnknownAnswer {
+  data: UnknownBeacon[];
+  truncated?: boolean;
+}
+
 interface ImportAnswer extends Problem {
   added?: number;
   changed?: number;

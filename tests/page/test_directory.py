@@ -140,6 +140,9 @@ def test_an_unknown_beacon_is_assigned_in_one_step_with_its_past(
     page.keyboard.press("Enter")
     expect(page.locator("#done")).to_contain_text("past detections are corrected")
     expect(unknown).to_have_count(0)
+    office.hear("guest", "AABBCCDD0043")  # once: a phone that came by
+    page.get_by_text("heard once").click()
+    expect(page.locator("#unknown-once li").filter(has_text="DD:00:43")).to_be_visible()
     history = office.api("GET", "/staff/finder/detections").json()["data"]
     assert [(one["level"], one["location"]) for one in history] == [("7", "Archive")] * 2
 

@@ -157,6 +157,23 @@ def test_the_past_is_corrected_everywhere(api: Api) -> None:
     assert again.json == {"location": [place | {"timestamp": timestamp}]}
 
 
+def test_addresses_heard_once_push_no_new_beacon_out_of_the_list(api: Api) -> None:
+    items = [{"staff_id": n % 5, "mac": f"{n:012X}", "rssi": -80} for n in range(1, 1001)]
+    answer = api.client.post("/api/v1/detections", json={"detections": items})
+    assert answer.json is not None
+    assert answer.json["counts"]["stored"] == len(items)
+    for _ in range(3):
+        api.hear(1, "AABBCC000001", ago=600)
+        api.hear(1, "AABBCC000002", ago=600)
+    api.hear(2, "AABBCC000003", ago=600)
+    api.hear(3, "AABBCC000003", ago=600)
+    api.hear(1, "AABBCC000002", ago=600)
+    found = api.get("/beacons/unknown")
+    assert [one["mac"] for one in found["data"][:3]] == [f"AABBCC00000{n}" for n in (3, 2, 1)]
+    assert {one["count"] for one in found["data"][3:]} == {1}
+    assert found["truncated"]
+
+
 def test_coverage_is_by_where_the_beacon_hung(api: Api) -> None:
     api.hear(1, ago=600)
     api.hear("guard", ago=125)

@@ -43,7 +43,9 @@ class UnknownBeacons(ResponseBody):
     "/beacons/unknown",
     role=Role.READ,
     summary="Beacons that were heard but are not in the directory",
-    description=f"The {MAX_UNKNOWN} that were heard last. Register one with `PUT /beacons/<mac>`.",
+    description=f"{MAX_UNKNOWN} at most: those that most people heard come first, of these what was"
+    " heard most often, then what was heard last. A `count` of 1 is mostly a phone or a watch that"
+    " came by: they change their addresses. Register a beacon with `PUT /beacons/<mac>`.",
     parameters=[_SINCE],
     answers=openapi.gives(UnknownBeacons),
     problems=["invalid_request", "store_unavailable"],

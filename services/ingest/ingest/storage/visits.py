@@ -70,9 +70,11 @@ class Visits:
         return found
 
     def unknown_beacons(self, known: Iterable[str], since: int) -> list[UnknownBeacon]:
-        """Return those heard since a time that are not `known`, last heard first.
+        """Return those heard since a time that are not `known`.
 
-        At most MAX_UNKNOWN and one more, which tells that there are more.
+        Those that most people heard come first, of these what was heard most often: of addresses
+        that change each is heard by few, and many once. At most MAX_UNKNOWN and one more, which
+        tells that there are more.
         """
         pipeline: list[dict[str, Any]] = [
             {"$match": {"mac": {"$nin": list(known)}, "timestamp": {"$gte": since}}},
@@ -85,7 +87,8 @@ class Visits:
                     "staff": {"$addToSet": "$staff_id"},
                 }
             },
-            {"$sort": {"last_heard": DESCENDING, "_id": 1}},
+            {"$set": {"people": {"$size": "$staff"}}},
+            {"$sort": dict.fromkeys(("people", "count", "last_heard"), DESCENDING) | {"_id": 1}},
             {"$limit": MAX_UNKNOWN + 1},
         ]
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):

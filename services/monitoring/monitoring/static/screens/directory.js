@@ -16,6 +16,7 @@ import { updateTime } from "../page/time_element.js";
 import { openEditor } from "../panels/beacon_editor.js";
 import { openImport } from "../panels/beacon_import.js";
 import { silentLocations } from "../rules/silent_beacons.js";
+import { byHowOften } from "../rules/unknown_beacons.js";
 import {
   compare,
   duration,
@@ -33,7 +34,7 @@ const MAX_NAMES = 4; // of staff who heard an unknown beacon
 
 /** Straight from the API, so that an edit shows at once. @type {Source<BeaconsAnswer>} */
 const beacons = new Source(`${API}/beacons`, 30, draw);
-/** @type {Source<{ data: UnknownBeacon[] }>} */
+/** @type {Source<UnknownAnswer>} */
 const unknown = new Source(`${API}/beacons/unknown`, 15, draw);
 /** @type {Source<CoverageAnswer>} */
 const coverage = new Source("/monitoring/api/coverage", 15, draw);
@@ -74,9 +75,13 @@ function draw() {
 /** @param {UnknownBeacon[]} found */
 function drawUnknown(found) {
   $("inbox").hidden = !unknown.data;
-  setText($("inbox-count"), String(found.length));
+  const { often, once } = byHowOften(found);
+  setText($("inbox-count"), String(often.length));
   $("inbox-empty").hidden = found.length > 0;
-  keyed($("unknown"), found, (one) => one.mac, createUnknown, updateUnknown);
+  keyed($("unknown"), often, (one) => one.mac, createUnknown, updateUnknown);
+  $("once").hidden = once.length === 0;
+  setText($("once-count"), `${once.length}${unknown.data?.truncated ? " or more" : ""} heard once`);
+  keyed($("unknown-once"), once, (one) => one.mac, createUnknown, updateUnknown);
 }
 
 /** @param {UnknownBeacon} one */

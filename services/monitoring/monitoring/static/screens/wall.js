@@ -10,6 +10,7 @@ import { drawExceptions } from "../panels/exceptions.js";
 import { byLongestGap, gapMinutesOf, sinceText, withStates } from "../rules/coverage_states.js";
 import { lostContact } from "../rules/lost_contact.js";
 import { directorySpots, everyone, levelsOf, spotsToDraw } from "../rules/people_model.js";
+import { byHowOften } from "../rules/unknown_beacons.js";
 import { clock, duration, isComplete, levelText, macText, peopleText, spotText } from "../rules/words.js";
 
 const REFRESH_SECONDS = 5;
@@ -24,7 +25,7 @@ const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
 const beacons = new Source("/monitoring/api/beacons", DIRECTORY_SECONDS, draw);
 /** @type {Source<CoverageAnswer>} */
 const coverage = new Source("/monitoring/api/coverage", EXCEPTIONS_SECONDS, drawColumn);
-/** @type {Source<{ data: UnknownBeacon[] }>} */
+/** @type {Source<UnknownAnswer>} */
 const unknown = new Source("/monitoring/api/beacons/unknown", EXCEPTIONS_SECONDS, drawColumn);
 const building = new Building({ isWall: true });
 const gapMinutes = gapMinutesOf(parameter("gap"), officeGapMinutes);
@@ -100,7 +101,7 @@ const gaps = () =>
 
 /** @returns {Line[]} */
 const strangers = () =>
-  (unknown.data?.data ?? []).map((one) => ({
+  byHowOften(unknown.data?.data ?? []).often.map((one) => ({
     key: one.mac,
     what: macText(one.mac),
     where: "",
