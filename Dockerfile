@@ -100,8 +100,6 @@ CMD ["python3", "-m", "gunicorn", "-c", "gunicorn.conf.py"]
 # The bootstrap. It has no need of the web framework, but with it its layers are the ingest service's.
 FROM driver AS mongo-init
 COPY mongo /app/mongo
-# Who may be reached by others is one rule.
-COPY gateway/render.py /app/gateway/
 WORKDIR /app
 # 999 is who MongoDB runs as in its own image: only it may read the key file.
 RUN install -d -o 999 -g 999 -m 0700 /secrets \

@@ -1,4 +1,4 @@
-"""What comes before everything else of the Docker stack: may it run, can it, and its secrets.
+"""What comes before everything else of the Docker stack: can it run here, and its secrets.
 
 python -m mongo.prepare FOLDER [FOLDER=NAME,NAME...]    folders as those of mongo.secrets
 """
@@ -8,7 +8,6 @@ import re
 import sys
 from pathlib import Path
 
-from gateway.render import Config, ConfigError, check_exposure
 from mongo import processor, secrets
 from mongo.topology import FOLDER
 
@@ -35,29 +34,34 @@ this machine has {has_mib} MiB of memory and swap; the stack wants {wanted_mib}.
   echo '/waymark.swap none swap sw 0 0' | sudo tee -a /etc/fstab"""
 
 
-def main() -> None:
-    """Refuse what must not start; lay secrets and MongoDB's settings where they are read."""
-    try:
-        # Where it is published has to be told: by itself the gateway listens on this machine alone.
-        published = os.environ["GATEWAY_PUBLISHED"]
-        check_exposure(Config.from_environment()._replace(published=published))
-    except ConfigError as error:
-        sys.exit(str(error))
-    # Else mongod would be started for ever, and end at once each time. Other images may be others.
+def refusal() -> str:
+    """Return why the stack would not run here, "" where it would; advise where it would be slow."""
+    # mongod would be started for ever, and end at once each time. Other images may be others.
     lacking = processor.lacks()
     if lacking and os.environ["MONGO_IMAGE"].startswith("mongo:"):
-        sys.exit(f"this processor lacks {lacking}, which MongoDB 5.0 and newer need")
+        return f"this processor lacks {lacking}, which MongoDB 5.0 and newer need"
     try:
         needed_mib = int(os.environ["WAYMARK_MEMORY_NEEDED"])
     except ValueError:
-        sys.exit("WAYMARK_MEMORY_NEEDED is no number of MiB")
+        return "WAYMARK_MEMORY_NEEDED is no number of MiB"
     has_mib = memory_mib(Path("/proc/meminfo").read_text())  # the machine's, also in a container
     if has_mib < needed_mib + EASE_MIB:
         print(advice(has_mib, needed_mib + EASE_MIB), file=sys.stderr)
     if has_mib < needed_mib:
-        sys.exit(f"it starts from {needed_mib} on; WAYMARK_MEMORY_NEEDED=0 tries all the same")
-    secrets.main()
+        return f"it starts from {needed_mib} on; WAYMARK_MEMORY_NEEDED=0 tries all the same"
+    return ""
+
+
+def main() -> None:
+    """Refuse a first start that must fail; lay secrets and settings where they are read."""
     folder = Path(sys.argv[1])
+    why_not = refusal()
+    if why_not and not (folder / secrets.KEYFILE).exists():
+        sys.exit(why_not)
+    if why_not:
+        # It has run here. Docker Compose has made containers anew by now, and would start none.
+        print(f"{why_not}: it goes on all the same", file=sys.stderr)
+    secrets.main()
     with secrets.locked(folder):
         for name in SETTINGS:
             secrets.write(folder / name, (FOLDER / name).read_text(), 0o444)

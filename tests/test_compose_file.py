@@ -9,10 +9,11 @@ from scripts.processes import ROOT
 
 DAEMONS_POLICY = "unless-stopped"
 POLICIES = {
-    "secrets": "on-failure:5",
+    "secrets": "no",
     "mongo-init": "on-failure",
     "token": "no",
     "account": "no",
+    "publishing": "no",
 }
 
 

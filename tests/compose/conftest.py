@@ -141,6 +141,13 @@ class Stack(Client):
         return {name: status for name, status in now.items() if status != good[name]}
 
 
+def identities(stack: Stack) -> dict[str, tuple[str, str]]:
+    """Return which container each service has, and since when it runs."""
+    return {
+        name: (one["Id"], one["State"]["StartedAt"]) for name, one in stack.containers().items()
+    }
+
+
 def budget(stack: Stack, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run ./scripts/budget on the stack, whatever comes of it."""
     return subprocess.run(

@@ -16,7 +16,7 @@ import requests
 from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
 from tests.client import Client
-from tests.compose.conftest import MONGO, ONE_SHOT, PROJECT, Stack
+from tests.compose.conftest import MONGO, ONE_SHOT, PROJECT, Stack, identities
 
 PAGE = "services/monitoring/monitoring/static/style.css"
 INIT = "mongo/bootstrap.py"
@@ -92,13 +92,6 @@ def checkout(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     shutil.copytree(ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
     yield Checkout(folder, stack)
     Checkout(ROOT, stack).update()  # other tests go on with what stands there
-
-
-def identities(stack: Stack) -> dict[str, tuple[str, str]]:
-    """Return which container each service has, and since when it runs."""
-    return {
-        name: (one["Id"], one["State"]["StartedAt"]) for name, one in stack.containers().items()
-    }
 
 
 def made_anew(stack: Stack, before: dict[str, tuple[str, str]]) -> set[str]:

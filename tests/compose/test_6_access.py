@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from scripts.processes.waiting import eventually
-from tests.compose.conftest import Stack
+from tests.compose.conftest import Stack, identities
 from tests.log_in import logged_in
 
 DETECTION = "/newbeacondetect?user_address=0&beacon_address=C2A628384B08&rssi=-20"
@@ -18,11 +18,15 @@ HEAL_SECONDS = 180.0
 
 @pytest.fixture(scope="module")
 def admin(stack: Stack) -> str:
-    """Have the stack require tokens; return the administrator's."""
+    """Have the stack require tokens; return the administrator's.
+
+    It also wants more memory than there is: a first `up` would fail.
+    """
     secret = f"wm_{secrets.token_urlsafe(32)}"
     stack.docker.environment |= {
         "WAYMARK_ACCESS": "required",
         "WAYMARK_ADMIN_TOKEN_SHA256": hashlib.sha256(secret.encode()).hexdigest(),
+        "WAYMARK_MEMORY_NEEDED": "1000000000",
     }
     stack.compose("up", "--detach", "--wait")
     return secret
@@ -40,14 +44,22 @@ def status(stack: Stack) -> Callable[[str, str], int]:
     return ask
 
 
-def test_up_fails_where_others_would_reach_a_stack_without_tokens(stack: Stack) -> None:
-    """And says in its log what to run; the next test starts the stack again."""
-    elsewhere = {"WAYMARK_PUBLISH": "192.0.2.1"}  # no machine's
-    done = stack.try_compose("up", "--detach", environment=elsewhere)
+@pytest.mark.parametrize(
+    "published", [{"WAYMARK_PUBLISH": "192.0.2.1"}, {"WAYMARK_TRUSTED_PROXIES": "192.0.2.1"}]
+)
+def test_what_others_would_reach_without_a_token_is_refused_and_what_runs_goes_on(
+    stack: Stack, published: dict[str, str]
+) -> None:
+    before = identities(stack)
+    done = stack.try_compose("up", "--detach", environment=published)
     assert done.returncode != 0
-    assert "secrets" in done.stderr
-    assert "run ./scripts/configure" in stack.compose("logs", "--no-log-prefix", "secrets")
-    assert "gateway" not in stack.pids()
+    assert done.stderr.count("./scripts/configure, which has to run before") == 1
+    assert identities(stack) == before
+
+
+def test_what_has_run_here_runs_on_where_it_would_not_start(stack: Stack, admin: str) -> None:
+    assert admin
+    assert "goes on all the same" in stack.compose("logs", "--no-log-prefix", "secrets")
 
 
 def test_strangers_get_nothing_and_the_administrator_all(

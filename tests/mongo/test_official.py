@@ -163,13 +163,10 @@ def test_a_processor_that_cannot_run_it_is_told(
     with pytest.raises(NoMongod, match=r"lacks AVX, which MongoDB 5\.0 and newer need"):
         find_binaries()
     # The Docker stack's servers would end at once, each time that they are started again.
-    for name, value in (("GATEWAY_PUBLISHED", "127.0.0.1"), ("WAYMARK_ACCESS", "open")):
-        monkeypatch.setenv(name, value)
     monkeypatch.setenv("WAYMARK_MEMORY_NEEDED", "1000000000")
-    for image, why in (("mongo:7.0", "lacks AVX, which MongoDB 5"), ("own", "1000000000")):
+    for image, why in (("mongo:7.0", "lacks AVX, which MongoDB 5"), ("own", "from 1000000000")):
         monkeypatch.setenv("MONGO_IMAGE", image)
-        with pytest.raises(SystemExit, match=why):
-            prepare.main()
+        assert why in prepare.refusal()
     # Whoever names a build of their own is told when it really does not run.
     own = tmp_path / "mongod"
     own.write_text("#!/bin/sh\nkill -ILL $$\n")
