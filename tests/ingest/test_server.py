@@ -157,13 +157,52 @@ def test_a_stop_answers_what_is_under_way(mongod: str, tmp_path: Path) -> None:
         idle.sendall(REQUEST + b"\r\n")
         assert idle.recv(65536)
         with connection(service) as busy:
-            busy.sendall(b"GET /api/v1/changes?wait=2 HTTP/1.1\r\nHost: [::1]\r\n\r\n")
+            busy.sendall(b"GET /api/v1/changes?wait=20 HTTP/1.1\r\nHost: [::1]\r\n\r\n")
             time.sleep(0.5)  # until it waits there
             began = time.monotonic()
             os.kill(service.pid, signal.SIGTERM)
-            assert b" 200 OK" in received(busy)
+            answer = received(busy)
+            assert b" 200 OK" in answer
+            assert b'{"next":' in answer  # it waits no longer, and gets its cursor
         eventually(lambda: not service.running(), 20)
         assert time.monotonic() - began < 20
+
+
+CUT_OFF = {
+    b"POST /newbeacondetect": b"user_address=7&beacon_address=C2A628384B08&rssi=-20",
+    b"GET /extractbeacon?staff_id=7&start_time=0&end_time=1": b"",
+    b"GET /retrieveformonitoring": b"",
+    b"POST /api/v1/detections": b'{"detections":[{"staff_id":7,"mac":"C2A628384B08","rssi":-20}]}',
+    b"GET /api/v1/changes?wait=20": b"",
+    b"GET /api/v1/now": b"",
+    b"GET /api/v1/beacons": b"",
+}
+
+
+def test_what_a_stop_cuts_off_is_a_503_that_the_gateway_repeats(tmp_path: Path) -> None:
+    """Whatever it waits for: here a database that takes the connection and is silent for long."""
+    with ExitStack() as held:
+        silent = held.enter_context(socket.create_server(("127.0.0.1", 0), backlog=100))
+        uri = f"mongodb://127.0.0.1:{silent.getsockname()[1]}/?directConnection=true"
+        service = Service(uri, tmp_path, MONGODB_TIMEOUT_MS=60_000)
+        held.callback(service.kill)
+        service.start("/healthz")
+        clients = []
+        for line, body in (CUT_OFF | {b"POST /api/v1/half": b"x" * 9}).items():
+            clients.append(held.enter_context(connection(service)))
+            json_or_form = b"json" if body.startswith(b"{") else b"x-www-form-urlencoded"
+            clients[-1].sendall(
+                b"%s HTTP/1.1\r\nHost: a\r\nSec-Waymark-Gateway: 1\r\nContent-Length: %d\r\n"
+                b"Content-Type: application/%s\r\n\r\n%s"
+                % (line, len(body) + ("half" in str(line)), json_or_form, body)
+            )
+        assert service.get("/healthz").status_code == 200  # all those before it are under way
+        os.kill(service.pid, signal.SIGTERM)
+        for client, line in zip(clients, [*CUT_OFF, b"half"], strict=True):
+            head, _, text = received(client).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 503 "), (line, head)
+            assert b"\r\nretry-after: 2" in head, line
+            assert b"being restarted" in text, line
 
 
 def test_a_stop_waits_for_no_tick(mongod: str, tmp_path: Path) -> None:

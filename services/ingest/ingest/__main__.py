@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from socket import socket
 from types import FrameType
 
 import uvicorn
@@ -22,8 +23,8 @@ from ingest.web.http_protocol import Protocol
 # Longer than the gateway keeps an idle connection (30 s): it, not we, must close first, or a
 # request can meet a closing connection and count as a failure.
 KEEP_ALIVE_SECONDS = 75
-# What is under way ends in 3 s, but for a history that was never read, which the gateway then asks
-# the other service for.
+# What is under way ends in 3 s, but for much that was never read, or a stack of batches: after this
+# it gets a 503, which the gateway asks the other service for.
 GRACEFUL_SECONDS = 4
 # An event loop that stands still for so long never goes on: it is ended, with a trace of all
 # threads in the log.
@@ -39,6 +40,10 @@ class Server(uvicorn.Server):
 
     _wake: Callable[[], object] | None = None
 
+    def __init__(self, config: uvicorn.Config, end_waits: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._end_waits = end_waits
+
     async def main_loop(self) -> None:
         """Move the end of patience on until the service is to end, which is seen at once."""
         ended, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -47,6 +52,11 @@ class Server(uvicorn.Server):
             faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
             with suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), TICK_SECONDS)
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Let what is under way end, and what waits for changes at once."""
+        self._end_waits()
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Note that a signal wants the end."""
@@ -66,24 +76,23 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
-    Server(
-        uvicorn.Config(
-            service,
-            host=host.strip("[]"),
-            port=int(port),
-            http=Protocol,
-            ws="none",
-            loop="uvloop",
-            lifespan="on",
-            interface="asgi3",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=GRACEFUL_SECONDS,
-        )
-    ).run()
+    settings = uvicorn.Config(
+        service,
+        host=host.strip("[]"),
+        port=int(port),
+        http=Protocol,
+        ws="none",
+        loop="uvloop",
+        lifespan="on",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACEFUL_SECONDS,
+    )
+    Server(settings, service.end_waits).run()
 
 
 if __name__ == "__main__":

@@ -13,4 +13,10 @@ def create_service(config: Config | None = None) -> Server:
     context: Context = app.extensions["context"]
     context.back_fill.start()
     context.notes.start()
-    return Server(legacy.endpoints(context), Bridge(app), context.admission, context.close)
+    return Server(
+        legacy.endpoints(context),
+        Bridge(app),
+        context.admission,
+        context.close,
+        context.change_stream.end_waits,
+    )

@@ -1,5 +1,6 @@
 """What happens to the collection `staff`, in one order that every reader sees: a change stream."""
 
+import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping
@@ -60,6 +61,11 @@ class ChangeStream:
 
     def __init__(self, staff: Collection[dict[str, Any]]) -> None:
         self._staff = staff
+        self._ending = threading.Event()
+
+    def end_waits(self) -> None:
+        """Have who waits for a change get what there is, now and from now on."""
+        self._ending.set()
 
     def read(self, start: Mapping[str, Any], limit: int, wait_seconds: float) -> Changes:
         """Return at most `limit` changes from a start on; wait so long for the first."""
@@ -82,7 +88,8 @@ class ChangeStream:
                     if not found:
                         until = time.monotonic() + FOLLOWING_SECONDS
                     found.append(Change(change["operationType"], detection(change["fullDocument"])))
-                if (found and not change) or time.monotonic() >= until:
+                ends = time.monotonic() >= until or self._ending.is_set()
+                if ends or (found and not change):
                     break
             token = stream.resume_token
         if token is None:

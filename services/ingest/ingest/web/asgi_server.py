@@ -6,6 +6,7 @@ the same moment. Everything else is Flask's, in a few threads.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from typing import Any
 
 from ingest.access.admission import Admission
@@ -27,7 +28,10 @@ Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
 
 
 class Server:
-    """The ASGI application; `close` ends with it what the endpoints work with."""
+    """The ASGI application; `close` ends with it what the endpoints work with.
+
+    `end_waits` ends what only waits, before.
+    """
 
     def __init__(
         self,
@@ -35,11 +39,14 @@ class Server:
         bridge: Bridge,
         admission: Admission,
         close: Callable[[], None],
+        end_waits: Callable[[], None] = lambda: None,
     ) -> None:
         self._endpoints = {endpoint.path: endpoint for endpoint in endpoints}
         self._bridge = bridge
         self._admission = admission
         self._close = close
+        self.end_waits = end_waits
+        self._closing = False
         self._large = {lane: asyncio.Semaphore(LARGE_BODIES) for lane in LANES}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,13 +55,13 @@ class Server:
             await self._live(receive, send)
         elif scope["type"] != "http":
             await send({"type": "websocket.close"})
+        elif self._closing:
+            await _send_end(send)
         else:
-            headers = dict(scope["headers"])
-            if declared_length(headers) > LARGE_BODY_BYTES:
-                async with self._large[lane_of(scope["path"])]:
-                    await self._serve(scope, headers, receive, send)
-            else:
-                await self._serve(scope, headers, receive, send)
+            try:
+                await self._take(scope, receive, send)
+            except asyncio.CancelledError:
+                await _send_end(send)
 
     def close(self) -> None:
         """End the threads, and close what they used."""
@@ -65,10 +72,19 @@ class Server:
         while True:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
+                self._closing = True
                 await asyncio.to_thread(self.close)
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return
+
+    async def _take(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        if declared_length(headers) > LARGE_BODY_BYTES:
+            async with self._large[lane_of(scope["path"])]:
+                await self._serve(scope, headers, receive, send)
+        else:
+            await self._serve(scope, headers, receive, send)
 
     async def _serve(
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send
@@ -104,6 +120,12 @@ class Server:
             stranger = self._admission.stranger(credentials.of_headers(headers))
             return SMALL_BODY_BYTES if stranger else limit
         return limit
+
+
+async def _send_end(send: Send) -> None:
+    """Answer what the service's end cuts off, so that the gateway asks the other service."""
+    with suppress(RuntimeError):  # half an answer was sent: the server then hangs up
+        await _send(cors.with_headers(error_responses.ending()), send)
 
 
 async def _send(response: Response, send: Send) -> None:

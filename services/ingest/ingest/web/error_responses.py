@@ -48,6 +48,12 @@ def _allowed(error: HTTPException) -> list[tuple[bytes, bytes]]:
     return [(b"allow", value.encode()) for name, value in error.get_headers() if name == "Allow"]
 
 
+def ending() -> Response:
+    """Return the response to a request that is cut off, since the service ends."""
+    retry = (b"retry-after", b"%d" % RETRY_AFTER_SECONDS)
+    return of_json(503, {"error": "this service is being restarted: send it again"}, retry)
+
+
 def late() -> Response:
     """Return the response to a request whose body did not come."""
     return of_json(408, {"error": "the request took too long to arrive"})

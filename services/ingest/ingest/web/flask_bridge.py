@@ -36,19 +36,30 @@ class Bridge:
     async def respond(self, scope: Scope, request: Request, send: Send) -> None:
         """Answer a request; a long answer comes in pieces."""
         loop = asyncio.get_running_loop()
-        pool = self._pools[lane_of(request.path)]
-        await loop.run_in_executor(pool, self._respond, scope, request, send, loop)
+        begun = False
 
-    def _respond(
-        self, scope: Scope, request: Request, send: Send, loop: asyncio.AbstractEventLoop
-    ) -> None:
         async def send_all(*messages: dict[str, Any]) -> None:
+            nonlocal begun
+            begun = True
             for message in messages:
                 await send(message)
 
         def send_now(*messages: dict[str, Any]) -> None:
             asyncio.run_coroutine_threadsafe(send_all(*messages), loop).result()
 
+        pool = self._pools[lane_of(request.path)]
+        answer = loop.run_in_executor(pool, self._respond, scope, request, send_now)
+        try:
+            await asyncio.shield(answer)
+        except asyncio.CancelledError:
+            if not begun:
+                answer.cancel()  # a thread that works on it goes on, and nobody hears it
+                raise
+            await answer  # the rest of what was sent in part
+
+    def _respond(
+        self, scope: Scope, request: Request, send_now: Callable[..., None]
+    ) -> None:
         start: dict[str, Any] = {}
 
         def start_response(status: str, headers: list[tuple[str, str]], *_: object) -> Any:
