@@ -60,7 +60,7 @@ def main() -> None:
         sys.exit(why_not)
     if why_not:
         # It has run here. Docker Compose has made containers anew by now, and would start none.
-        print(f"{why_not}: it goes on all the same", file=sys.stderr)
+        print(f"{why_not}. It has run here, so it goes on", file=sys.stderr)
     secrets.main()
     with secrets.locked(folder):
         for name in SETTINGS:

@@ -1,6 +1,7 @@
 """The configuration of supervisord: one program for each part of a stack."""
 
 import shlex
+import sys
 
 from scripts.native.layout import Layout
 from scripts.native.parts import Part, parts
@@ -42,6 +43,21 @@ stdout_logfile_maxbytes=5MB
 stdout_logfile_backups=1
 """
 
+# Each of the two starts the other again. The guard does not end with supervisord: its input does, for
+# which it waits, and then it starts all as it was, again and again until that succeeds.
+GUARD = "guard"
+_GUARD = f"""\
+[program:{GUARD}]
+command=sh -c 'read -r _; until "$@" </dev/null >../log/{GUARD}.log 2>&1; do sleep 5; done' sh {{again}}
+priority=999
+autostart=false
+autorestart=true
+startsecs=0
+stdout_logfile=NONE
+redirect_stderr=true
+"""
+_AGAIN = ["-m", "scripts.native.up", "--detach", "--again", "--data", ".."]
+
 # The gateway alone may listen on a port below 1024 (privileges.py).
 _NO_RIGHTS = "--inh-caps=-all --ambient-caps=-all "
 # What ends sooner is started again after a pause: mongod on a full disk would take a whole CPU.
@@ -52,7 +68,8 @@ STOP_SECONDS = 30  # a part that has not ended by then is killed
 def configuration(layout: Layout) -> str:
     """Return the text of supervisord.conf."""
     programs = [_program(part, n) for n, part in enumerate(parts(layout), start=1)]
-    return "\n".join([_HEADER, *programs])
+    guard = _GUARD.format(again=_escaped(shlex.join([sys.executable, *_AGAIN])))
+    return "\n".join([_HEADER, *programs, guard])
 
 
 def _program(part: Part, priority: int) -> str:

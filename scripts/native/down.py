@@ -31,9 +31,11 @@ def down(data: Path) -> str:
         was_running = _shut_down(layout)
     except DamagedError:
         print("  nobody knows its ports any more: ending every part by pid", flush=True)
-    left = leftovers.find(data, data / "run")
-    leftovers.end(left, signal.SIGTERM, timeout_seconds=20)
-    return "stopped" if was_running or left else "nothing was running"
+    for _ in range(3):  # what was just starting the stack again may have started more
+        left = leftovers.find(data, data / "run")
+        leftovers.end(left, signal.SIGTERM, timeout_seconds=20)
+        was_running = was_running or bool(left)
+    return "stopped" if was_running else "nothing was running"
 
 
 def _shut_down(layout: Layout) -> bool:

@@ -14,23 +14,31 @@ MARK = "WAYMARK_STACK"  # the environment variable of every part; its value is t
 def find(data: Path, run: Path, *, only_nginx: bool = False) -> list[psutil.Process]:
     """Return the processes of the stack in `data` that run now, whoever started them."""
     found = []
+    ourselves = (os.getpid(), os.getppid())  # perhaps the guard's (configuration.py)
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             # nginx overwrites its environment with its title: its name and folder identify it.
             is_nginx = process.name() == "nginx" and process.cwd() == str(run)
             is_marked = not only_nginx and process.environ().get(MARK) == str(data)
-            if (is_nginx or is_marked) and process.pid != os.getpid():
+            if (is_nginx or is_marked) and process.pid not in ourselves:
                 found.append(process)
     return found
 
 
 def end(processes: Iterable[psutil.Process], number: int, *, timeout_seconds: float) -> None:
-    """Send a signal, wait, and kill what does not end."""
+    """Send a signal, wait, and kill what does not end; at once what is stopped and takes none."""
     processes = list(processes)
     _send(processes, number)
+    _send(filter(_is_stopped, processes), signal.SIGKILL)
     _, alive = psutil.wait_procs(processes, timeout=timeout_seconds)
     _send(alive, signal.SIGKILL)
     psutil.wait_procs(alive, timeout=5)
+
+
+def _is_stopped(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(process.status() == psutil.STATUS_STOPPED)
+    return False
 
 
 def _send(processes: Iterable[psutil.Process], number: int) -> None:

@@ -76,7 +76,8 @@ def listen(port: int) -> str:
     publish = os.environ.get("WAYMARK_PUBLISH", "127.0.0.1")
     hosts = ["0.0.0.0"] if publish == "0.0.0.0" else list(dict.fromkeys(["127.0.0.1", publish]))  # noqa: S104
     ours = [f"[{host.strip('[]')}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts]
-    return " ".join([*ours, os.environ.get("GATEWAY_LISTEN", "")]).strip()
+    # Each once: what starts the stack again has them in its environment.
+    return " ".join(dict.fromkeys([*ours, *os.environ.get("GATEWAY_LISTEN", "").split()]))
 
 
 def _plain_url(layout: Layout) -> str:

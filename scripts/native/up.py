@@ -16,12 +16,14 @@ from gateway.render import REQUIRED, Config, ConfigError, check_exposure
 from mongo import topology
 from scripts.native import data_versions, leftovers, privileges, spools
 from scripts.native.down import down
+from scripts.native.configuration import GUARD
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
 from scripts.native.parts import FAILURES, environment, parts
 from scripts.native.startup import DEADLINE_SECONDS, start_all
 from scripts.native.supervisor import Supervisor
 from scripts.processes import ports
 
+LEFT_SECONDS = 5  # then it is killed, as supervisord was: a kill loses nothing
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -48,10 +50,13 @@ def main() -> None:
         help=f"how long the start may take ({DEADLINE_SECONDS:.0f})",
     )
     parser.add_argument("--demo", action="store_true", help="simulate 14 walking ambassadors")
+    parser.add_argument("--again", action="store_true", help=argparse.SUPPRESS)  # the guard's
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # leaves nothing behind, as Ctrl-C
     try:
-        layout = Layout.chosen(options.data.resolve(), options.port, options.sharded.resolve())
+        data = options.data.resolve()
+        saved = Layout.saved(data) if options.again else None
+        layout = saved or Layout.chosen(data, options.port, options.sharded.resolve())
         if os.geteuid() == 0:
             _leave_root(layout)
         deadline = time.monotonic() + options.deadline
@@ -98,6 +103,8 @@ def up(layout: Layout, *, demo: bool, detach: bool, deadline: float) -> None:
             else:
                 supervisor.launch(tied_to_us=not detach)
             start_all(supervisor, layout, demo=demo, deadline=deadline)
+            if detach:
+                supervisor.start(GUARD)
         except BaseException:
             if not already:
                 _stop(layout)
@@ -135,7 +142,7 @@ def _clear(layout: Layout) -> None:
     """End what a crash left of this stack, then make sure that every port is free."""
     if old := leftovers.find(layout.data, layout.run):
         print(f"  ending {len(old)} processes that an earlier run left", flush=True)
-        leftovers.end(old, signal.SIGTERM, timeout_seconds=20)
+        leftovers.end(old, signal.SIGTERM, timeout_seconds=LEFT_SECONDS)
     for part in parts(layout):
         if part.port:
             _check_port(part.name, part.port)

@@ -59,7 +59,7 @@ def test_what_others_would_reach_without_a_token_is_refused_and_what_runs_goes_o
 
 def test_what_has_run_here_runs_on_where_it_would_not_start(stack: Stack, admin: str) -> None:
     assert admin
-    assert "goes on all the same" in stack.compose("logs", "--no-log-prefix", "secrets")
+    assert "It has run here, so it goes on" in stack.compose("logs", "--no-log-prefix", "secrets")
 
 
 def test_strangers_get_nothing_and_the_administrator_all(

@@ -10,12 +10,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from scripts.processes.waiting import eventually
 from tests.gateway.conftest import Answer, Gateway
 from tests.service import Service, running
 
 pytestmark = pytest.mark.long
 
 RATE = 30
+BATCH = 200
 ROUNDS = 6
 DETECTION = {"user_address": 7, "beacon_address": "C2A628384B08", "rssi": -20}
 
@@ -40,15 +42,22 @@ def before(services: list[Service], tmp_path: Path) -> Iterator[Gateway]:
 
 
 class Load:
-    """Detections and reads, at a rate whatever the answers, as long as the context lasts."""
+    """Detections and reads, at a rate whatever the answers, as long as the context lasts.
+
+    Beside them a follower, who waits for changes, and batches, of which `taken` counts the
+    detections that were acknowledged.
+    """
 
     def __init__(self, gateway: Gateway) -> None:
         self.answers: list[Answer] = []
+        self.taken = 0
         self._gateway = gateway
         self._stopped = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=("POST", "/newbeacondetect", DETECTION)),
             threading.Thread(target=self._run, args=("GET", "/api/v1/now", None)),
+            threading.Thread(target=self._follow),
+            threading.Thread(target=self._send_batches),
         ]
 
     def __enter__(self) -> "Load":
@@ -65,6 +74,26 @@ class Load:
         while not self._stopped.is_set():
             self.answers += self._gateway.load(RATE, 1, path, method=method, data=data)
 
+    def _follow(self) -> None:
+        while not self._stopped.is_set():
+            self.answers.append(self._gateway.timed("GET", "/api/v1/changes?wait=5"))
+
+    def _send_batches(self) -> None:
+        for number in itertools.count():
+            if self._stopped.is_set():
+                return
+            items = [
+                {"staff_id": 8, "mac": "C2A628384B08", "rssi": -20, "event_id": f"{number}-{index}"}
+                for index in range(BATCH)
+            ]
+            path, body = "/api/v1/detections", {"detections": items}
+            while not self._stopped.is_set():
+                answer = self._gateway.timed("POST", path, json=body)
+                self.answers.append(answer)
+                if answer.status in (200, 202):
+                    self.taken += BATCH
+                    break
+
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_services_restarted_in_turns_cost_no_request(
@@ -79,6 +108,8 @@ def test_services_restarted_in_turns_cost_no_request(
             service.start()
     counted = Counter(answer.status for answer in load.answers)
     assert counted[200] > ROUNDS * RATE
+    eventually(lambda: len(services[0].history(8)) >= load.taken, 60)  # also what was queued
+    assert len(services[0].history(8)) <= load.taken + BATCH  # the last batch may have come, unheard
     assert set(counted) <= {200, 503}
     # None on a quiet machine, and 4 of 10 before. Where a service gets no CPU for seconds while the
     # other one starts, nobody is healthy.

@@ -66,4 +66,4 @@ def test_what_must_not_start_is_told_how_to_and_what_has_run_goes_on(
         done = run(root, folder, WAYMARK_MEMORY_NEEDED=needed)
         assert done.returncode == 0
         assert words in done.stderr
-        assert "it goes on all the same" in done.stderr
+        assert "It has run here, so it goes on" in done.stderr

@@ -30,6 +30,11 @@ def left_of(stack: Stack) -> list[psutil.Process]:
     ]
 
 
+def guards(stack: Stack) -> list[psutil.Process]:
+    """Return what waits for the end of supervisord."""
+    return [one for one in left_of(stack) if "--again" in one.cmdline() and one.name() == "sh"]
+
+
 @pytest.mark.long
 def test_a_life(fresh: Stack) -> None:
     assert fresh.down().startswith("nothing was ever started")
@@ -130,13 +135,33 @@ def test_every_part_comes_back_after_kill_9(fresh: Stack) -> None:
 @pytest.mark.long
 def test_nothing_outlives_a_killed_supervisor(fresh: Stack) -> None:
     fresh.up("--demo")
-    assert fresh.detect(99).status_code == 200
-    os.kill(fresh.supervisor_pid(), signal.SIGKILL)
-    fresh.up()
-    assert len(fresh.history(99)) == 1
+    fresh.supervisorctl("stop", "guard")
     os.kill(fresh.supervisor_pid(), signal.SIGKILL)
     assert fresh.down() in ("stopped", "nothing was running")
     assert left_of(fresh) == []
+
+
+@pytest.mark.long
+def test_a_killed_supervisor_comes_back_by_itself(fresh: Stack) -> None:
+    """With all parts, one of them frozen; and down ends what is just starting them again."""
+    fresh.up()
+    for number in range(2):
+        assert fresh.detect(99, event_id=number).status_code == 200
+        (guard,) = guards(fresh)
+        guard.kill()  # supervisord starts it again
+        killed = fresh.supervisor_pid()
+        eventually(lambda: guards(fresh) not in ([], [guard]), 60)  # noqa: B023
+        os.kill(fresh.pids()["ingest-1"], signal.SIGSTOP)
+        os.kill(killed, signal.SIGKILL)
+        eventually(lambda: fresh.supervisor_pid() != killed, 60)  # noqa: B023
+        if number:
+            break
+        eventually(lambda: guards(fresh) and fresh.script("status").returncode == 0, 120)
+        assert len(fresh.history(99)) == 1
+    assert fresh.down() == "stopped"
+    assert left_of(fresh) == []
+    fresh.up()
+    assert len(fresh.history(99)) == 2
 
 
 @pytest.mark.long

@@ -50,6 +50,7 @@ def test_a_lost_supervisord_ends_up_with_an_error(fresh: Stack) -> None:
 def test_of_a_lost_supervisord_status_says_so_and_up_starts_it_again(fresh: Stack) -> None:
     fresh.up()
     assert fresh.detect(7).status_code == 200
+    fresh.supervisorctl("stop", "guard")
     os.kill(fresh.supervisor_pid(), signal.SIGKILL)
     status = fresh.script("status")
     assert (status.returncode, status.stderr.count("\n")) == (1, 1)
