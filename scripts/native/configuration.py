@@ -43,12 +43,13 @@ stdout_logfile_maxbytes=5MB
 stdout_logfile_backups=1
 """
 
-# Each of the two starts the other again. The guard does not end with supervisord: its input does, for
-# which it waits, and then it starts all as it was, again and again until that succeeds.
+# Each of the two starts the other again. The guard does not end with supervisord: its input does,
+# for which it waits, and then it starts all as it was, again and again until that succeeds.
 GUARD = "guard"
+_WATCH = f'read -r _; until "$@" </dev/null >../log/{GUARD}.log 2>&1; do sleep 5; done'
 _GUARD = f"""\
 [program:{GUARD}]
-command=sh -c 'read -r _; until "$@" </dev/null >../log/{GUARD}.log 2>&1; do sleep 5; done' sh {{again}}
+command=sh -c '{_WATCH}' sh {{again}}
 priority=999
 autostart=false
 autorestart=true

@@ -93,7 +93,8 @@ class Supervisor:
         """Return what to say when it is not there any more."""
         return LostError(
             "supervisord, which keeps the parts running, is gone: killed, or out of memory? "
-            f"Unless it comes back by itself, ./scripts/up starts all again [{self._layout.log / 'supervisord.log'}]"
+            "Unless it comes back by itself, ./scripts/up starts all again "
+            f"[{self._layout.log / 'supervisord.log'}]"
         )
 
     def lost(self) -> bool:

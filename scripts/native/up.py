@@ -15,8 +15,8 @@ from pathlib import Path
 from gateway.render import REQUIRED, Config, ConfigError, check_exposure
 from mongo import topology
 from scripts.native import data_versions, leftovers, privileges, spools
-from scripts.native.down import down
 from scripts.native.configuration import GUARD
+from scripts.native.down import down
 from scripts.native.layout import DEFAULT_DATA, Layout, StackError
 from scripts.native.parts import FAILURES, environment, parts
 from scripts.native.startup import DEADLINE_SECONDS, start_all

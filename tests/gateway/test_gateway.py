@@ -277,6 +277,18 @@ def test_waiting_for_changes_and_corrections_may_take_longer(gateway: Gateway) -
     assert list(answers) == [200, 200, 503]
 
 
+def test_what_a_service_that_ends_gives_up_the_other_one_answers(gateway: Gateway) -> None:
+    """Also after the 4 s that it takes to end."""
+    for upstream, status in zip(gateway.ingest, (503, 200), strict=True):
+        upstream.answer(status, b"{}")
+    gateway.ingest[0].delay_seconds = 4
+    paths = ["/extractbeacon", "/api/v1/changes?wait=9", "/api/v1/detections"] * 2
+    with ThreadPoolExecutor() as threads:
+        answers = threads.map(lambda path: gateway.request("POST", path).status_code, paths)
+    assert set(answers) == {200}
+    assert gateway.ingest[0].requests
+
+
 @pytest.mark.parametrize("circuit", ["ingest", "reads"])
 def test_a_probe_tells_how_a_circuit_is(gateway: Gateway, circuit: str) -> None:
     for upstream in gateway.ingest:

@@ -1,6 +1,7 @@
 """The event loop answers what Flask alone would answer, to the byte."""
 
 import asyncio
+import contextlib
 import gzip
 import json
 import re
@@ -380,6 +381,53 @@ def test_what_fails_before_its_first_piece_is_said(
     assert (answer.status, json.loads(answer.body)["error"][:12]) == (503, "the database")
     answer = serve("GET", "/api/v1/rows")
     assert (answer.status, answer.headers["content-type"]) == (503, "application/problem+json")
+
+
+def test_what_was_sent_in_part_when_the_service_ends_is_sent_whole(app: Flask) -> None:
+    """The rest is waited for; an answer that had not begun is a 503."""
+    released = threading.Event()
+
+    def rows() -> Iterator[bytes]:
+        yield b"x" * PIECE_BYTES
+        yield b"y"
+        released.wait(60)
+        yield b"z" * PIECE_BYTES
+
+    def later() -> str:
+        released.wait(60)
+        return "too late"
+
+    for path, view in (("/rows", rows), ("/later", later)):
+        app.add_url_rule(path, path, needs(Role.NOBODY)(view))
+    context: Context = app.extensions["context"]
+
+    async def ended(path: str) -> list[dict[str, Any]]:
+        service = Server([], Bridge(app), context.admission, lambda: None)
+        messages: list[dict[str, Any]] = []
+        begun = asyncio.Event()
+
+        async def send(message: dict[str, Any]) -> None:
+            messages.append(message)
+            begun.set()
+
+        scope = {"type": "http", "method": "GET", "path": path, "query_string": b""}
+        scope |= {"http_version": "1.1", "scheme": "http", "headers": [(b"host", b"[::1]")]}
+        request = asyncio.create_task(service(scope, Messages.next, send))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(begun.wait(), 60 if path == "/rows" else 0.1)
+        request.cancel()
+        asyncio.get_running_loop().call_later(0.1, released.set)
+        await request
+        await asyncio.to_thread(service.close)
+        return messages
+
+    start, *body = asyncio.run(ended("/rows"))
+    assert start["status"] == 200
+    assert b"".join(message["body"] for message in body)[-PIECE_BYTES - 1 :][:2] == b"yz"
+    assert not body[-1]["more_body"]
+    released.clear()
+    start, _ = asyncio.run(ended("/later"))
+    assert start["status"] == 503
 
 
 BATCH, FILE = "/api/v1/detections", "/api/v1/beacons/import?dry_run=1"

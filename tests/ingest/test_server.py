@@ -168,41 +168,35 @@ def test_a_stop_answers_what_is_under_way(mongod: str, tmp_path: Path) -> None:
         assert time.monotonic() - began < 20
 
 
-CUT_OFF = {
-    b"POST /newbeacondetect": b"user_address=7&beacon_address=C2A628384B08&rssi=-20",
-    b"GET /extractbeacon?staff_id=7&start_time=0&end_time=1": b"",
-    b"GET /retrieveformonitoring": b"",
-    b"POST /api/v1/detections": b'{"detections":[{"staff_id":7,"mac":"C2A628384B08","rssi":-20}]}',
-    b"GET /api/v1/changes?wait=20": b"",
-    b"GET /api/v1/now": b"",
-    b"GET /api/v1/beacons": b"",
-}
-
-
-def test_what_a_stop_cuts_off_is_a_503_that_the_gateway_repeats(tmp_path: Path) -> None:
-    """Whatever it waits for: here a database that takes the connection and is silent for long."""
+def test_what_a_stop_cuts_off_is_a_503_that_the_gateway_repeats(
+    mongod: str, tmp_path: Path
+) -> None:
+    """Here after no time, and with followers who go on waiting."""
+    program = (
+        "import ingest.__main__ as main, ingest.storage.change_stream as stream\n"
+        "main.GRACEFUL_SECONDS = 0.1\n"
+        "stream.ChangeStream.end_waits = lambda self: None\n"
+        "main.main()\n"
+    )
+    follow = b"GET /api/v1/changes?wait=20 HTTP/1.1\r\nHost: [::1]\r\n\r\n"
+    halves = [
+        b"POST %s HTTP/1.1\r\nHost: [::1]\r\nContent-Length: %d\r\n\r\n{" % half
+        for half in ((b"/newbeacondetect", 99), (b"/api/v1/detections", 99_000))
+    ]
     with ExitStack() as held:
-        silent = held.enter_context(socket.create_server(("127.0.0.1", 0), backlog=100))
-        uri = f"mongodb://127.0.0.1:{silent.getsockname()[1]}/?directConnection=true"
-        service = Service(uri, tmp_path, MONGODB_TIMEOUT_MS=60_000)
-        held.callback(service.kill)
-        service.start("/healthz")
-        clients = []
-        for line, body in (CUT_OFF | {b"POST /api/v1/half": b"x" * 9}).items():
-            clients.append(held.enter_context(connection(service)))
-            json_or_form = b"json" if body.startswith(b"{") else b"x-www-form-urlencoded"
-            clients[-1].sendall(
-                b"%s HTTP/1.1\r\nHost: a\r\nSec-Waymark-Gateway: 1\r\nContent-Length: %d\r\n"
-                b"Content-Type: application/%s\r\n\r\n%s"
-                % (line, len(body) + ("half" in str(line)), json_or_form, body)
-            )
-        assert service.get("/healthz").status_code == 200  # all those before it are under way
-        os.kill(service.pid, signal.SIGTERM)
-        for client, line in zip(clients, [*CUT_OFF, b"half"], strict=True):
+        service = Service(mongod, tmp_path, [sys.executable, "-c", program])
+        held.enter_context(running(service))
+        clients = [held.enter_context(connection(service)) for _ in (follow, follow, *halves)]
+        for client, request in zip(clients, [*halves, follow, follow], strict=True):
+            client.sendall(request)
+        # No place is left: both followers wait, and the others came before them.
+        eventually(lambda: service.get("/api/v1/changes", wait=20).status_code == 429, 60)
+        service.send_signal(signal.SIGTERM)
+        for client in clients:
             head, _, text = received(client).partition(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 503 "), (line, head)
-            assert b"\r\nretry-after: 2" in head, line
-            assert b"being restarted" in text, line
+            assert head.startswith(b"HTTP/1.1 503 ")
+            assert b"\r\nretry-after: 2" in head
+            assert b"being restarted" in text
 
 
 def test_a_stop_waits_for_no_tick(mongod: str, tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ class Bridge:
 
         async def send_all(*messages: dict[str, Any]) -> None:
             nonlocal begun
+            if answer.cancelled():
+                return
             begun = True
             for message in messages:
                 await send(message)
@@ -53,13 +55,11 @@ class Bridge:
             await asyncio.shield(answer)
         except asyncio.CancelledError:
             if not begun:
-                answer.cancel()  # a thread that works on it goes on, and nobody hears it
+                answer.cancel()  # a thread that works on it goes on, unheard
                 raise
             await answer  # the rest of what was sent in part
 
-    def _respond(
-        self, scope: Scope, request: Request, send_now: Callable[..., None]
-    ) -> None:
+    def _respond(self, scope: Scope, request: Request, send_now: Callable[..., None]) -> None:
         start: dict[str, Any] = {}
 
         def start_response(status: str, headers: list[tuple[str, str]], *_: object) -> Any:
