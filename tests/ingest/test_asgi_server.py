@@ -412,7 +412,7 @@ def test_what_was_sent_in_part_when_the_service_ends_is_sent_whole(app: Flask) -
 
         scope = {"type": "http", "method": "GET", "path": path, "query_string": b""}
         scope |= {"http_version": "1.1", "scheme": "http", "headers": [(b"host", b"[::1]")]}
-        request = asyncio.create_task(service(scope, Messages.next, send))
+        request = asyncio.create_task(service(scope, lambda: Messages.next(b""), send))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(begun.wait(), 60 if path == "/rows" else 0.1)
         request.cancel()
