@@ -331,12 +331,14 @@ def test_the_page_and_its_absence(gateway: Gateway) -> None:
     assert gateway.request("GET", "/monitoring/static/style.css").text == "ok"
     home = gateway.request("GET", "/", allow_redirects=False)
     assert (home.status_code, home.headers["Location"]) == (302, "/monitoring")
-    gateway.monitoring.close()
+    for upstream in (gateway.monitoring, *gateway.ingest):
+        upstream.close()
     page = {"Accept": "text/html,*/*;q=0.8"}
     for path, headers in [("/monitoring", {}), ("/monitoring?x", {}), ("/monitoring/x", page)]:
         absent = gateway.request("GET", path, headers=headers)
         assert (absent.status_code, absent.headers["Retry-After"]) == (503, "5")
         assert "The monitoring page does not answer" in absent.text
+        assert "etections" not in absent.text  # the gateway does not know whether they are taken in
         assert absent.headers["Content-Type"].startswith("text/html")
     data = gateway.request("GET", "/monitoring/latest")
     assert (data.status_code, data.headers["Retry-After"]) == (503, "5")

@@ -115,7 +115,7 @@ def test_nobody_is_waited_for_for_ever() -> None:
     assert seconds(HTTP, "send_timeout") <= 30
     assert seconds(MAIN, "worker_shutdown_timeout") <= 20
     assert one(HTTP, "reset_timedout_connection") == "on"
-    assert 10 < seconds(HTTP, "keepalive_timeout") <= 30  # HACS calls every 10 s
+    assert 60 < seconds(HTTP, "keepalive_timeout") <= 75  # a phone may pause for 30 s
 
 
 def test_what_is_kept_on_the_disk_and_of_sessions_is_bounded() -> None:

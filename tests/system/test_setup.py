@@ -60,6 +60,12 @@ mkdir "$3/node_modules"
 """
 
 
+SYSTEMCTL = """\
+#!/bin/sh
+echo "$*" >>/told
+"""
+
+
 class Machine:
     """This machine's files, with two packages to install; what is written stays in memory."""
 
@@ -237,6 +243,27 @@ def test_what_an_older_checkout_left_behind_goes_but_not_from_an_image(machine: 
     assert machine.told() == ["thing-one 101", "thing-two 101"]
     assert machine.policy() is None
     assert machine.exists(f"{POLICY}.found")  # it may have been somebody else's
+
+
+def test_systemd_keeps_the_stack_by_one_command(machine: Machine, root: Path) -> None:
+    install = machine.files / "waymark/scripts/install"
+    install.write_text((root / "scripts/install").read_text())
+    run = ("bash", "/waymark/scripts/install")
+    assert "there is no systemd here" in said(machine.start(*run))
+    (machine.files / "run/systemd/system").mkdir(parents=True)
+    systemctl = machine.files / "usr/local/sbin/systemctl"
+    systemctl.write_text(SYSTEMCTL)
+    systemctl.chmod(0o755)
+    path = f"/usr/local/sbin:{os.environ['PATH']}"
+    assert said(machine.start(*run, "--data", '/srv/100 % "x" $y', PATH=path)) == ""
+    assert machine.told() == ["daemon-reload", "enable waymark", "restart waymark"]
+    unit = machine.files / "etc/systemd/system/waymark.service"
+    lines = unit.read_text().splitlines()
+    assert 'ExecStart="/waymark/scripts/up" "--data" "/srv/100 %% \\"x\\" $$y"' in lines
+    assert "Restart=on-failure" in lines  # not what ./scripts/down has ended
+    assert said(machine.start(*run, "--remove", PATH=path)) == ""
+    assert machine.told()[3:] == ["disable --now waymark"]
+    assert not unit.exists()
 
 
 @pytest.mark.parametrize("lock", LOCKS)

@@ -7,7 +7,7 @@ bp = Blueprint("fallback", __name__)
 # Pages of any origin may call these, also while the circuit is open.
 LEGACY_ENDPOINTS = ("/newbeacondetect", "/extractbeacon", "/retrieveformonitoring")
 CIRCUIT_OPEN = '{"data": "Flask servers circuit breaker open."}'
-# The gateway tries a failed service again after 20 s. A client that retries every 5 s notices soon.
+# The gateway uses a service that is back at once. A client that retries every 5 s notices soon.
 RETRY_AFTER_SECONDS = 5
 
 
