@@ -16,8 +16,9 @@ from ingest.storage.stamps import NEW, RENEWED, STAMP, WRITE_SECONDS, Clock
 # mismatch, invalid BSON, dollar-prefixed and empty field names, failed validation, too large.
 REFUSED = frozenset({2, 9, 14, 22, 52, 56, 121, 10334})
 
-# How many names are looked up at once for a detection whose first name is taken by another.
-NAMES = 50
+# How many names are looked up at once for a detection whose first name is taken by another, and of
+# how many detections: a buggy phone's 500 would take 10 MiB.
+NAMES, NAMED_AT_ONCE = 50, 20
 
 
 class Stored(NamedTuple):
@@ -64,14 +65,16 @@ class Inserts:
         after its stamp. It was committed before now: if the stamp is not old, the commit was close.
         """
         repeated = [documents[position] for position in stored.repeated]
-        first, now = self._found(repeated)
-        reused = [n for n in stored.repeated if _is_another(documents[n], first)]
+        copies, now = self._found(repeated)
+        reused = [n for n in stored.repeated if _is_another(documents[n], copies)]
         others = [documents[n] for n in stored.repeated if n not in reused]
-        self.renew([one for one in others if not _is_sure(first.get(one["_id"]), now)])
+        self.renew([one for one in others if not _is_sure(copies.get(one["_id"]), now)])
         if not reused:
             return stored
-        self._rename([documents[n] for n in reused])
-        again = self.store([documents[n] for n in reused])
+        renamed = [documents[n] for n in reused]
+        for first in range(0, len(renamed), NAMED_AT_ONCE):
+            self._rename(renamed[first : first + NAMED_AT_ONCE])
+        again = self.store(renamed)
         return Stored(
             stored.repeated.difference(reused) | {reused[n] for n in again.repeated},
             stored.refused | {reused[n]: why for n, why in again.refused.items()},
