@@ -60,6 +60,7 @@ interface ImportAnswer extends Problem {
   changed?: number;
   unchanged?: number;
   moves?: { before: Beacon; after: Beacon }[];
+  warnings?: string[];
 }
 
 interface Detection {

@@ -32,6 +32,21 @@ test("the highest level is on top, and what is unknown below the ground", () => 
   assert.equal(layout.height, FRAME.height);
 });
 
+test("a position far outside moves nothing else, and stands off the plan", () => {
+  const rooms = ["a", "b", "c", "d", "e", "f"].map((key, index) => spot(key, index * 9));
+  const [good] = layOutCrossSection([{ level: "1", spots: rooms }], FRAME, SCALE).strips;
+  for (const x of [2800, -5000]) {
+    const spots = [...rooms, spot("typo", x)];
+    const [strip] = layOutCrossSection([{ level: "1", spots }], FRAME, SCALE).strips;
+    assert.equal(strip.ticks.length, good.ticks.length);
+    assert.ok(strip.ticks[5] - strip.ticks[0] > FRAME.width / 2);
+    assert.ok(strip.roomOf.get("typo").left >= strip.ticks[5]);
+  }
+  const annex = rooms.map(({ key, x }) => spot(`annex ${key}`, x + 900));
+  const [both] = layOutCrossSection([{ level: "1", spots: [...rooms, ...annex] }], FRAME, SCALE).strips;
+  assert.equal(both.ticks.length, 12);
+});
+
 test("titles are short where the frame is narrow", () => {
   const narrow = layOutCrossSection(LEVELS, { width: 390, height: 600 }, SCALE);
   assert.deepEqual(

@@ -40,6 +40,16 @@ test("a frame without a height has a plan all the same", () => {
   assert.ok(Number.isFinite(layout.height));
 });
 
+test("a position far outside moves nothing else, and gets a box below the floor", () => {
+  const at = (x) => ({ key: `${x}`, location: `${x}`, x, y: x % 2 });
+  const rooms = [0, 9, 18, 27, 36].map(at);
+  const good = layOutPlan(rooms, FRAME, SCALE);
+  const found = layOutPlan([...rooms, at(2800)], FRAME, SCALE);
+  const xs = ({ zones }) => zones.slice(0, 5).map(({ center }) => center.x);
+  assert.deepEqual(xs(found), xs(good));
+  assert.match(found.aside.text, /far outside/);
+});
+
 test("what has no position gets a box below the floor", () => {
   const layout = layOutPlan([LOST, WEST, EAST], FRAME, SCALE);
   assert.equal(layout.aside.text, "Not on the plan: no position in the directory");

@@ -132,6 +132,22 @@ def test_writers_at_the_same_time_leave_one_beacon(api: Api, database: Database[
     assert len({one.level for one in found}) == 1  # both from one write
 
 
+def test_a_position_that_looks_wrong_is_stored_and_told(api: Api) -> None:
+    rooms = "".join(f"AABBCCDDEE{n:02},90,Room {n},{n * 9},3\n" for n in range(6))
+    assert load(api, HEADER + rooms).get_json()["warnings"] == []
+    place = {"level": "90", "location": "Room 7", "x": 2800, "y": 3}
+    told = api.client.put("/api/v1/beacons/AABBCCDDEE07", json=place).get_json()
+    assert told["warning"].startswith("x is 2800, far outside of its level")
+    assert told["x"] == 2800
+    assert (
+        "warning"
+        not in api.client.put("/api/v1/beacons/AABBCCDDEE07", json=place | {"x": 28}).get_json()
+    )
+    typed = f"{HEADER}AABBCCDDEE08,90,Room 8,103.77012,1.29031\n"
+    [warning] = load(api, typed, "?dry_run=1").get_json()["warnings"]
+    assert warning.startswith("AABBCCDDEE08: x and y look like degrees")
+
+
 def test_the_past_is_corrected_everywhere(api: Api) -> None:
     timestamp = api.hear(1, OTHER)
     api.hear(2, OTHER, ago=50)

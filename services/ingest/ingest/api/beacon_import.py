@@ -44,6 +44,9 @@ class BeaconImport(ResponseBody):
         list[Move], Meta(description=f"Those that had another place, {MAX_MOVES} at most")
     ]
     dry_run: Annotated[bool, Meta(description="Whether nothing was changed")]
+    warnings: Annotated[
+        list[str], Meta(description=f"Positions that look wrong, by MAC, {MAX_ERRORS} at most")
+    ]
     errors: Annotated[
         list[BadLine],
         Meta(description=f"Bad lines, in a dry run only, {MAX_ERRORS} errors at most"),
@@ -81,6 +84,9 @@ def import_beacons() -> Response:
             raise Problem("invalid_request", detail, faulty)
         context = get_context()
         context.availability.check_reachable()
+        directory = context.directory_snapshot().beacons.values()
+        found = beacon_input.doubts_of(file.beacons, directory)
+        warnings = [f"{mac}: {doubt}" for mac, doubt in found.items()][:MAX_ERRORS]
         done = context.beacons.put(file.beacons, dry_run=dry_run)
     if not dry_run:
         context.directory.reload()
@@ -93,6 +99,7 @@ def import_beacons() -> Response:
             done.others,
             [_move(one) for one in done.moves[:MAX_MOVES]],
             dry_run,
+            warnings,
             file.errors,
             file.bad_lines,
         )

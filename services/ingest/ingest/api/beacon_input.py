@@ -13,6 +13,7 @@ from ingest.api.readers import read_all
 from ingest.api.schema_fields import ResponseBody
 from ingest.errors import Fault
 from ingest.rules import request_parameters
+from ingest.rules.positions import Position, doubts
 from ingest.rules.request_parameters import MAX_METRES, MAX_TEXT
 from ingest.storage.beacons import Beacon
 
@@ -101,6 +102,22 @@ def parse_file(text: str) -> ParsedFile:
         bad_lines += 1
         errors.append(BadLine(reader.line_num, "line", str(error)))
     return ParsedFile(list(found.values()), errors[:MAX_ERRORS], bad_lines)
+
+
+def doubts_of(beacons: Iterable[Beacon], directory: Iterable[Beacon]) -> dict[str, str]:
+    """Return by MAC what looks wrong with the positions of beacons, among the others."""
+    every = {one.mac: one for one in (*directory, *beacons)}
+    levels: dict[str, dict[str, Position]] = {}
+    for one in every.values():
+        if one.x is not None and one.y is not None:
+            levels.setdefault(one.level, {})[one.mac] = (one.x, one.y)
+    found = {}
+    for one in beacons:
+        there = levels.get(one.level, {})
+        if one.mac in there:
+            others = [at for mac, at in there.items() if mac != one.mac]
+            found[one.mac] = doubts(there[one.mac], others)
+    return {mac: doubt for mac, doubt in found.items() if doubt}
 
 
 def write_file(beacons: Iterable[Beacon]) -> str:

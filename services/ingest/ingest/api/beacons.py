@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Annotated
 
 from flask import Response, request
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 from werkzeug.routing import BaseConverter
 
 from ingest.api import audited, beacon_input, bodies, openapi, responses
@@ -47,9 +47,12 @@ class CorrectedBeacon(RegisteredBeacon):
     """A beacon as it was put into the directory."""
 
     corrected: Annotated[int, Meta(description="Past detections that this request gave the place")]
+    warning: Annotated[
+        str | UnsetType, Meta(description="What looks wrong with its position, which was stored")
+    ] = UNSET
 
 
-class UnfinishedCorrection(CorrectedBeacon):
+class UnfinishedCorrection(CorrectedBeacon, kw_only=True):
     """A beacon whose past is corrected in part."""
 
     remaining: Annotated[int, Meta(description="Past detections that still have another place")]
@@ -154,7 +157,7 @@ def put_beacon(mac: str) -> Response:
         raise invalid(faults)
     if not correct_past:
         _put(found)
-        return responses.as_json(CorrectedBeacon(*found, 0))
+        return responses.as_json(CorrectedBeacon(*found, 0, _warning(found)))
     with _only_correction():
         _put(found)
         return _correct(found)
@@ -209,8 +212,14 @@ def _put(found: Beacon) -> None:
 def _correct(found: Beacon) -> Response:
     done = get_context().corrections.correct(found)
     if done.remaining is None:
-        return responses.as_json(CorrectedBeacon(*found, done.corrected))
-    return responses.as_json(UnfinishedCorrection(*found, done.corrected, done.remaining), 202)
+        return responses.as_json(CorrectedBeacon(*found, done.corrected, _warning(found)))
+    remaining = done.remaining
+    return responses.as_json(UnfinishedCorrection(*found, done.corrected, remaining=remaining), 202)
+
+
+def _warning(found: Beacon) -> str | UnsetType:
+    directory = get_context().directory.current()
+    return beacon_input.doubts_of([found], directory.beacons.values()).get(found.mac, UNSET)
 
 
 def _present(found: Beacon | None, mac: str) -> Beacon:

@@ -2,7 +2,7 @@
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
 /** @import { Spot } from "./plan_layout.js" */
 import { isUnknown, levelTitle } from "../rules/words.js";
-import { bounds, hasPosition } from "../rules/geometry.js";
+import { bounds, farOut, hasPosition } from "../rules/geometry.js";
 import { packCrowd, placeRows } from "./crowd_layout.js";
 import { LEGIBLE_ROOM, shorten } from "./marker_layout.js";
 
@@ -64,11 +64,14 @@ export function layOutCrossSection(levels, { width, height, isWall = false }, sc
   const left = unit * (isWide ? 6.2 : 2.6);
   const least = unit * (isWall ? LEAST_STRIP_ON_WALL : LEAST_STRIP);
   const stripHeight = Math.max(least, height / Math.max(1, levels.length));
-  const placed = levels.flatMap((one) => one.spots.filter(hasPosition));
+  const far = farOut(levels.flatMap(({ spots }) => spots));
+  /** @param {Spot} spot @returns {spot is Spot & { x: number, y: number }} */
+  const isPlaced = (spot) => hasPosition(spot) && !far.has(spot);
+  const placed = levels.flatMap((one) => one.spots.filter(isPlaced));
   const box = placed.length ? bounds(placed) : { left: 0, right: 1 };
   const metres = Math.max(1, box.right - box.left);
   const right = width - unit * 0.4;
-  const hasLost = levels.some(({ spots }) => spots.some(hasPosition) && !spots.every(hasPosition));
+  const hasLost = levels.some(({ spots }) => spots.some(isPlaced) && !spots.every(isPlaced));
   const aside = right - (hasLost ? unit * ASIDE : 0);
   const inner = marginsWithin(left, aside, unit);
   /** @param {number} x metres */
@@ -81,7 +84,7 @@ export function layOutCrossSection(levels, { width, height, isWall = false }, sc
       title: stripTitle(level, isWide),
       top,
       ground: top + stripHeight - unit * GROUND,
-      ...layOutSpots(level, spots, toPx, edges, scale, isWall),
+      ...layOutSpots(level, spots, isPlaced, toPx, edges, scale, isWall),
     };
   });
   return { width, height: stripHeight * levels.length, left, right, stripHeight, strips };
@@ -122,14 +125,15 @@ function stripTitle(level, isWide) {
  * is left out.
  * @param {string} level
  * @param {Spot[]} spots
+ * @param {(spot: Spot) => spot is Spot & { x: number, y: number }} isPlaced
  * @param {(x: number) => number} toPx
  * @param {{ left: number, aside: number, right: number }} edges
  * @param {Scale} scale
  * @param {boolean} isWall
  */
-function layOutSpots(level, spots, toPx, { left, aside, right }, scale, isWall) {
-  const placed = spots.filter(hasPosition).sort((one, other) => one.x - other.x);
-  const lost = spots.filter((spot) => !hasPosition(spot));
+function layOutSpots(level, spots, isPlaced, toPx, { left, aside, right }, scale, isWall) {
+  const placed = spots.filter(isPlaced).sort((one, other) => one.x - other.x);
+  const lost = spots.filter((spot) => !isPlaced(spot));
   const narrowest = scale.unit * NARROWEST_ROOM;
   if (!placed.length) {
     const step = (right - left) / Math.max(1, lost.length);

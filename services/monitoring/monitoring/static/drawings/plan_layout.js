@@ -1,7 +1,7 @@
 // Where everything on the plan of a level stands: positions in metres in, shapes in px out. Pure.
 /** @import { Box, Point } from "../rules/geometry.js" */
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
-import { bounds, chord, corners, floor, hasPosition, zones } from "../rules/geometry.js";
+import { bounds, chord, corners, farOut, floor, hasPosition, zones } from "../rules/geometry.js";
 import { packCrowd, placeRows } from "./crowd_layout.js";
 import { shorten } from "./marker_layout.js";
 
@@ -49,8 +49,9 @@ const NARROW_PX = 560;
  */
 export function layOutPlan(spots, frame, scale) {
   const { unit } = scale;
-  const placed = spots.filter(hasPosition);
-  const unplaced = spots.filter((spot) => !hasPosition(spot));
+  const far = farOut(spots);
+  const placed = spots.filter(hasPosition).filter((spot) => !far.has(spot));
+  const unplaced = spots.filter((spot) => far.has(spot) || !hasPosition(spot));
   const boxes = boxGrid(unplaced.length, frame.width, unit);
   const onFloor = placed.length ? layOutFloor(placed, frame, boxes.height, scale) : null;
   const used = onFloor?.height ?? 0;
@@ -60,8 +61,9 @@ export function layOutPlan(spots, frame, scale) {
     const center = { x: (box.left + box.right) / 2, y: box.top + boxes.cell.height * 0.35 };
     return layOutZone(spot, center, box, corners(box), frame.width, scale);
   });
+  const outside = far.size ? ", or one far outside" : "";
   const text = placed.length
-    ? "Not on the plan: no position in the directory"
+    ? `Not on the plan: no position in the directory${outside}`
     : "No position in the directory";
   return {
     width: frame.width,

@@ -104,6 +104,7 @@ async function save(isPast) {
   let saved = await request(url + query, { method: "PUT", body, headers });
   // Of many past detections each request corrects a part.
   while ("remaining" in saved) saved = await request(`${url}/correction`, { method: "POST" });
+  return saved.warning;
 }
 
 /**
@@ -116,9 +117,9 @@ async function run(work, done, changed) {
   const buttons = dialog.querySelectorAll("button");
   buttons.forEach((button) => (button.disabled = true));
   try {
-    await work();
+    const warning = await work();
     dialog.close();
-    await changed(done);
+    await changed(warning ? `${done} But ${warning}.` : done);
   } catch (error) {
     drawProblems($("editor-errors"), errorTexts(error));
   } finally {

@@ -33,7 +33,10 @@ export function openImport({ opener, changed }) {
       drawProblems($("import-errors"), problems);
       const refused = "Nothing is imported before these lines are right:";
       setText($("preview"), problems.length ? refused : summary(body, " would be"));
-      if (!problems.length) drawMoves(body);
+      if (!problems.length) {
+        drawMoves(body);
+        drawProblems($("import-errors"), body.warnings ?? []);
+      }
       run.disabled = problems.length > 0;
     } catch (error) {
       drawProblems($("import-errors"), errorTexts(error));

@@ -13,6 +13,36 @@
  */
 export const hasPosition = (spot) => Number.isFinite(spot.x) && Number.isFinite(spot.y);
 
+// As `rules/positions.py` of the ingest service has them, which tells of such positions.
+const FAR = 20;
+const NEAR_METRES = 10;
+const FEW = 4;
+const SLIPS = 0.1; // of all; where more are far away, that is another building
+
+/** @param {number[]} values */
+const median = (values) => [...values].sort((one, other) => one - other)[values.length >> 1];
+
+/**
+ * The spots that lie far outside of the others, by a slip of the pen: to their scale, all others
+ * would be one.
+ * @template {{ x?: number | null, y?: number | null }} T
+ * @param {T[]} spots
+ * @returns {Set<T>}
+ */
+export function farOut(spots) {
+  /** @type {Set<T>} */
+  const far = new Set();
+  const placed = spots.filter(hasPosition);
+  if (placed.length < FEW) return far;
+  for (const axis of /** @type {const} */ (["x", "y"])) {
+    const middle = median(placed.map((spot) => spot[axis]));
+    const away = placed.map((spot) => Math.abs(spot[axis] - middle));
+    const most = FAR * Math.max(NEAR_METRES, median(away));
+    placed.forEach((spot, index) => away[index] > most && far.add(spot));
+  }
+  return far.size > Math.max(1, placed.length * SLIPS) ? new Set() : far;
+}
+
 /**
  * @param {Point} one
  * @param {Point} other
