@@ -115,6 +115,31 @@ def test_a_zone_that_was_lost_is_made_again(cluster: Cluster) -> None:
         assert len(after) == len(NAMED.shards)
 
 
+def test_a_shard_keeps_its_oplog_for_hours_whatever_its_size(cluster: Cluster) -> None:
+    with clients.as_system(cluster.local.shards[0].members[0], cluster.secrets) as shard:
+        junk = shard["scratch"]["junk"]
+
+        def first() -> Any:
+            return shard["local"]["oplog.rs"].find_one(sort=[("$natural", 1)])["ts"]
+
+        def write() -> bool:
+            """Write some, and tell whether the oplog is larger than its size."""
+            junk.insert_many({"text": "x" * 1_000_000} for _ in range(10))
+            shard.admin.command("fsync")  # nothing goes that recovery may need
+            oplog = shard["local"].command("collStats", "oplog.rs")
+            return bool(oplog["size"] > 1.2 * oplog["maxSize"])
+
+        began = first()
+        eventually(write, RECOVERY_SECONDS)
+        assert first() == began
+        shard.admin.command("replSetResizeOplog", 1, minRetentionHours=0.0)
+        try:
+            eventually(lambda: not write() and first() > began, RECOVERY_SECONDS)
+        finally:
+            shard.admin.command("replSetResizeOplog", 1, minRetentionHours=2.0)
+            shard.drop_database("scratch")
+
+
 def test_where_queries_go(staff: Any) -> None:
     staff.insert_many({"staff_id": n, "timestamp": n, "level": "1"} for n in range(20))
     extract = {"staff_id": 7, "timestamp": {"$gte": 0, "$lte": 9}}

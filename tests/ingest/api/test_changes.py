@@ -1,5 +1,6 @@
 """The feed /changes: everything that was acknowledged, once, in one order."""
 
+import itertools
 import json
 import random
 import threading
@@ -15,7 +16,7 @@ from pymongo.database import Database
 from werkzeug.test import TestResponse
 
 from ingest.api import changes
-from mongo import topology
+from mongo import clients, topology
 from mongo.servers import Server
 from scripts.processes.cluster import Cluster
 from scripts.processes.waiting import eventually
@@ -23,6 +24,9 @@ from tests.ingest.api.conftest import MAC, Api
 from tests.service import Service, running
 
 Lines = list[dict[str, Any]]
+
+# What a spool takes: two of them are more than the small oplog.
+SPOOL = 4000
 
 
 def parse(text: str) -> tuple[Lines, str]:
@@ -152,13 +156,12 @@ def test_a_damaged_cursor_is_told_from_another(api: Api) -> None:
 
 
 class Forgetful(Cluster):
-    """Forgets what its oplog has no room for every second, not every minute."""
+    """Has a small oplog, and forgets what need not be kept every second, not every minute."""
 
     def servers(self) -> dict[str, Server]:
+        small = ["--oplogSize=1", "--syncdelay=1"]
         every = super().servers()
-        return {
-            n: one._replace(command=[*one.command, "--syncdelay=1"]) for n, one in every.items()
-        }
+        return {n: one._replace(command=[*one.command, *small]) for n, one in every.items()}
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +174,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def services(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Service]]:
     folder = tmp_path_factory.mktemp("services")
-    with running(*(Service(cluster.uri(), folder) for _ in range(2))) as services:
+    two = (Service(cluster.uri(), folder, spool_max_detections=SPOOL) for _ in range(2))
+    with running(*two) as services:
         yield services
 
 
@@ -281,20 +285,59 @@ def test_nothing_is_missed_or_doubled_whatever_dies(
     assert readers[0].ids == readers[1].ids
 
 
-def test_a_cursor_that_the_database_no_longer_reaches(
+def test_a_follower_survives_a_full_drain_of_both_spools(
     cluster: Cluster, services: list[Service]
 ) -> None:
-    cursor = parse(insist(services, "GET", "/changes").text)[1]
-    insist(services, "POST", "/detections", {"staff_id": 1, "mac": MAC, "rssi": -60})
-    until = time.monotonic() + 60
-    with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
+    """As long as the oplog is kept, whatever its size. Later he is told that he missed some."""
+    reader = Reader(services)
+    behind = reader.cursor
+    mongod = next(iter(cluster.servers()))
+    with cluster.away(mongod, "killed"):
+        queued = sum(fill(service) for service in services)
+    assert queued == 2 * SPOOL
+    with clients.as_system(cluster.local.users_set.members[0], cluster.secrets) as client:
+        eventually(lambda: all(queue(one) == 0 for one in services), 120)
+        oplog = client["local"].command("collStats", "oplog.rs")
+        assert oplog["size"] > 2 * oplog["maxSize"]  # two more than its size would have kept
+        while len(reader.ids) < queued:
+            reader.step(1)
+        assert len(set(reader.ids)) == len(reader.ids) == queued
+        client.admin.command("replSetResizeOplog", 1, minRetentionHours=0.0)
         junk = client["ICT3102"]["junk"]
-        while (answer := services[0].get("/api/v1/changes", after=cursor)).status_code == 200:
-            junk.insert_many({"text": "x" * 1_000_000} for _ in range(20))  # the oplog keeps 64 MB
-            junk.delete_many({})
-            assert time.monotonic() < until
+
+        def is_expired() -> bool:
+            junk.insert_one({"text": "x" * 1_000_000})  # it looks only when something comes
+            return services[0].get("/api/v1/changes", after=behind).status_code != 200
+
+        eventually(is_expired, 60)
+    answer = services[0].get("/api/v1/changes", after=behind)
     assert (answer.status_code, answer.json()["code"]) == (410, "cursor_expired")
     assert "without `after`" in answer.json()["detail"]
+
+
+def fill(service: Service) -> int:
+    """Send detections until the spool is full; return how many wait there."""
+    count = itertools.count()
+
+    def is_full() -> bool:
+        items = [
+            {
+                "staff_id": n % 20,
+                "mac": MAC,
+                "rssi": -60,
+                "event_id": f"{service.url}-{next(count)}",
+            }
+            for n in range(500)
+        ]
+        insist([service], "POST", "/detections", {"detections": items})
+        return queue(service) == SPOOL
+
+    eventually(is_full, 120)
+    return queue(service)
+
+
+def queue(service: Service) -> int:
+    return int(service.read("/api/v1/system").json()["queued"])
 
 
 def test_waiting_ends_where_changes_never_do(api: Api) -> None:

@@ -169,8 +169,7 @@ def put_beacon(mac: str) -> Response:
     role=Role.ADMIN,
     summary="Go on with a correction of the past",
     description="Gives stored detections the place that the beacon has now, for some seconds;"
-    " repeat it until the answer is 200. Each detection is a change of its own: many of them push a"
-    " cursor of `/changes` that falls behind out of the oplog (410).",
+    " repeat it until the answer is 200. Each detection is a change of its own in `/changes`.",
     parameters=[MAC_IN_PATH],
     answers=_CORRECTS,
     problems=["invalid_request", "not_found", "too_many_waiting", "store_unavailable"],

@@ -45,9 +45,9 @@ _WAIT = Integer(
     " shards. A line comes after a majority has it. One that is queued comes when it is stored. An"
     " answer without a `next` line was cut off: ask again with the same cursor. Without `after` the"
     " feed begins now, or `from` a time of our clock: then with everything stored at that time or"
-    " later.\n\nA cursor holds as long as the database keeps the changes behind it (its oplog, a"
-    " fixed size). After that: 410 `cursor_expired`. Then begin again without `after`, and fill the"
-    " gap from `/staff/<staff_id>/detections`, by `id`.",
+    " later.\n\nA cursor holds for two hours, however much comes in meanwhile, and for longer while"
+    " the database has room for what changed since. After that: 410 `cursor_expired`. Then begin"
+    " again without `after`, and fill the gap from `/staff/<staff_id>/detections`, by `id`.",
     parameters=[
         Text("after", "`next` of the answer before"),
         Text(
