@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from bson import ObjectId, Timestamp
 from flask import Flask
+from flask.testing import FlaskClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pymongo.database import Database
 
+from ingest.api import staff_detections
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
-from ingest.histories import blocks, long_reads
+from ingest.histories import blocks, last_minutes, long_reads
 from ingest.histories import read_through_cache as cache
 from ingest.histories import time_window as window
 from ingest.histories.read_through_cache import Histories
@@ -30,6 +32,7 @@ from ingest.storage.stamps import RENEWED, SETTLE_SECONDS
 from ingest.storage.states import States
 from scripts.processes.waiting import eventually
 from tests.loops import run
+from tests.reads import EXTRACT
 
 NOW = 1_700_000_000
 LATER = 4_102_444_800
@@ -118,6 +121,14 @@ def settle(database: Database[Any]) -> None:
         database["staff"].update_one({"_id": one["_id"]}, {"$set": {"stored": stamp}})
 
 
+def let_a_minute_pass(service: Histories) -> None:
+    """Let all that is cached have been counted long ago."""
+    for history in service._cached.values():
+        history.counted_at -= window.COUNT_SECONDS
+    for cached in service._windows.values():
+        cached.counted_at -= window.COUNT_SECONDS
+
+
 STEPS = st.one_of(
     st.tuples(st.just("add"), st.lists(st.integers(0, 60), min_size=1, max_size=9)),
     st.tuples(st.just("much"), st.integers(5, 30)),
@@ -125,6 +136,7 @@ STEPS = st.one_of(
     st.tuples(st.just("note")),
     st.tuples(st.just("late"), st.integers(0, 60), st.integers(0, SETTLE_SECONDS - 1)),
     st.tuples(st.just("edit"), st.integers(0, 60)),
+    st.tuples(st.just("delete"), st.integers(0, 60), st.integers(0, 60)),
     st.tuples(st.just("ask"), st.integers(0, 60), st.integers(0, 60), st.integers(0, 1)),
     st.tuples(st.just("ask"), st.integers(0, 60), st.just(LATER), st.integers(0, 1)),
 )
@@ -151,6 +163,11 @@ def test_every_answer_is_what_the_database_holds(
         elif step[0] == "edit":
             edit = {"$set": {"location": f"edited {step[1]}"}} | RENEWED
             database["staff"].update_many({"staff_id": 1, "timestamp": step[1]}, edit)
+        elif step[0] == "delete":
+            gone = {"staff_id": 1, "timestamp": {"$gte": min(step[1:]), "$lte": max(step[1:])}}
+            database["staff"].delete_many(gone)
+            for service in services:
+                let_a_minute_pass(service)
         elif step[0] == "late":
             late(context, database, step[1], step[2])
         else:
@@ -160,6 +177,52 @@ def test_every_answer_is_what_the_database_holds(
             assert rows(found) == naive(context, wanted)
     for service in services:
         service.close()
+
+
+def test_what_another_hand_deletes_is_told_no_longer(
+    client: FlaskClient, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here at once, with no minute of grace: the oldest, as a TTL index does it, and others."""
+    now = int(time.time())
+    for age in range(20, 320, 20):
+        heard = {"user_address": 7, "beacon_address": "C2A628384B08", "rssi": -20}
+        client.post("/newbeacondetect", json=heard | {"timestamp": now - age})
+    paths = [EXTRACT + "7", "/retrieveformonitoring", "/api/v1/staff/7/detections"]
+    tags = dict.fromkeys(paths, "")
+    for gone, left in [({}, 15), ({"$lt": now - 230}, 11), ({"$in": [now - 60, now - 100]}, 9)]:
+        if gone:
+            assert database["staff"].delete_many({"timestamp": gone}).deleted_count
+            for module in (cache, last_minutes):
+                monkeypatch.setattr(module, "COUNT_SECONDS", 0)
+            monkeypatch.setattr(staff_detections, "TAG_SECONDS", left)  # another turn
+        for path in paths:
+            answer = client.get(path, headers={"If-None-Match": tags[path]})
+            assert answer.status_code == 200
+            [found] = [one for one in answer.get_json().values() if isinstance(one, list)]
+            assert len(found) == left, path
+            tags[path] = answer.headers["ETag"]
+
+
+def test_a_history_of_which_nothing_is_gone_is_counted_and_kept(
+    context: Context, reads: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    count = context.detections.count
+
+    def counted(*given: Any) -> int:
+        counts.append(count(*given))
+        return counts[-1]
+
+    monkeypatch.setattr(context.detections, "count", counted)
+    add(context, list(range(100)))
+    wanted = TimeRange(1, 50, LATER)
+    for _ in range(2):
+        for _ in range(3):
+            assert len(rows(read(context.histories, wanted))) == 50
+        let_a_minute_pass(context.histories)
+    add(context, [100])
+    assert len(rows(read(context.histories, wanted))) == 51
+    assert (counts, len(reads)) == ([50, 51], 1)
 
 
 def test_only_what_changed_is_read_again(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ def test_a_shard_keeps_its_oplog_for_hours_whatever_its_size(cluster: Cluster) -
         junk = shard["scratch"]["junk"]
 
         def first() -> Any:
-            return shard["local"]["oplog.rs"].find_one(sort=[("$natural", 1)])["ts"]
+            return next(shard["local"]["oplog.rs"].find().sort("$natural", 1).limit(1))["ts"]
 
         def write() -> bool:
             """Write some, and tell whether the oplog is larger than its size."""

@@ -1,6 +1,7 @@
 """Where somebody was: /staff/<staff_id>/detections, page by page or as a download."""
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from datetime import tzinfo
@@ -34,6 +35,8 @@ SMALL_LIMIT = 1000
 # lane has threads.
 DOWNLOAD_PAGE = 500
 MAX_DOWNLOAD = 50_000
+# A tag holds for one to two of these: the state that it names does not tell what was deleted.
+TAG_SECONDS = 30
 _CURSOR = re.compile(r"([0-9]{1,12})-([0-9a-f]{24})")
 _FORMAT = Choice("format", "How to answer", ("json", *KINDS))
 _LIMIT = Integer("limit", "How many at most", low=1, high=3000, default=100)
@@ -128,8 +131,10 @@ def staff_detections(staff_id: str) -> Response:
     with time_limit(READ_PROBE_SECONDS):  # whether the shard answers that this person is on
         state = context.states.read({who: None}).get(who)
     directory = context.directory.current()
-    etag = responses.tag(sorted(given.items()), state and state.mark.name, directory.tag)
-    if state and (unchanged := responses.not_modified(etag)):
+    told = sorted(given.items()), state and state.mark.name, directory.tag
+    turn = int(time.time() // TAG_SECONDS)
+    etag, before = responses.tag(*told, turn), responses.tag(*told, turn - 1)
+    if state and (unchanged := responses.not_modified(etag) or responses.not_modified(before)):
         return unchanged
     as_of = state.read_at if state else None
     read = partial(context.detections.page, wanted.range, as_of=as_of)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
 from ingest.histories.blocks import Row, grown
-from ingest.histories.time_window import History, Window
+from ingest.histories.time_window import COUNT_SECONDS, History, Window
 from ingest.rules.request_parameters import TimeRange
 from ingest.storage.detections import Detections
 from ingest.storage.everyone import Everyone, People
@@ -26,6 +26,8 @@ NO_RSSI = -127
 # How many fit, some 20 bytes each: 300 a second. A 503 is better than to be killed.
 MAX_ROWS = 300_000
 TOO_MANY = f"more than {MAX_ROWS} detections in the last minutes"
+# What is younger is not counted: more of it comes meanwhile.
+COMING_SECONDS = 10
 # How many versions are read with one command.
 VERSIONS = 500
 # How many beginnings and ends of rows are kept while they are read: 1 MiB.
@@ -67,7 +69,14 @@ class LastMinutes:
             raise StoreUnavailable("a shard does not answer")
         now = int(time.time())
         start, end = now - WINDOW_SECONDS, now + AHEAD_SECONDS
+        counted_at = time.monotonic()
         since = max(start, self._changed_since(people, start, end))
+        if self._cached and since > start:
+            counted = self._cached.history.counted_at
+            if counted > counted_at - COUNT_SECONDS:
+                counted_at = counted
+            elif self._some_are_gone(start, min(since - 1, now - COMING_SECONDS), people):
+                since = start
         rows = self._rows(people, since, end)
         if self._cached and since > start:
             some, older = self._cached.history.before(since)
@@ -77,7 +86,7 @@ class LastMinutes:
             blocks = grown(rows)
         if sum(one.rows for one in blocks) > MAX_ROWS:
             raise StoreUnavailable(TOO_MANY)
-        history = History(None, start, blocks)
+        history = History(None, start, blocks, counted_at)
         self._cached = _Cached(people, end, history)
         window = history.window(TimeRange("", start, end))
         # By the versions, and by the checksum of the text, with which its gzip member ends.
@@ -106,6 +115,11 @@ class LastMinutes:
             if since <= start:
                 break
         return since
+
+    def _some_are_gone(self, start: int, end: int, people: People) -> bool:
+        """Tell whether the database has not as many rows of that time: they were deleted."""
+        cached = self._cached.history.rows(start, end) if self._cached else 0
+        return self._detections.count_recent(start, end, people.read_at) != cached
 
     def _rows(self, people: People, start: int, end: int) -> Iterator[Row]:
         """Yield each row as JSON; what repeats in them is encoded once."""

@@ -1,12 +1,13 @@
 """Histories, cached compressed in the process and proved exact at every request.
 
 One small read tells the state of the database, and so whether a cached history is still all of it.
-When not, only what changed since is read again.
+When not, only what changed since is read again. Now and then a count tells whether rows are gone.
 """
 
 import asyncio
 import itertools
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +15,9 @@ from typing import NamedTuple
 
 from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
-from ingest.histories.blocks import Block, Row, grown
+from ingest.histories.blocks import Row, grown
 from ingest.histories.long_reads import read_blocks, texts
-from ingest.histories.time_window import WHOLE_BYTES, History, Window
+from ingest.histories.time_window import COUNT_SECONDS, WHOLE_BYTES, History, Window
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId, TimeRange
 from ingest.storage.client import time_limit
 from ingest.storage.detections import Detections
@@ -131,13 +132,14 @@ class Histories:
 
     def _from_memory(self, wanted: TimeRange, state: int) -> Window | None:
         """Answer from memory alone, None when that is not enough for the state of this name."""
+        counted = time.monotonic() - COUNT_SECONDS
         with self._lock:
             window = self._windows.get((wanted, state))
-            if window:
+            if window and window.counted_at > counted:
                 self._windows.move_to_end((wanted, state))
                 return window
             history = self._cached.get(wanted.staff_id)
-            if history is None or not _is(history, state):
+            if history is None or not _is(history, state) or history.counted_at <= counted:
                 return None
             self._cached.move_to_end(wanted.staff_id)
         return self._window(history, wanted) if history.floor <= wanted.start else None
@@ -169,6 +171,8 @@ class Histories:
             [found] = self._read_states([staff_id])
             state = found if isinstance(found, State) else state
         history = self._read_missing(history, staff_id, start, state)
+        if history.counted_at <= time.monotonic() - COUNT_SECONDS:
+            history = self._counted(history, staff_id, state)
         self._cache(staff_id, history)
         return history
 
@@ -177,8 +181,7 @@ class Histories:
 
         It may have what came after the state: so does its name, which counts rows and bytes.
         """
-        mark = state.mark if state else None
-        return self._window(History(mark, wanted.start, self._blocks(*wanted, state)), wanted)
+        return self._window(self._history(wanted, state), wanted)
 
     def _window(self, history: History, wanted: TimeRange) -> Window:
         """Return a window, cached for the next who wants the same while nothing changes."""
@@ -198,27 +201,39 @@ class Histories:
             since = state.changed_since(history.mark) if history.mark else None
             history = None if since is None else self._renewed(history, staff_id, since, state)
         if history is None:
-            blocks = self._blocks(staff_id, start, MAX_UNIX_SECONDS, state)
-            return History(state.mark, start, blocks)
+            return self._history(TimeRange(staff_id, start, MAX_UNIX_SECONDS), state)
         if start < history.floor:
-            older = self._blocks(staff_id, start, history.floor - 1, state)
-            history = History(state.mark, start, history.blocks + older)
+            older = self._history(TimeRange(staff_id, start, history.floor - 1), state)
+            blocks = history.blocks + older.blocks
+            history = History(state.mark, start, blocks, history.counted_at)
         return history
 
     def _renewed(self, old: History, staff_id: StaffId, since: int, state: State) -> History:
         """Return the history with what is newer than `since` read again."""
         if since == NOTHING:
-            return History(state.mark, old.floor, old.blocks)
+            return History(state.mark, old.floor, old.blocks, old.counted_at)
         since = max(since, old.floor)
         rows, rest = old.before(since)
         fresh = self._rows(staff_id, since, state)
-        return History(state.mark, old.floor, grown(itertools.chain(fresh, rows)) + rest)
+        blocks = grown(itertools.chain(fresh, rows)) + rest
+        return History(state.mark, old.floor, blocks, old.counted_at)
 
-    def _blocks(
-        self, staff_id: StaffId, start: int, end: int, state: State | None = None
-    ) -> tuple[Block, ...]:
-        """Return what may be a whole history, with all that the state has."""
-        return read_blocks(self._detections, TimeRange(staff_id, start, end), state)
+    def _counted(self, history: History, staff_id: StaffId, state: State) -> History:
+        """Return the history as the database has it: read again if that has not as many rows.
+
+        What came after the state may be counted as well: then it is read for nothing.
+        """
+        now = time.monotonic()
+        wanted = TimeRange(staff_id, history.floor, MAX_UNIX_SECONDS)
+        if self._detections.count(wanted, state.read_at) != history.rows(*wanted[1:]):
+            return self._history(wanted, state)
+        return History(history.mark, history.floor, history.blocks, now)
+
+    def _history(self, wanted: TimeRange, state: State | None) -> History:
+        """Read what may be a whole history, with all that the state has."""
+        now = time.monotonic()
+        blocks = read_blocks(self._detections, wanted, state)
+        return History(state and state.mark, wanted.start, blocks, now)
 
     def _rows(self, staff_id: StaffId, start: int, state: State) -> Iterator[Row]:
         """Yield the few rows of the end of a history, with all that the state has."""

@@ -7,6 +7,10 @@ from ingest.histories.gzip_join import joined
 from ingest.rules.request_parameters import TimeRange
 from ingest.storage.states import Mark
 
+# A cached history that was read, or counted, so long ago is counted: its state proves that nothing
+# came, not that nothing was deleted, by an operator or a TTL index. It is to be seen in a minute.
+COUNT_SECONDS = 45.0
+
 # How long a body may be to be cached as it was sent.
 WHOLE_BYTES = 256 * 1024
 
@@ -19,8 +23,9 @@ OPENING, CLOSING = b'{"location":[', b"]}\n"
 class Window:
     """What lies between two timestamps; `mark` names this state of it (None: nothing does)."""
 
-    def __init__(self, blocks: list[Block | Part], mark: Mark | None) -> None:
+    def __init__(self, blocks: list[Block | Part], mark: Mark | None, counted_at: float) -> None:
         self._blocks = blocks
+        self.counted_at = counted_at
         self.rows = sum(block.rows for block in blocks)
         commas = max(0, len(blocks) - 1)
         # Of the body, not compressed.
@@ -55,21 +60,28 @@ class Window:
 class History:
     """All detections of one staff member from `floor` on, newest first, as of a state."""
 
-    __slots__ = ("blocks", "floor", "mark", "size")
+    __slots__ = ("blocks", "counted_at", "floor", "mark", "size")
 
-    def __init__(self, mark: Mark | None, floor: int, blocks: tuple[Block, ...]) -> None:
+    def __init__(
+        self, mark: Mark | None, floor: int, blocks: tuple[Block, ...], counted_at: float
+    ) -> None:
         self.mark = mark  # None: nothing names it
         self.floor = floor
         self.blocks = blocks  # the first may be a short one, not compressed: the tail
+        self.counted_at = counted_at  # on the monotonic clock: nothing was deleted before
         stamps = len(mark.stamps) if mark else 0
         self.size = OWN_BYTES + 8 * stamps + sum(block.size for block in blocks)
 
     def window(self, wanted: TimeRange) -> Window:
         """Return what lies between two timestamps."""
         spans = ((block, *block.span(wanted.start, wanted.end)) for block in self.blocks)
-        return Window(
-            [block.part(low, high) for block, low, high in spans if high > low], self.mark
-        )
+        parts = [block.part(low, high) for block, low, high in spans if high > low]
+        return Window(parts, self.mark, self.counted_at)
+
+    def rows(self, start: int, end: int) -> int:
+        """Return how many rows lie between two timestamps."""
+        spans = (block.span(start, end) for block in self.blocks)
+        return sum(high - low for low, high in spans)
 
     def before(self, since: int) -> tuple[list[Row], tuple[Block, ...]]:
         """Return what is older than `since`: a few rows, and the whole blocks after them."""

@@ -51,7 +51,7 @@ def document(
     """Return what is stored of one detection; times in unix seconds, rssi in dBm.
 
     `place` is level and location, `NOWHERE` while the directory cannot be read. `received_at` is
-    stored as a date so that a TTL index can use it.
+    stored as a date so that a TTL index can use it: rows that go are seen to be gone in a minute.
     """
     return {
         "_id": ObjectId(detection_id(staff_id, mac, key)),
