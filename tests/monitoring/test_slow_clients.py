@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import signal
 import socket
 import statistics
 import time
@@ -196,3 +197,14 @@ def received_until(client: socket.socket, end: bytes) -> bytes:
             return seen
         seen += data
     return seen
+
+
+def test_a_stop_answers_who_waits_for_the_gateway(service: Service, upstream: Upstream) -> None:
+    """Which is silent: the page waits for it for 4 s, and a stop for 8."""
+    upstream.fault = "hang"
+    with contextlib.ExitStack() as held:
+        client = Crowd(service, held).connect(STAFF)
+        eventually(lambda: "/api/v1/staff" in [path for _, path, _, _ in upstream.requests])
+        service.send_signal(signal.SIGTERM)
+        assert client.recv(4096).startswith(b"HTTP/1.1 200 ")  # what it knows: nothing yet
+    eventually(lambda: not service.running(), 30)
