@@ -10,7 +10,7 @@ from typing import NamedTuple
 _HERE = Path(__file__).parent
 TEMPLATE = _HERE / "nginx.conf.template"
 # What a location costs: its circuit, time limit and limits of number. The template includes them.
-GROUPS = ("ingest.conf", "batch.conf", "short_read.conf", "long_read.conf")
+GROUPS = ("ingest.conf", "batch.conf", "short_read.conf", "history.conf", "long_read.conf")
 PROBE = "probe.conf"  # for the addresses that tell how a circuit is
 REQUIRED = "required"
 # Settings of the whole installation: the words that each may be; the form of a value, an example.

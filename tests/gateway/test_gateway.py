@@ -270,11 +270,11 @@ def test_the_api_and_its_description_are_reached(gateway: Gateway) -> None:
 
 def test_waiting_for_changes_and_corrections_may_take_longer(gateway: Gateway) -> None:
     for upstream in gateway.ingest:
-        upstream.delay_seconds = 8
-    paths = ["/api/v1/changes?wait=9", "/api/v1/beacons/import", "/api/v1/now"]
+        upstream.delay_seconds = 9
+    paths = ["/api/v1/changes?wait=9", "/api/v1/beacons/import", "/extractbeacon", "/api/v1/now"]
     with ThreadPoolExecutor() as threads:
         answers = threads.map(lambda path: gateway.request("GET", path).status_code, paths)
-    assert list(answers) == [200, 200, 503]
+    assert list(answers) == [200, 200, 503, 503]
 
 
 def test_what_a_service_that_ends_gives_up_the_other_one_answers(gateway: Gateway) -> None:

@@ -19,11 +19,14 @@ EXPECTED = {
         "location = /docs",
         "pollers: location /",
     },
+    "history.conf": {
+        "location ~ ^/api/v1/(coverage$|visits$|staff/)",
+        "location = /extractbeacon",
+    },
     "long_read.conf": {
-        "location ~ ^/api/v1/(audit$|changes$|coverage$|visits$|beacons(/|$)|staff/|system/)",
+        "location ~ ^/api/v1/(audit$|changes$|beacons(/|$)|system/)",
         "location = /api/v1/beacons/import",
         "location /api/v1/session/oidc",
-        "location = /extractbeacon",
     },
 }
 

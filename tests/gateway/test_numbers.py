@@ -6,6 +6,7 @@ Some of them matter only after minutes, or with thousands of clients: no test wa
 import re
 
 from gateway.render import Config, render_all
+from ingest.__main__ import GRACEFUL_SECONDS
 from ingest.config import Config as IngestConfig
 from ingest.web import lanes
 from monitoring.config import Config as MonitoringConfig
@@ -79,6 +80,12 @@ def test_a_retry_begins_after_one_wait_and_not_after_two() -> None:
         *("error", "timeout", "http_502", "http_503", "http_504", "non_idempotent")
     ]
     assert one(HTTP, "proxy_ignore_client_abort") == "on"
+    # A history is waited for once, but what a service gives up at its end the other one answers.
+    again = seconds(group("history.conf"), "proxy_next_upstream_timeout")
+    assert GRACEFUL_SECONDS < again < seconds(group("history.conf"), "proxy_read_timeout") <= 8
+    assert seconds(group("long_read.conf"), "proxy_next_upstream_timeout") == again
+    for name in ("limit_conn", "proxy_pass"):
+        assert group("history.conf").values(name) == group("long_read.conf").values(name)
     wait = seconds(group("short_read.conf"), "proxy_read_timeout")
     assert wait == seconds(HTTP, "proxy_read_timeout") == 3
     # A phone has 3 s for both; a service says after its time-out that the database is away.

@@ -1,7 +1,7 @@
 """Bulkheads: kinds of requests that never wait for each other, and how large their bodies may be.
 
 Each lane has threads of its own. The gateway sorts addresses in the same way (its `batch.conf`,
-`short_read.conf` and `long_read.conf`; a test compares them).
+`short_read.conf`, and `history.conf` with `long_read.conf`; a test compares them).
 """
 
 import re
