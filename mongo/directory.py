@@ -6,9 +6,11 @@ python -m mongo.directory load mongo/directory.csv [--uri mongodb://...]
 
 import argparse
 import csv
+import itertools
 import math
 import re
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +31,19 @@ MAX_TEXT = 64
 MAX_METRES = 1e6
 _MAC = re.compile(r"[0-9A-F]{12}")
 _NO_MACS = ("0" * 12, "F" * 12)
+# How other programs call the columns, the better name first.
+_NAMES = {
+    "mac": ("mac", "mac address", "macaddress", "beacon address", "beacon", "address"),
+    "level": ("level", "floor", "floor name", "storey", "etage"),
+    "location": ("location", "location name", "room", "place", "name", "alias"),
+    "x": ("x",),
+    "y": ("y",),
+}
+_DELIMITERS = ",;\t"
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
+_BLANK = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_JOINERS = "\u200c\u200d"
+_UNSEEN = re.compile(f"[\u00ad\u200b\u200e\u200f\u2060\ufeff]|(?<![^\\x00-\\x7f])[{_JOINERS}]")
 # The quote before what a spreadsheet would take for a formula, in a file that Waymark wrote.
 _QUOTE = re.compile("^'(?=[-=+@\uff1d\uff0b\uff0d\uff20 ])")
 
@@ -68,9 +83,12 @@ def read(path: Path) -> list[Beacon]:
 
 def parse(lines: Iterable[str]) -> list[Beacon]:
     """Return the beacons as documents; raise DirectoryError at the first bad line."""
-    reader = csv.reader(lines, strict=True)
+    rest = iter(lines)
+    head = next(rest, "")
+    delimiter = _delimiter(head)
+    reader = csv.reader(itertools.chain([head], rest), delimiter=delimiter, strict=True)
     try:
-        return _parse_rows(reader)
+        return _parse_rows(reader, delimiter)
     except (csv.Error, _BadRowError) as error:
         raise DirectoryError(f"line {reader.line_num or 1}: {error}") from None
 
@@ -79,21 +97,53 @@ class _BadRowError(ValueError):
     """What is wrong with a row."""
 
 
-def _parse_rows(rows: Iterator[list[str]]) -> list[Beacon]:
-    if next(rows, []) != COLUMNS:
-        raise _BadRowError(f"the columns must be {','.join(COLUMNS)}")
+def _parse_rows(rows: Iterator[list[str]], delimiter: str) -> list[Beacon]:
+    head = next(rows, [])
+    columns = _columns(head)
+    if not columns:
+        there = ", ".join(head)[:MAX_TEXT]
+        names = ",".join(COLUMNS)
+        raise _BadRowError(f"the columns must be {names}, x and y both or neither: {there!a}")
     beacons: dict[str, Beacon] = {}
     for row in filter(None, rows):
         if len(beacons) == MAX_BEACONS:
             raise _BadRowError(f"more than {MAX_BEACONS} beacons; load them in parts")
-        if len(row) != len(COLUMNS):
-            raise _BadRowError(f"{len(row)} columns instead of {len(COLUMNS)}")
-        cells = (_QUOTE.sub("", cell) for cell in row)
-        beacon = _beacon(dict(zip(COLUMNS, cells, strict=True)))
+        if len(row) != len(head):
+            raise _BadRowError(f"{len(row)} columns instead of {len(head)}")
+        fields = dict.fromkeys(COLUMNS, "")
+        fields |= {name: _QUOTE.sub("", row[at]) for name, at in columns.items()}
+        for axis in "xy":
+            if delimiter != "," and _DECIMAL_COMMA.fullmatch(fields[axis]):
+                fields[axis] = fields[axis].replace(",", ".")
+        beacon = _beacon(fields)
         if beacon["mac"] in beacons:
             raise _BadRowError(f"mac {beacon['mac']} stands in an earlier line too")
         beacons[beacon["mac"]] = beacon
     return list(beacons.values())
+
+
+def _delimiter(head: str) -> str:
+    """Return what parts the columns of a header, a comma if nothing makes one of it."""
+    for delimiter in _DELIMITERS:
+        if _columns(next(csv.reader([head], delimiter=delimiter), [])):
+            return delimiter
+    return ","
+
+
+def _columns(head: list[str]) -> dict[str, int]:
+    """Return where a file has each field, nothing where it lacks one that is needed."""
+    names = [" ".join(_folded(name).casefold().replace("_", " ").split()) for name in head]
+    found = {
+        field: names.index(name)
+        for field, known in _NAMES.items()
+        if (name := next((one for one in known if one in names), None))
+    }
+    is_whole = {"mac", "level", "location"} <= found.keys() and ("x" in found) == ("y" in found)
+    return found if is_whole else {}
+
+
+def _folded(text: str) -> str:
+    return _BLANK.sub(" ", unicodedata.normalize("NFC", _UNSEEN.sub("", text))).strip()
 
 
 def _beacon(row: dict[str, str]) -> Beacon:
@@ -105,8 +155,12 @@ def _beacon(row: dict[str, str]) -> Beacon:
         raise _BadRowError(f"mac {row['mac']!r} {reason}")
     beacon: Beacon = {"_id": mac, "mac": mac}
     for column in ("level", "location"):
-        beacon[column] = _text(row, column)
-        if not 1 <= len(beacon[column]) <= MAX_TEXT or not beacon[column].isprintable():
+        beacon[column] = _folded(_text(row, column))
+        for one in beacon[column]:
+            if not one.isprintable() and one not in _JOINERS:
+                reason = f"must be printable: U+{ord(one):04X} is not"
+                raise _BadRowError(f"{column} {row[column]!r} {reason}")
+        if not 1 <= len(beacon[column]) <= MAX_TEXT:
             reason = f"must be 1 to {MAX_TEXT} printable characters"
             raise _BadRowError(f"{column} {row[column]!r} {reason}")
     position = {axis: _metres(row, axis) for axis in ("x", "y") if row[axis]}

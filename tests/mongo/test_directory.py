@@ -18,6 +18,7 @@ from pymongo.uri_parser import parse_uri
 from ingest import create_app
 from ingest.config import Config
 from mongo.directory import DirectoryError, Loaded, load, parse, read
+from tests import everyday
 
 HEADER = "mac,level,location,x,y"
 ROW = "C2A628384B08,4,Lobby B,1.5,2"
@@ -99,6 +100,8 @@ FILES = [
     *("", "\n", HEADER, HEADER.upper(), f"\ufeff{HEADER}\n{ROW}", f"\ufeff\ufeff{HEADER}\n{ROW}"),
     *(f"{HEADER}\n{ROW},", f"{HEADER}\n{ROW}\nC2", f"{HEADER}\n \n{ROW}", f'"{HEADER}"\n{ROW}'),
     f"{HEADER}\n{ROW}\n\nc2a628384b08,1,a,,",
+    *everyday.FILES,
+    *everyday.REFUSED,
     HEADER + "".join(f"\n{n:012X},4,Lobby,," for n in range(1, 2001)),
     HEADER + "".join(f"\n{n:012X},4,Lobby,," for n in range(1, 2002)),
 ]

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
@@ -12,6 +13,7 @@ from pymongo.database import Database
 from ingest.storage.beacons import Beacon, Beacons
 from ingest.storage.directory import Directory
 from ingest.storage.visits import Visits
+from tests import everyday
 from tests.ingest.api.conftest import MAC, Api
 
 HEADER = "mac,level,location,x,y\n"
@@ -130,6 +132,30 @@ def test_writers_at_the_same_time_leave_one_beacon(api: Api, database: Database[
     found = services[0].read()
     assert sorted(one.mac for one in found) == sorted([MAC, OTHER])
     assert len({one.level for one in found}) == 1  # both from one write
+
+
+@pytest.mark.parametrize("file", everyday.FILES, ids=ascii)
+def test_an_everyday_file_is_taken_and_its_columns_are_told(api: Api, file: str) -> None:
+    answer = load(api, file.encode())
+    assert answer.status_code == 200, answer.text
+    columns = answer.get_json()["columns"]
+    assert set(columns) in ({"mac", "level", "location"}, set(HEADER.strip().split(",")))
+    assert set(columns.values()) <= set(
+        re.split("[,;\t\r\n]", re.sub('["\ufeff]|(?<=,) ', "", file))
+    )
+    found = api.get(f"/beacons/{everyday.MAC}")
+    assert (found["level"], found["location"]) == (everyday.LEVEL, everyday.LOCATION)
+    assert (found["x"], found["y"]) == ((12.5, 5) if "x" in columns else (None, None))
+    told = api.client.get("/api/v1/beacons?format=csv").data
+    assert told.startswith("\ufeffmac,".encode())  # Excel shows KÃ¼che without it
+    assert load(api, told).get_json()["changed"] == 0
+
+
+@pytest.mark.parametrize("file", everyday.REFUSED, ids=ascii)
+def test_a_file_that_is_not_clear_is_refused_by_line(api: Api, file: str) -> None:
+    answer = load(api, file.encode())
+    assert answer.status_code == 400
+    assert answer.get_json()["errors"][0]["line"] in (1, 2)
 
 
 def test_a_position_that_looks_wrong_is_stored_and_told(api: Api) -> None:

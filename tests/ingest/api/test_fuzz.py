@@ -210,4 +210,4 @@ def check_staff_id(staff_id: object) -> None:
 def check_name(name: object) -> None:
     assert isinstance(name, str)
     assert 1 <= len(name) <= 64
-    assert name.isprintable()
+    assert re.sub("[\u200c\u200d]", "", name).isprintable()  # joiners belong to scripts

@@ -114,12 +114,29 @@ def test_a_flag() -> None:
 def test_a_name_for_people() -> None:
     for good in ("x", "é" * 64, 'a "b" \\', "7"):
         assert rules.printable({"n": good}, "n") == good
-    for bad in ("é" * 65, "a\u0007", "a\nb", "a\u200bb"):
+    said = refused(rules.printable, {"n": "é" * 65}, "n")
+    assert said == "n: must be 1 to 64 printable characters"
+    for bad in ("a\u0007", "a\nb", "a\u200bb", "a\u2028b", "a\ud800"):
         said = refused(rules.printable, {"n": bad}, "n")
-        assert said == "n: must be 1 to 64 printable characters"
+        assert said == f"n: must be printable: U+{ord(bad[1]):04X} is not"
     assert refused(rules.printable, {"n": "  "}, "n").endswith(
         "must be 1 to 64 printable characters"
     )
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        *[(f"Room{blank}1", "Room 1") for blank in "\u00a0\u2003\u2009\u202f\u3000"],
+        *[(f"R{unseen}oom 1", "Room 1") for unseen in "\u200b\u2060\ufeff\u00ad\u200d\u200e"],
+        *[("Ku\u0308che", "K\u00fcche"), ("\u212b", "\u00c5"), ("\u3000 A \u00a0", "A")],
+        ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e"),  # Persian needs its joiner
+        ("Room  1", "Room  1"),
+    ],
+)
+def test_a_place_has_one_spelling_of_what_looks_the_same(sent: str, stored: str) -> None:
+    assert rules.place_name({"n": sent}, "n") == stored
+    assert rules.place_name({"n": stored}, "n") == stored
 
 
 def test_metres() -> None:

@@ -47,6 +47,9 @@ class BeaconImport(ResponseBody):
     warnings: Annotated[
         list[str], Meta(description=f"Positions that look wrong, by MAC, {MAX_ERRORS} at most")
     ]
+    columns: Annotated[
+        dict[str, str], Meta(description="Which column of the file each field was read from")
+    ]
     errors: Annotated[
         list[BadLine],
         Meta(description=f"Bad lines, in a dry run only, {MAX_ERRORS} errors at most"),
@@ -61,8 +64,10 @@ class BeaconImport(ResponseBody):
     "/beacons/import",
     role=Role.ADMIN,
     summary="Load a file of beacons",
-    description=f"CSV in UTF-8 with the columns `{','.join(COLUMNS)}` (the last two may be"
-    f" empty) and at most {MAX_LINES} beacons, like `mongo/directory.csv`. All of it or, when"
+    description=f"CSV in UTF-8 with the columns `{','.join(COLUMNS)}` (the last two may be empty or"
+    " missing), in any order, under the usual other names (`floor`, `room`, `MAC Address`), with a"
+    " comma, semicolon or tab between; other columns are left out. At most"
+    f" {MAX_LINES} beacons, like `mongo/directory.csv`. All of it or, when"
     " any line is bad, nothing. Beacons that are not in the file stay.",
     parameters=[_DRY_RUN],
     body=Body("The file.", {"text/csv": Content(_File, example=_EXAMPLE)}),
@@ -100,6 +105,7 @@ def import_beacons() -> Response:
             [_move(one) for one in done.moves[:MAX_MOVES]],
             dry_run,
             warnings,
+            file.columns,
             file.errors,
             file.bad_lines,
         )

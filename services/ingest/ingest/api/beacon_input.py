@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -14,7 +15,7 @@ from ingest.api.schema_fields import ResponseBody
 from ingest.errors import Fault
 from ingest.rules import request_parameters
 from ingest.rules.positions import Position, doubts
-from ingest.rules.request_parameters import MAX_METRES, MAX_TEXT
+from ingest.rules.request_parameters import MAX_METRES, MAX_TEXT, folded
 from ingest.storage.beacons import Beacon
 
 MAX_LINES = 2000
@@ -54,16 +55,27 @@ class ParsedFile(NamedTuple):
     beacons: list[Beacon]
     errors: list[BadLine]  # of the first lines
     bad_lines: int
+    columns: dict[str, str]  # of the file, by field
 
 
 _READERS = {
     "mac": request_parameters.beacon,
-    "level": request_parameters.printable,
-    "location": request_parameters.printable,
+    "level": request_parameters.place_name,
+    "location": request_parameters.place_name,
     "x": request_parameters.metres,
     "y": request_parameters.metres,
 }
 COLUMNS = list(_READERS)
+# How other programs call them, the better name first; `mongo/directory.py` has the same.
+_NAMES = {
+    "mac": ("mac", "mac address", "macaddress", "beacon address", "beacon", "address"),
+    "level": ("level", "floor", "floor name", "storey", "etage"),
+    "location": ("location", "location name", "room", "place", "name", "alias"),
+    "x": ("x",),
+    "y": ("y",),
+}
+_DELIMITERS = ",;\t"
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
 
 
 def beacon(fields: Mapping[str, Any]) -> tuple[Beacon | None, list[Fault]]:
@@ -81,19 +93,33 @@ def parse_file(text: str) -> ParsedFile:
     """
     if max(text.count("\n"), text.count("\r")) > 2 * MAX_LINES:  # empty ones do not count
         raise _too_many()
-    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    text = text.removeprefix("\ufeff")
+    delimiter = _delimiter(text.splitlines()[0] if text else "")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    columns: dict[str, int] = {}
+    head: list[str] = []
     found: dict[str, Beacon] = {}
     errors: list[BadLine] = []
     lines = bad_lines = 0
     try:
-        if next(reader, []) != COLUMNS:
-            reason = f"the columns must be {','.join(COLUMNS)}"
-            return ParsedFile([], [BadLine(1, "header", reason)], 1)
+        head = next(reader, [])
+        columns = _columns(head)
+        if not columns:
+            there = ", ".join(head)[:MAX_TEXT]
+            reason = f"the columns must be {','.join(COLUMNS)}, x and y both or neither: {there!a}"
+            return ParsedFile([], [BadLine(1, "header", reason)], 1, {})
         for row in reader:
             lines += bool(row)
             if lines > MAX_LINES:
                 raise _too_many()
-            if row and (wrong := _parse_row(row, reader.line_num, found)):
+            if len(row) != len(head) and row:
+                wrong = [
+                    BadLine(reader.line_num, "line", f"{len(row)} columns instead of {len(head)}")
+                ]
+            else:
+                fields = _fields(row, columns, delimiter)
+                wrong = _parse_row(fields, reader.line_num, found) if row else []
+            if wrong:
                 bad_lines += 1
                 errors += wrong
             if bad_lines == MAX_ERRORS:
@@ -101,7 +127,37 @@ def parse_file(text: str) -> ParsedFile:
     except csv.Error as error:
         bad_lines += 1
         errors.append(BadLine(reader.line_num, "line", str(error)))
-    return ParsedFile(list(found.values()), errors[:MAX_ERRORS], bad_lines)
+    named = {field: folded(head[at])[:MAX_TEXT] for field, at in columns.items()}
+    return ParsedFile(list(found.values()), errors[:MAX_ERRORS], bad_lines, named)
+
+
+def _delimiter(head: str) -> str:
+    """Return what parts the columns of a header, a comma if nothing makes one of it."""
+    for delimiter in _DELIMITERS:
+        if _columns(next(csv.reader([head], delimiter=delimiter), [])):
+            return delimiter
+    return ","
+
+
+def _columns(head: Sequence[str]) -> dict[str, int]:
+    """Return where a file has each field, nothing where it lacks one that is needed."""
+    names = [" ".join(folded(name).casefold().replace("_", " ").split()) for name in head]
+    found = {
+        field: names.index(name)
+        for field, known in _NAMES.items()
+        if (name := next((one for one in known if one in names), None))
+    }
+    is_whole = {"mac", "level", "location"} <= found.keys() and ("x" in found) == ("y" in found)
+    return found if is_whole else {}
+
+
+def _fields(row: Sequence[str], columns: Mapping[str, int], delimiter: str) -> dict[str, str]:
+    fields = {field: spreadsheet.text(row[at]) for field, at in columns.items() if row}
+    if delimiter != ",":
+        for axis in "xy":
+            if _DECIMAL_COMMA.fullmatch(fields.get(axis, "")):
+                fields[axis] = fields[axis].replace(",", ".")
+    return fields
 
 
 def doubts_of(beacons: Iterable[Beacon], directory: Iterable[Beacon]) -> dict[str, str]:
@@ -124,18 +180,16 @@ def write_file(beacons: Iterable[Beacon]) -> str:
     """Return a file that `parse_file` reads, and a spreadsheet shows as it is."""
     out = io.StringIO(newline="")
     csv.writer(out).writerows([COLUMNS, *(map(spreadsheet.cell, one) for one in beacons)])
-    return out.getvalue()
+    return spreadsheet.marked(out.getvalue())
 
 
 def _too_many() -> Problem:
     return Problem("too_large", f"more than {MAX_LINES} beacons; send them in parts")
 
 
-def _parse_row(row: list[str], number: int, found: dict[str, Beacon]) -> list[BadLine]:
+def _parse_row(fields: dict[str, str], number: int, found: dict[str, Beacon]) -> list[BadLine]:
     """Add the beacon of a row to those found, or return what is wrong with it."""
-    if len(row) != len(COLUMNS):
-        return [BadLine(number, "line", f"{len(row)} columns instead of {len(COLUMNS)}")]
-    parsed, faults = beacon(dict(zip(COLUMNS, map(spreadsheet.text, row), strict=True)))
+    parsed, faults = beacon(fields)
     if parsed is None:
         return [BadLine(number, *fault) for fault in faults]
     if parsed.mac in found:

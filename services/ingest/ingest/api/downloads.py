@@ -143,11 +143,13 @@ def begun(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _csv(pages: Pages, subject: Subject) -> Iterator[bytes]:
-    yield f"{','.join(COLUMNS)}\r\n".encode()
+    head = f"{','.join(COLUMNS)}\r\n"
     for rows in pages:
         text = io.StringIO(newline="")
         csv.writer(text).writerows(map(partial(_cells, subject), rows))
-        yield text.getvalue().encode()
+        yield (spreadsheet.marked(head + text.getvalue()) if head else text.getvalue()).encode()
+        head = ""
+    yield head.encode()
 
 
 def _cells(subject: Subject, row: Row) -> list[Any]:

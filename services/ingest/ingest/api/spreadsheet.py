@@ -5,11 +5,17 @@ from typing import Any
 # What begins a formula, in full width too, or a space that a spreadsheet may drop before one.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", " ")
 _QUOTE = "'"
+_MARK = "\ufeff"
 
 
 def cell(value: Any) -> Any:
     """Return a value for a spreadsheet, which must not take a text for a formula."""
     return _QUOTE + value if isinstance(value, str) and _is_risky(value) else value
+
+
+def marked(file: str) -> str:
+    """Return a file with the mark by which a spreadsheet knows UTF-8, where it needs it."""
+    return file if file.isascii() else _MARK + file
 
 
 def text(value: str) -> str:

@@ -3,6 +3,7 @@
 import datetime
 import math
 import re
+import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
@@ -54,6 +55,10 @@ TIME_TEXT = (
 _ISO_TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)", re.ASCII
 )
+# Blanks of other widths, or that break no line; marks that nobody sees. Joiners belong to scripts.
+_BLANK = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_JOINERS = "\u200c\u200d"
+_UNSEEN = re.compile(f"[\u00ad\u200b\u200e\u200f\u2060\ufeff]|(?<![^\\x00-\\x7f])[{_JOINERS}]")
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
 MAX_TEXT = 64
 MAX_RAW = 256  # characters of a value that is cached
@@ -287,8 +292,24 @@ def flag(parameters: Parameters, name: str) -> bool:
 
 def printable(parameters: Parameters, name: str) -> str:
     """Return a name for people: quotes and backslashes are characters, control codes are not."""
-    text = _text(parameters, name)
-    if not 1 <= len(text) <= MAX_TEXT or not text.isprintable():
+    return _printable(_text(parameters, name), name)
+
+
+def place_name(parameters: Parameters, name: str) -> str:
+    """Return a name for people as it is stored: one spelling of what looks the same."""
+    return _printable(folded(_text(parameters, name)), name)
+
+
+def folded(text: str) -> str:
+    """Return a text in Unicode's composed form, with plain blanks and without what is not seen."""
+    return _BLANK.sub(" ", unicodedata.normalize("NFC", _UNSEEN.sub("", text))).strip()
+
+
+def _printable(text: str, name: str) -> str:
+    for character in text:
+        if not character.isprintable() and character not in _JOINERS:
+            raise ParameterError(name, f"must be printable: U+{ord(character):04X} is not")
+    if not 1 <= len(text) <= MAX_TEXT:
         raise ParameterError(name, f"must be 1 to {MAX_TEXT} printable characters")
     return text
 
