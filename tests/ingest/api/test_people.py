@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import threading
 import time
 from typing import Any
 from zoneinfo import ZoneInfo, reset_tzpath
@@ -157,10 +158,17 @@ def test_a_download_is_whole(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     found = api.client.get("/api/v1/staff/1/detections?format=geojson").json
     assert found is not None
     assert len(found["features"]) == 10
-    monkeypatch.setattr(history, "MAX_DOWNLOAD", 8)
-    answer = api.client.get("/api/v1/staff/1/detections?format=csv")
-    assert answer.headers["X-Truncated"] == "true"
-    assert len(list(csv.DictReader(io.StringIO(answer.text)))) == 8
+    monkeypatch.setattr(history, "_places", threading.BoundedSemaphore(1))
+    with history._places:  # another long one is under way
+        answer = api.client.get("/api/v1/staff/1/detections?format=csv")
+        assert (answer.status_code, answer.json and answer.json["code"]) == (
+            429,
+            "too_many_waiting",
+        )
+        assert "Content-Disposition" not in answer.headers
+        assert api.client.get("/api/v1/staff/1/detections?format=csv&limit=3").status_code == 200
+    api.client.get("/api/v1/staff/1/detections?format=csv", buffered=False).close()  # who gives up
+    assert api.client.get("/api/v1/staff/1/detections?format=csv").status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Where somebody was: /staff/<staff_id>/detections, page by page or as a download."""
 
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -31,10 +32,12 @@ from ingest.storage.documents import Detection
 
 # Above it pages are made one at a time; 1.5 MiB while one is made.
 SMALL_LIMIT = 1000
-# A download is read and sent in pages of so many, 0.8 MiB each: as many are made at once as the
-# lane has threads.
+# A download is read and sent in pages of so many, 0.8 MiB each.
 DOWNLOAD_PAGE = 500
-MAX_DOWNLOAD = 50_000
+# Each of more than a page holds a thread of its lane for as long as it is made and read, somebody's
+# year for a minute: the other threads are for others.
+DOWNLOADS = 2
+_places = threading.BoundedSemaphore(DOWNLOADS)
 # A tag holds for one to two of these: the state that it names does not tell what was deleted.
 TAG_SECONDS = 30
 _CURSOR = re.compile(r"([0-9]{1,12})-([0-9a-f]{24})")
@@ -93,11 +96,11 @@ _ANSWERS[200] = Body(
     role=Role.READ,
     summary="Where somebody was",
     description="Newest first, each detection once, also while others come in. Follow `next` to"
-    " read on. `csv` and `geojson` are downloads: without `limit` of the whole range (at most"
-    f" {MAX_DOWNLOAD} detections; `X-Truncated` says if there are more), with it of one page, whose"
-    " next is in the `Link` header. A file says in its name and"
-    " in each row whose it is. In GeoJSON the coordinates are metres on the plan of the level,"
-    " not degrees.",
+    " read on. `csv` and `geojson` are downloads: without `limit` of the whole range, however long,"
+    f" {DOWNLOADS} at a time; with it of one page, whose next is in the `Link` header. When the"
+    " database fails in the middle of a file, the connection breaks: what came is not whole. A file"
+    " says in its name and in each row whose it is. In GeoJSON the coordinates are metres on the"
+    " plan of the level, not degrees.",
     parameters=[
         Text("staff_id", "Staff id", "0", "path", request_parameters.STAFF_TEXT.pattern),
         Text(
@@ -117,7 +120,7 @@ _ANSWERS[200] = Body(
         IF_NONE_MATCH,
     ],
     answers=_ANSWERS,
-    problems=["invalid_request", "not_found", "store_unavailable"],
+    problems=["invalid_request", "not_found", "too_many_waiting", "store_unavailable"],
     curl="curl 'HOST/api/v1/staff/0/detections?from=2026-01-01T00:00:00Z&limit=10'",
     tag="people",
 )
@@ -143,11 +146,9 @@ def staff_detections(staff_id: str) -> Response:
         if not page.detections and not context.detections.has(who):
             raise Problem("not_found", f"nothing was ever heard of staff member {staff_id}")
         response = _response(wanted, page, read, directory)
-    more = page.next is not None
-    if more and wanted.whole:
-        more = context.detections.longer_than(wanted.range, MAX_DOWNLOAD)
+    more = page.next is not None and not wanted.whole
     response.headers["X-Truncated"] = "true" if more else "false"
-    if page.next and not wanted.whole:
+    if more and page.next:
         following = urlencode(given | {"cursor": _cursor(page.next)})
         response.headers["Link"] = f'<{request.path}?{following}>; rel="next"'
     return responses.tagged(response, etag) if state else response
@@ -168,20 +169,28 @@ def _response(wanted: _Wanted, page: Page, read: ReadPage, directory: Snapshot) 
         rows = [_row(one, directory) for one in page.detections]
         cursor = _cursor(page.next) if page.next else None
         return responses.as_json(History(rows, cursor, page.next is not None))
-    pages = _pages(wanted, page, read)
+    pages = iter([page.detections])
+    if wanted.whole and page.next:
+        pages = _whole(page, read)
     subject = Subject(wanted.range, wanted.zone)
     rows_of = ([_row(one, directory) for one in found] for found in pages)
     return download(wanted.kind, rows_of, subject)
 
 
-def _pages(wanted: _Wanted, page: Page, read: ReadPage) -> Iterator[list[Detection]]:
-    """Yield the detections of a page and, for the whole range, of those after it."""
-    count = len(page.detections)
-    yield page.detections
-    while wanted.whole and page.next and count < MAX_DOWNLOAD:
-        page = read(page.next, DOWNLOAD_PAGE)
-        count += len(page.detections)
+def _whole(page: Page, read: ReadPage) -> Iterator[list[Detection]]:
+    """Yield the detections of a page and of all pages after it. Raises Problem: too many do."""
+    if not _places.acquire(blocking=False):
+        detail = (
+            f"{DOWNLOADS} long downloads are under way; ask again when one is done, or for less"
+        )
+        raise Problem("too_many_waiting", detail, headers={"Retry-After": "10"})
+    try:
         yield page.detections
+        while page.next:
+            page = read(page.next, DOWNLOAD_PAGE)
+            yield page.detections
+    finally:
+        _places.release()
 
 
 def _cursor(position: Position) -> str:

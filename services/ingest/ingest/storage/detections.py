@@ -229,12 +229,6 @@ class Detections:
             found = command(self._staff, "count", {"query": query, "readConcern": read_concern})
         return int(found["n"])
 
-    def longer_than(self, wanted: TimeRange, count: int) -> bool:
-        """Tell whether a range holds more detections than that."""
-        with domain_errors():
-            found = self._staff.find(_between(wanted), {"_id": 0, "timestamp": 1})
-            return any(found.sort("timestamp", DESCENDING).skip(count).limit(1))
-
 
 def _position(found: Document) -> tuple[int, ObjectId]:
     return int(found["timestamp"]), found["_id"]

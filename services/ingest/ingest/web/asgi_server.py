@@ -102,7 +102,7 @@ class Server:
         elif strangers.is_refused(path, headers):
             await _send(strangers.REFUSAL, send)
         else:
-            await self._bridge.respond(scope, request, send)
+            await self._bridge.respond(scope, request, receive, send)
 
     def _refusal(self, endpoint: Endpoint[Any, Any], request: Request) -> Response | None:
         """Return the response to whoever may not call an endpoint of the loop."""

@@ -1,7 +1,9 @@
 """Flask behind the event loop: an ASGI request to WSGI (PEP 3333), and its answer back."""
 
 import asyncio
+import concurrent.futures
 import io
+import logging
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,16 +11,22 @@ from typing import Any
 
 from flask import Flask
 
+from ingest.errors import StoreUnavailable
 from ingest.web.lanes import LANES, lane_of
 from ingest.web.request import Request
+from ingest.web.request_body import Receive
 
 # A shorter answer leaves in one piece, a longer one in pieces of this size.
 PIECE_BYTES = 64 * 1024
+# What was sent in part may take so long when the service ends; a download may take minutes.
+REST_SECONDS = 3.0
 
 NO_HTTP_PREFIX = frozenset({b"transfer-encoding", b"content-type", b"content-length"})
 
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
+
+log = logging.getLogger(__name__)
 
 
 class Bridge:
@@ -33,10 +41,15 @@ class Bridge:
         for pool in self._pools.values():
             pool.shutdown()
 
-    async def respond(self, scope: Scope, request: Request, send: Send) -> None:
-        """Answer a request; a long answer comes in pieces."""
+    async def respond(self, scope: Scope, request: Request, receive: Receive, send: Send) -> None:
+        """Answer a request; a long answer comes in pieces.
+
+        One that fails after its first piece is not completed: uvicorn then breaks the connection
+        off, by which the client knows.
+        """
         loop = asyncio.get_running_loop()
-        begun = False
+        begun = ended = False
+        leaves: concurrent.futures.Future[None] | None = None
 
         async def send_all(*messages: dict[str, Any]) -> None:
             nonlocal begun
@@ -49,17 +62,33 @@ class Bridge:
         def send_now(*messages: dict[str, Any]) -> None:
             asyncio.run_coroutine_threadsafe(send_all(*messages), loop).result()
 
+        def is_wanted() -> bool:
+            nonlocal leaves  # uvicorn takes all of an answer, also for nobody
+            leaves = leaves or asyncio.run_coroutine_threadsafe(_leaves(receive), loop)
+            return not (ended or leaves.done())
+
         pool = self._pools[lane_of(request.path)]
-        answer = loop.run_in_executor(pool, self._respond, scope, request, send_now)
+        answer = loop.run_in_executor(pool, self._respond, scope, request, send_now, is_wanted)
         try:
             await asyncio.shield(answer)
         except asyncio.CancelledError:
             if not begun:
                 answer.cancel()  # a thread that works on it goes on, unheard
                 raise
-            await answer  # the rest of what was sent in part
+            await asyncio.wait([answer], timeout=REST_SECONDS)  # the rest of what was sent in part
+            ended = True
+            await answer
+        finally:
+            if leaves:
+                leaves.cancel()
 
-    def _respond(self, scope: Scope, request: Request, send_now: Callable[..., None]) -> None:
+    def _respond(
+        self,
+        scope: Scope,
+        request: Request,
+        send_now: Callable[..., None],
+        is_wanted: Callable[[], bool],
+    ) -> None:
         start: dict[str, Any] = {}
 
         def start_response(status: str, headers: list[tuple[str, str]], *_: object) -> Any:
@@ -78,8 +107,11 @@ class Bridge:
                 {"type": "http.response.start"} | start,
                 {"type": "http.response.body", "body": first, "more_body": more},
             )
-            for piece, more in parts:
+            while more and is_wanted():
+                piece, more = next(parts)
                 send_now({"type": "http.response.body", "body": piece, "more_body": more})
+        except StoreUnavailable as error:
+            log.warning("%s is broken off: %s", request.path, error)
         finally:
             close = getattr(chunks, "close", None)
             if close:
@@ -92,6 +124,12 @@ class Bridge:
         with self._flask.request_context(environ):
             response = self._flask.make_response(self._flask.handle_user_exception(error))
             return response(environ, start_response)
+
+
+async def _leaves(receive: Receive) -> None:
+    """Wait until the client has gone, or has all."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def pieces(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
