@@ -129,6 +129,11 @@ def test_an_unknown_beacon_is_assigned_in_one_step_with_its_past(
 ) -> None:
     office.hear("finder", STRANGER, ago=120)
     office.hear("finder", STRANGER, ago=60)
+
+    def places() -> list[tuple[str, str]]:
+        history = office.api("GET", "/staff/finder/detections").json()["data"]
+        return [(one["level"], one["location"]) for one in history]
+
     page = opened("/directory")
     unknown = page.locator("#unknown li").filter(has_text="AA:BB:CC:DD:00:42")
     expect(unknown).to_contain_text("heard 2 times by staff finder")
@@ -138,13 +143,25 @@ def test_an_unknown_beacon_is_assigned_in_one_step_with_its_past(
     dialog.get_by_label("Level").fill("7")
     dialog.get_by_label("Location").fill("Archive")
     page.keyboard.press("Enter")
-    expect(page.locator("#done")).to_contain_text("past detections are corrected")
+    # Nothing is changed before it says what will be.
+    expect(dialog.get_by_role("status")).to_have_text(
+        "Save changes the past: 2 past detections of staff finder get this place."
+    )
+    assert places() == [("unknown", "unknown")] * 2
+    expect(dialog.get_by_role("button", name="Save")).to_be_enabled()
+    page.keyboard.press("Enter")
+    done = page.locator("#done")
+    expect(done).to_contain_text("2 past detections are corrected", timeout=30_000)
     expect(unknown).to_have_count(0)
+    assert places() == [("7", "Archive")] * 2
+    done.get_by_role("button", name="Undo").click()
+    expect(done).to_contain_text("Undone: 2 past detections")
+    expect(done.get_by_role("button")).to_be_hidden()
+    expect(unknown).to_have_count(1)
+    assert places() == [("unknown", "unknown")] * 2
     office.hear("guest", "AABBCCDD0043")  # once: a phone that came by
     page.get_by_text("heard once").click()
     expect(page.locator("#unknown-once li").filter(has_text="DD:00:43")).to_be_visible()
-    history = office.api("GET", "/staff/finder/detections").json()["data"]
-    assert [(one["level"], one["location"]) for one in history] == [("7", "Archive")] * 2
 
 
 @pytest.mark.long

@@ -28,7 +28,7 @@ def test_a_beacon_is_registered_moved_and_taken_out(api: Api) -> None:
     api.hear(1, OTHER)
     place = {"level": "2", "location": 'Room "A" \\ 1', "x": 1.5, "y": -2}
     written = api.client.put("/api/v1/beacons/aa:bb:cc:dd:ee:ff", json=place)
-    assert written.json == {"mac": OTHER, "corrected": 0} | place
+    assert written.json == {"mac": OTHER, "corrected": 0, "correction": ""} | place
     api.hear(2, OTHER)  # this service sees it at once
     assert api.get(f"/beacons/{OTHER}") == {"mac": OTHER} | place
     moved = {"level": "3", "location": "Lobby"}

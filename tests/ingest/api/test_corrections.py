@@ -12,6 +12,8 @@ from pymongo.database import Database
 
 from ingest.recording import corrections
 from ingest.storage.beacons import Beacon, Beacons
+from ingest.storage.directory import Place
+from ingest.storage.past_places import PastPlaces
 from scripts.processes.waiting import eventually
 from tests.ingest.api.conftest import MAC, Api
 from tests.service import Service, running
@@ -61,9 +63,69 @@ def test_a_long_one_tells_what_remains_and_is_gone_on_with(
         answers.append(api.client.post(GO_ON))
     assert [one.status_code for one in answers] == [202, 202, 202]  # the last group, and no look
     answers.append(api.client.post(GO_ON))
-    assert answers[-1].json == {"mac": OTHER, "x": None, "y": None, "corrected": 0} | PLACE
+    told = answers[-1].json
+    assert told
+    assert told.pop("correction")
+    assert told == {"mac": OTHER, "x": None, "y": None, "corrected": 0} | PLACE
     assert sum(one.json["corrected"] for one in answers) == 25  # type: ignore[index]
     assert set(locations(database)) == {"Library"}
+
+
+def test_a_correction_is_foreseen_audited_and_undone(
+    api: Api, database: Database[Any], quick: None
+) -> None:
+    api.hear(7, MAC)
+    before = rows(14) + rows(9, "Older", people=1)
+    del before[0]["location"]  # of an older database
+    database["staff"].insert_many(before)
+    foreseen = api.get(f"/beacons/{OTHER}/correction", **PLACE)
+    assert (foreseen["detections"], foreseen["people"]) == (23, 3)
+    assert foreseen["staff"][0] == {"staff_id": 0, "detections": 14}
+    began = api.client.put(PUT, json=PLACE).json
+    assert began
+    name = began["correction"]
+    corrected, answer = began["corrected"], began
+    while "remaining" in answer:
+        found = api.client.post(f"{GO_ON}?id={name}").json
+        assert found
+        answer, corrected = found, corrected + found["corrected"]
+    assert corrected == 23
+    assert api.get(f"/beacons/{OTHER}/correction", **PLACE)["detections"] == 0
+    newer = rows(1, "Library") + rows(1, "Library", people=1)
+    database["staff"].insert_many(newer)  # what was stored there since is no part of it
+    undone, answer = 0, {"remaining": 1}
+    while "remaining" in answer:
+        found = api.client.delete(f"{GO_ON}?id={name}").json
+        assert found
+        answer, undone = found, undone + found["undone"]
+    assert undone == 23
+    places = {one["_id"]: one.get("location") for one in database["staff"].find({"mac": OTHER})}
+    assert places == {one["_id"]: one.get("location") for one in before + newer}
+    assert not database["staff"].count_documents({"was": {"$exists": True}})
+    noted = [(one["what"], one["details"]) for one in api.get("/audit", limit=30)["data"]]
+    noted = [one for one in noted if one[1].get("correction") == name]
+    assert noted[-1] == (
+        "beacon put",
+        PLACE | {"x": None, "y": None, "correct_past": True} | {"correction": name},
+    )
+    counts = [(what, details.get("detections", 0)) for what, details in noted]
+    assert sum(count for what, count in counts if what == "past corrected") == 23
+    assert sum(count for what, count in counts if what == "past given back") == 23
+    assert api.client.delete(GO_ON).status_code == 400
+    assert api.client.delete(f"{GO_ON}?id=x").status_code == 400
+
+
+def test_what_was_corrected_again_is_not_undone(database: Database[Any]) -> None:
+    database["staff"].insert_many(rows(3))
+    past = PastPlaces(database["staff"])
+    undo = corrections.Corrections(past, Beacons(database), 1).undo
+    for location in ("Wrong", "Right"):
+        places = [Place("6", location)]
+        assert past.move(past.elsewhere(OTHER, places, 10), OTHER, places, location) == 3
+    assert undo(OTHER, "Wrong") == (0, None)
+    assert locations(database) == ["Right"] * 3
+    assert undo(OTHER, "Right") == (3, None)
+    assert locations(database) == ["Wrong"] * 3
 
 
 def test_there_is_nothing_to_go_on_with_for_an_unknown_beacon(api: Api) -> None:

@@ -5,6 +5,7 @@ from flask import Flask, Response, request
 from ingest.api import (
     accounts,
     audit,
+    beacon_corrections,
     beacon_import,
     beacons,
     changes,
@@ -30,6 +31,7 @@ from ingest.errors import Fault
 DECLARED = (
     accounts,
     audit,
+    beacon_corrections,
     beacon_import,
     beacons,
     changes,

@@ -3,6 +3,7 @@
 import time
 from typing import NamedTuple
 
+from ingest.rules.request_parameters import StaffId
 from ingest.storage.beacons import READ_TIMEOUT_SECONDS, Beacon, Beacons
 from ingest.storage.client import time_limit
 from ingest.storage.directory import CHECK_SECONDS, UNKNOWN, Place
@@ -37,8 +38,14 @@ class Corrections:
         self._beacons = beacons
         self._write_seconds = write_seconds
 
-    def correct(self, beacon: Beacon) -> Correction:
+    def foresee(self, mac: str, place: Place) -> list[tuple[StaffId, int]]:
+        """Return whose detections a correction would change, and how many, most first."""
+        return self._past_places.people_elsewhere(mac, place)
+
+    def correct(self, beacon: Beacon, name: str) -> Correction:
         """Rewrite detections of a beacon for some seconds; call it again while some remain.
+
+        Each keeps its old place and the correction's name, by which `undo` takes it back.
 
         Call it after the beacon was put into the directory. A later edit of it wins: what was
         stored with its place stays so. What waits in a spool keeps the place that it came with.
@@ -50,24 +57,39 @@ class Corrections:
         wait = CHECK_SECONDS + 2 * READ_TIMEOUT_SECONDS + 2 * self._write_seconds
         settled = time.monotonic() + wait
         with time_limit(wait + TIMEOUT_SECONDS):
-            corrected, done = self._move(mac, places, MOVE_SECONDS)
+            corrected, done = self._move(mac, places, name, MOVE_SECONDS)
             if done:
                 while time.monotonic() < settled:
                     time.sleep(LOOK_SECONDS)
                     self._note_edit(mac, places)
-                later, done = self._move(mac, places, LATER_SECONDS)
+                later, done = self._move(mac, places, name, LATER_SECONDS)
                 corrected += later
             remaining = None if done else self._past_places.count_elsewhere(mac, places)
         return Correction(corrected, remaining)
 
-    def _move(self, mac: str, places: list[Place], seconds: float) -> tuple[int, bool]:
+    def undo(self, mac: str, name: str) -> Correction:
+        """Give detections back what a correction took, for some seconds; call it again as above.
+
+        What was corrected again since stays: the last correction of a detection can be undone.
+        """
+        total = 0
+        until = time.monotonic() + MOVE_SECONDS
+        with time_limit(MOVE_SECONDS + TIMEOUT_SECONDS):
+            for found in self._past_places.corrected(mac, name, GROUP):
+                total += self._past_places.give_back(found, mac, name)
+                if time.monotonic() > until:
+                    break
+                time.sleep(REST_SECONDS)
+            return Correction(total, self._past_places.count_corrected(mac, name) or None)
+
+    def _move(self, mac: str, places: list[Place], name: str, seconds: float) -> tuple[int, bool]:
         """Move detections to the first of the places; return how many, and whether that is all."""
         total = 0
         until = time.monotonic() + seconds
         while found := self._past_places.elsewhere(mac, places, GROUP):
             self._note_edit(mac, places)  # after the look: a place that is there was edited before
             with time_limit(self._write_seconds):
-                total += self._past_places.move(found, mac, places)
+                total += self._past_places.move(found, mac, places, name)
             if time.monotonic() > until:
                 return total, False
             time.sleep(REST_SECONDS)

@@ -3,6 +3,7 @@ import { $, buttonById, el, keyed, setText } from "../page/dom.js";
 import { request } from "../page/request.js";
 import { API } from "../page/shell.js";
 import { compare, macText } from "../rules/words.js";
+import { changesText } from "../rules/corrections.js";
 import { drawProblems, errorTexts, openDialog } from "./dialog.js";
 
 /**
@@ -11,7 +12,12 @@ import { drawProblems, errorTexts, openDialog } from "./dialog.js";
  *   may be corrected
  * @property {Beacon[]} all for suggestions
  * @property {HTMLElement} opener
- * @property {(text: string) => unknown} changed called with what was done
+ * @property {Changed} changed
+ */
+
+/**
+ * Called with what was done, and with what takes it back where that can be done.
+ * @typedef {(text: string, undo?: () => Promise<string>) => Promise<void>} Changed
  */
 
 /** @param {string} name of a field of the form */
@@ -38,15 +44,21 @@ export function openEditor(beacon, { isUnknown = false, all, opener, changed }) 
   const form = $("editor-form", HTMLFormElement);
   form.onsubmit = (event) => {
     event.preventDefault();
-    const isPast = fieldOf("past").checked;
-    const done = `Saved ${macText(macInForm())}${isPast ? ", past detections are corrected" : ""}.`;
-    run(() => save(isPast), done, changed);
+    const known = all.find((one) => one.mac === macInForm()) ?? null;
+    run(() => save(known), changed);
   };
+  // What cannot be counted now is told when it is to be saved.
+  const look = () => void foresee().catch(() => setText($("past-says"), ""));
+  form.onchange = look;
+  look();
   buttonById("delete").onclick = () => {
     const question = `Delete ${macText(beacon.mac)}, ${beacon.location}? Its past detections keep their place.`;
     if (!confirm(question)) return;
-    const remove = () => request(`${API}/beacons/${beacon.mac}`, { method: "DELETE" });
-    run(remove, `Deleted ${macText(beacon.mac)}.`, changed);
+    const remove = async () => {
+      await request(addressOf(beacon.mac), { method: "DELETE" });
+      return { text: `Deleted ${macText(beacon.mac)}.` };
+    };
+    run(remove, changed);
   };
   const dialog = $("editor", HTMLDialogElement);
   buttonById("cancel").onclick = () => dialog.close();
@@ -69,6 +81,8 @@ function fill(beacon, isNew, isUnknown) {
     fieldOf(name).value = String(beacon[name] ?? "");
   fieldOf("past").checked = isUnknown;
   $("past").hidden = isNew;
+  told = "";
+  setText($("past-says"), "");
   $("delete").hidden = isNew || isUnknown;
 }
 
@@ -88,38 +102,116 @@ function suggest(all) {
     );
 }
 
-/** @param {boolean} isPast whether past detections are corrected as well */
-async function save(isPast) {
+/** @param {string} mac */
+const addressOf = (mac) => `${API}/beacons/${encodeURIComponent(mac)}`;
+
+/** What the page has told of the past: the address of the question; "" for nothing. */
+let told = "";
+
+/** The question what a correction would change; "" where none is wanted. */
+function question() {
+  const place = { level: fieldOf("level").value.trim(), location: fieldOf("location").value.trim() };
+  if (!fieldOf("past").checked || !place.level || !place.location) return "";
+  return `${addressOf(macInForm())}/correction?${new URLSearchParams(place)}`;
+}
+
+/**
+ * Says how many past detections of whom would change, before anything does.
+ * @returns {Promise<boolean>} whether this is news
+ */
+async function foresee() {
+  const asked = question();
+  if (asked === told) return false;
+  setText($("past-says"), asked && "Counting…");
+  const text = asked ? changesText(await request(asked)) : "";
+  if (asked === question()) {
+    told = asked;
+    setText($("past-says"), text);
+  }
+  return Boolean(asked);
+}
+
+/**
+ * Saves what is in the form.
+ * @param {Beacon | null} known as it was in the directory
+ * @returns {Promise<Done | null>} null: not yet, as something has to be read first
+ */
+async function save(known) {
+  if (await foresee()) return null;
+  const mac = macInForm(),
+    isPast = fieldOf("past").checked;
   /** @param {string} text */
   const number = (text) => (text.trim() === "" ? null : Number(text));
-  const body = JSON.stringify({
+  const saved = await put(mac, isPast, {
     level: fieldOf("level").value.trim(),
     location: fieldOf("location").value.trim(),
     x: number(fieldOf("x").value),
     y: number(fieldOf("y").value),
   });
-  const url = `${API}/beacons/${encodeURIComponent(macInForm())}`;
-  const headers = { "Content-Type": "application/json" };
-  const query = isPast ? "?correct_past=1" : "";
-  let saved = await request(url + query, { method: "PUT", body, headers });
-  // Of many past detections each request corrects a part.
-  while ("remaining" in saved) saved = await request(`${url}/correction`, { method: "POST" });
-  return saved.warning;
+  const but = saved.warning ? ` But ${saved.warning}.` : "";
+  const text = `Saved ${macText(mac)}`;
+  if (!isPast) return { text: `${text}.${but}` };
+  return {
+    text: `${text}, ${saved.corrected.toLocaleString()} past detections are corrected.${but}`,
+    undo: () => undo(mac, known, saved.correction),
+  };
 }
 
 /**
- * @param {() => Promise<unknown>} work
- * @param {string} done what to say afterwards
- * @param {(text: string) => unknown} changed
+ * @param {string} mac
+ * @param {boolean} isPast whether past detections are corrected as well
+ * @param {Omit<Beacon, "mac">} place
+ * @returns {Promise<{ corrected: number, correction: string, warning?: string }>}
  */
-async function run(work, done, changed) {
+async function put(mac, isPast, place) {
+  const query = isPast ? "?correct_past=1" : "";
+  const headers = { "Content-Type": "application/json" };
+  const body = JSON.stringify(place);
+  let part = await request(addressOf(mac) + query, { method: "PUT", body, headers });
+  let { corrected } = part;
+  const { correction } = part;
+  // Of many past detections each request corrects a part.
+  const more = `${addressOf(mac)}/correction?id=${correction}`;
+  while ("remaining" in part) {
+    part = await request(more, { method: "POST" });
+    corrected += part.corrected;
+  }
+  return { corrected, correction, warning: part.warning };
+}
+
+/**
+ * The beacon's old place, or none, first: what is heard from now on has it.
+ * @param {string} mac
+ * @param {Beacon | null} known
+ * @param {string} correction
+ */
+async function undo(mac, known, correction) {
+  if (known) await put(mac, false, { level: known.level, location: known.location, x: known.x, y: known.y });
+  else await request(addressOf(mac), { method: "DELETE" });
+  let undone = 0;
+  let part;
+  do {
+    part = await request(`${addressOf(mac)}/correction?id=${correction}`, { method: "DELETE" });
+    undone += part.undone;
+  } while ("remaining" in part);
+  return `Undone: ${undone.toLocaleString()} past detections of ${macText(mac)} have their old places.`;
+}
+
+/** @typedef {{ text: string, undo?: () => Promise<string> }} Done what to say afterwards */
+
+/**
+ * @param {() => Promise<Done | null>} work
+ * @param {Changed} changed
+ */
+async function run(work, changed) {
   const dialog = $("editor", HTMLDialogElement);
   const buttons = dialog.querySelectorAll("button");
   buttons.forEach((button) => (button.disabled = true));
   try {
-    const warning = await work();
+    const done = await work();
+    if (!done) return;
     dialog.close();
-    await changed(warning ? `${done} But ${warning}.` : done);
+    await changed(done.text, done.undo);
   } catch (error) {
     drawProblems($("editor-errors"), errorTexts(error));
   } finally {

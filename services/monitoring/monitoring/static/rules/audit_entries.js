@@ -51,10 +51,16 @@ const DID = {
     return `made the token “${label}” (${what.join(", ")})`;
   },
   "token revoked": (_, token) => `revoked the token ${token}`,
-  "beacon put": ({ of, details }) => `saved the beacon ${macText(of)}: ${placeOf(details)}`,
+  "beacon put": ({ of, details }) =>
+    `saved the beacon ${macText(of)}${details.correct_past ? " and began to correct its past" : ""}: ${placeOf(details)}`,
   "beacon removed": ({ of }) => `deleted the beacon ${macText(of)}`,
   "beacon corrected": ({ of, details }) =>
-    `corrected past detections of ${macText(of)}: ${placeOf(details)}`,
+    `went on to correct the past of ${macText(of)}: ${placeOf(details)}`,
+  "past corrected": ({ of, details }) =>
+    `changed the place of ${details.detections} past detections of ${macText(of)}`,
+  "correction undone": ({ of }) => `began to undo a correction of the past of ${macText(of)}`,
+  "past given back": ({ of, details }) =>
+    `gave ${details.detections} past detections of ${macText(of)} their old places`,
   "beacons imported": ({ details }) =>
     `imported beacons: ${details.added} added, ${details.changed} changed`,
 };

@@ -15,6 +15,7 @@ import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
 import { openEditor } from "../panels/beacon_editor.js";
 import { openImport } from "../panels/beacon_import.js";
+import { errorTexts } from "../panels/dialog.js";
 import { silentLocations } from "../rules/silent_beacons.js";
 import { byHowOften } from "../rules/unknown_beacons.js";
 import {
@@ -44,12 +45,24 @@ const levelField = selectById("level");
 const all = () => beacons.data?.data ?? [];
 
 /**
- * After an edit: says what was done, and reads again.
- * @param {string} text
+ * After an edit: says what was done, offers to take it back where that can be done, reads again.
+ * @type {import("../panels/beacon_editor.js").Changed}
  */
-async function changed(text) {
-  setText($("done"), text);
+async function changed(text, undo) {
   $("done").hidden = false;
+  setText($("done-says"), text);
+  const button = buttonById("undo");
+  button.hidden = !undo;
+  button.disabled = false;
+  button.onclick = async () => {
+    button.disabled = true;
+    try {
+      await changed((await undo?.()) ?? "");
+    } catch (error) {
+      setText($("done-says"), `This was not undone, or in part: ${errorTexts(error).join(" ")}`);
+      button.disabled = false;
+    }
+  };
   const read = () => Promise.all([beacons.refresh(), unknown.refresh()]);
   setTimeout(read, REREAD_MS);
   await read();
