@@ -5,7 +5,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from scripts.processes.control_groups import Limits
 from scripts.processes.service import IngestService
 from tests.client import Client
 
@@ -14,16 +13,9 @@ class Service(IngestService, Client):
     """An ingest service on a port and with a spool of its own; `settings` are its environment."""
 
     def __init__(
-        self,
-        mongodb_uri: str,
-        folder: Path,
-        prefix: Sequence[str] = (),
-        limits: Limits | None = None,
-        **settings: object,
+        self, mongodb_uri: str, folder: Path, prefix: Sequence[str] = (), **settings: object
     ) -> None:
-        IngestService.__init__(
-            self, mongodb_uri, folder, prefix=prefix, settings=settings, limits=limits
-        )
+        IngestService.__init__(self, mongodb_uri, folder, prefix=prefix, settings=settings)
         Client.__init__(self, self.url)
 
 

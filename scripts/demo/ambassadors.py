@@ -3,13 +3,15 @@
     python -m scripts.demo.ambassadors http://127.0.0.1:8080
 
 Each walks its level and reports the nearest beacon every 4 s, as the source system's phones do.
-It behaves as a good client: what was not confirmed is sent again with the same event id.
+It behaves as a good client: what was not confirmed is sent again with the same event id. Where
+access is required, and no WAYMARK_TOKEN is set, it makes a token of its own at each start.
 """
 
 import collections
 import http.client
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -18,6 +20,7 @@ import urllib.request
 import uuid
 from pathlib import Path
 
+from gateway.render import REQUIRED
 from mongo.directory import Beacon, parse
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "mongo" / "directory.csv"
@@ -25,6 +28,7 @@ LEVELS = 7
 AMBASSADORS_A_LEVEL = 2
 INTERVAL_SECONDS = 4.0
 TIMEOUT_SECONDS = 5.0
+TOKEN, TOKEN_DAYS = "WAYMARK_TOKEN", 30
 BACKLOG = 900  # an hour without the gateway; then the oldest go first
 
 
@@ -39,7 +43,7 @@ class Ambassador(threading.Thread):
         self._at = random.randrange(len(beacons))
         self._backlog: collections.deque[dict[str, object]] = collections.deque(maxlen=BACKLOG)
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        if token := os.environ.get("WAYMARK_TOKEN"):
+        if token := os.environ.get(TOKEN):
             self._opener.addheaders.append(("Authorization", f"Bearer {token}"))
 
     def run(self) -> None:
@@ -79,6 +83,8 @@ def main(gateway_url: str) -> None:
     """Walk until the process is stopped; only ever against this machine."""
     if urllib.parse.urlsplit(gateway_url).hostname != "127.0.0.1":
         sys.exit("the demo only talks to a gateway on 127.0.0.1")
+    if not os.environ.get(TOKEN) and os.environ.get("WAYMARK_ACCESS") == REQUIRED:
+        os.environ[TOKEN] = _new_token()
     beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
     walks: list[Ambassador] = []
     for level in range(1, LEVELS + 1):
@@ -89,6 +95,18 @@ def main(gateway_url: str) -> None:
         walk.start()
     for walk in walks:
         walk.join()
+
+
+def _new_token() -> str:
+    """Return the secret of a token that is forgotten by itself."""
+    command = ["create", "--role", "ingest", "--days", str(TOKEN_DAYS), "the demo"]
+    made = subprocess.run(
+        [sys.executable, "-m", "ingest.tokens", *command],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return made.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -134,7 +134,8 @@ def _acme() -> Part:
 
 def _demo(layout: Layout) -> Part:
     command = [sys.executable, "-m", "scripts.demo.ambassadors", _plain_url(layout)]
-    return Part("demo", command, lambda: None)
+    first = next(_services(layout))  # on whose database they make themselves a token
+    return Part("demo", command, lambda: None, environment=first.environment)
 
 
 def _http(port: int, path: str) -> Probe:

@@ -1,5 +1,6 @@
 """./scripts/token and ./scripts/account: commands of the ingest service, on a stack's database."""
 
+import argparse
 import os
 import sys
 from pathlib import Path
@@ -10,12 +11,11 @@ from scripts.native.parts import FAILURES, environment, ingest_names, parts
 
 def main() -> None:
     """Run a module with the settings of the stack's first ingest service."""
-    module, *arguments = sys.argv[1:]
-    data = DEFAULT_DATA
-    if arguments[:1] == ["--data"] and len(arguments) > 1:
-        data, arguments = Path(arguments[1]).resolve(), arguments[2:]
+    ours = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    ours.add_argument("--data", type=Path, default=DEFAULT_DATA)  # wherever it stands
+    options, (module, *arguments) = ours.parse_known_args()
     try:
-        layout = Layout.saved(data)
+        layout = Layout.saved(options.data.resolve())
         if layout is None:
             sys.exit("the stack was never started: ./scripts/up")
         first = next(part for part in parts(layout) if part.name == ingest_names(layout)[0])

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gateway.render import REQUIRED, Config, ConfigError, check_exposure
+from gateway.render import Config, ConfigError, check_exposure
 from mongo import topology
 from scripts.native import data_versions, leftovers, privileges, spools
 from scripts.native.configuration import GUARD
@@ -81,10 +81,7 @@ def _leave_root(layout: Layout) -> None:
 def up(layout: Layout, *, demo: bool, detach: bool, deadline: float) -> None:
     """Bring up what is not up yet; on failure nothing that this call started stays running."""
     try:
-        front = Config.from_environment(environment(layout))
-        check_exposure(front)
-        if demo and front.access == REQUIRED:
-            raise StackError("--demo posts without a token: set WAYMARK_ACCESS=open")
+        check_exposure(Config.from_environment(environment(layout)))
     except ConfigError as error:
         raise StackError(str(error)) from error
     supervisor = Supervisor(layout)

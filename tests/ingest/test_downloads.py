@@ -16,7 +16,9 @@ from mongo import topology
 from scripts.processes.cluster import Cluster
 from scripts.processes.control_groups import SERVICE, Limits
 from scripts.processes.limited_group import available
+from scripts.processes.service import IngestService
 from scripts.processes.waiting import eventually
+from tests.client import Client
 from tests.service import Service, running
 
 CSV = "/api/v1/staff/8/detections?format=csv"
@@ -44,10 +46,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Cl
         yield cluster
 
 
+class Limited(Service):
+    """A service inside its limit, where the machine lets us set one."""
+
+    def __init__(self, mongodb_uri: str, folder: Path) -> None:
+        limits = Limits(None, SERVICE.memory_bytes) if available() else None
+        IngestService.__init__(self, mongodb_uri, folder, limits=limits)
+        Client.__init__(self, self.url)
+
+
 @pytest.fixture
 def service(cluster: Cluster, tmp_path: Path) -> Iterator[Service]:
-    memory = Limits(None, SERVICE.memory_bytes) if available() else None
-    with running(Service(cluster.uri(), tmp_path, limits=memory)) as [service]:
+    with running(Limited(cluster.uri(), tmp_path)) as [service]:
         yield service
         assert service.running()
         assert "Traceback" not in (tmp_path / f"ingest-{service.port}.log").read_text()

@@ -63,10 +63,10 @@ def test_a_long_one_tells_what_remains_and_is_gone_on_with(
         answers.append(api.client.post(GO_ON))
     assert [one.status_code for one in answers] == [202, 202, 202]  # the last group, and no look
     answers.append(api.client.post(GO_ON))
-    told = answers[-1].json
-    assert told
-    assert told.pop("correction")
-    assert told == {"mac": OTHER, "x": None, "y": None, "corrected": 0} | PLACE
+    last = answers[-1].json
+    assert last
+    assert last.pop("correction")
+    assert last == {"mac": OTHER, "x": None, "y": None, "corrected": 0} | PLACE
     assert sum(one.json["corrected"] for one in answers) == 25  # type: ignore[index]
     assert set(locations(database)) == {"Library"}
 

@@ -7,11 +7,11 @@ from msgspec import Meta
 
 from ingest.api import audited, beacon_input, bodies, openapi, responses
 from ingest.api.beacon_input import COLUMNS, MAX_ERRORS, MAX_LINES, BadLine
-from ingest.api.beacons import RegisteredBeacon
 from ingest.api.openapi import Body, Content, declare
 from ingest.api.problem_details import FaultyField
 from ingest.api.problems import Problem
 from ingest.api.query import Flag
+from ingest.api.registered_beacons import RegisteredBeacon
 from ingest.api.schema_fields import ResponseBody
 from ingest.context import get_context
 from ingest.rules.roles import Role
