@@ -56,8 +56,8 @@ def test_who_it_is_as_an_ingest_service_says(door: Door) -> None:
     door.known["wall"] = ANNA | {"name": "wall", "kind": "token", "level": "4", "expires_at": 2000}
     door.known["ben"] = ANNA | {"role": "admin", "csrf_token": "x"}
     anna, wall, ben = (door.visitor(name) for name in ("anna", "wall", "ben"))
-    assert anna == (200, 1000.0, float("inf"), "anna", "person", "read", None, False)
-    assert wall == (200, 1000.0, 2000, "wall", "token", "read", "4", False)
+    assert anna == (200, 1000.0, float("inf"), "anna", "person", "read", None, False, ())
+    assert wall == (200, 1000.0, 2000, "wall", "token", "read", "4", False, ())
     assert (ben.role, ben.has_session) == ("admin", True)
 
 

@@ -122,9 +122,9 @@ def gateway() -> Iterator[Upstream]:
     upstream.close()
 
 
-def visiting(gateway: Upstream, role: str, kind: str = "person") -> FlaskClient:
+def visiting(gateway: Upstream, role: str, kind: str = "person", **more: list[str]) -> FlaskClient:
     """Return the browser of somebody whom an ingest service knows."""
-    told = {"name": "<anna>", "kind": kind, "role": role, "expires_at": None, "level": None}
+    told = {"name": "<anna>", "kind": kind, "role": role, "expires_at": None, "level": None} | more
     gateway.answer(200, json.dumps(told).encode())
     app = create_app(Config(gateway_url=gateway.url, waymark_access="required"))
     client = app.test_client()
@@ -153,6 +153,16 @@ def test_over_tls_what_others_may_have_set_is_no_session(gateway: Upstream) -> N
     assert stranger.get("/monitoring", headers=BEHIND).status_code == 401
     plain = BEHIND | {"X-Forwarded-Proto": "http"}
     assert stranger.get("/monitoring", headers=plain).status_code == 200
+
+
+def test_a_reader_is_offered_no_edit_but_told_whom_to_ask(gateway: Upstream) -> None:
+    for role, more in (("read", {"admins": ["anna", "<ben>"]}), ("read", {}), ("admin", {})):
+        page = visiting(gateway, role, **more).get("/monitoring/directory", headers=BEHIND).text
+        for offered in ('id="add"', 'id="import"'):
+            assert (offered in page) == (role == "admin")
+        assert (" data-reader" in page) == (role == "read")
+        whom = "anna or &lt;ben&gt;" if more else "whoever looks after Waymark"
+        assert (f"Only admins change the directory: ask {whom}." in page) == (role == "read")
 
 
 def test_nobody_else_does_nor_is_led_there(gateway: Upstream) -> None:

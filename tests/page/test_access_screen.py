@@ -221,6 +221,12 @@ def test_who_may_read_has_an_account_and_no_more(as_: LogIn, site: Site) -> None
     expect(nav.get_by_role("link")).to_have_text(
         ["Live", "Replay", "Coverage", "Directory", "System"]
     )
+    # The directory offers no edit, and says whom to ask.
+    nav.get_by_role("link", name="Directory").click()
+    expect(page.get_by_text("Only admins change the directory: ask anna.")).to_be_visible()
+    loaded(page)
+    offered = page.get_by_role("main").get_by_role("button").all_inner_texts()
+    assert offered == []
     page.get_by_role("link", name="ben").click()
     expect(page).to_have_url(f"{site.url}/monitoring/account")
     answer = page.goto(f"{site.url}/monitoring/access")

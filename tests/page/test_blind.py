@@ -75,6 +75,15 @@ def test_a_lost_network_is_said_on_every_screen(opened: Opener) -> None:
             "cannot reach Waymark since", timeout=45_000
         )
         expect(page.locator("#updated")).to_contain_text("As of")
+        # All of it is grey, and says of when it is; System says nothing of now.
+        for part in page.locator("main > :not(dialog)").all():
+            expect(part).to_have_css("filter", "grayscale(1)")
+        then = re.compile(r"^At \d\d:\d\d:\d\d: $")
+        expect(page.locator("#summary")).to_have_attribute("data-then", then)
+        if path == "/system":
+            expect(page.locator("#summary")).to_have_text("Waymark said “Everything is healthy”")
+            states = page.locator("#board .big strong, #services .state").all_text_contents()
+            assert states == ["Was closed"] * 2 + ["Was healthy"] * 4
         page.context.set_offline(False)
         expect(page.locator("#banner")).to_be_hidden(timeout=45_000)
 
@@ -105,7 +114,7 @@ def test_the_circuit_opens_and_closes_again(opened: Opener, office: Office) -> N
         # The last snapshot stays: people, plan and list, in grey.
         expect(live.locator("#people [data-staff='7']")).to_be_visible()
         expect(live.locator("#plan .marker")).not_to_have_count(0)
-        expect(live.locator("#plan")).to_have_css("filter", "grayscale(1)")
+        expect(live.locator("main > .split")).to_have_css("filter", "grayscale(1)")
         expect(live.locator("#empty")).to_be_hidden()
         # Nobody is "now" any more: it tells at what time, and stays legible.
         heard = live.locator("#people [data-staff='7'] .heard")
@@ -114,7 +123,7 @@ def test_the_circuit_opens_and_closes_again(opened: Opener, office: Office) -> N
     finally:
         office.supervisorctl("start", "ingest-1", "ingest-2")
     expect(live.locator("#banner")).to_be_hidden(timeout=90_000)
-    expect(live.locator("#plan")).to_have_css("filter", "none")
+    expect(live.locator("main > .split")).to_have_css("filter", "none")
     for circuit in circuits:
         expect(circuit).to_have_text("Closed", timeout=90_000)
 

@@ -48,6 +48,7 @@ class Visitor(NamedTuple):
     role: str = ""
     level: str | None = None  # the only one that they may see
     has_session: bool = False  # and so can log out
+    admins: tuple[str, ...] = ()  # whom to ask who may only read
 
 
 STRANGER = Visitor(401)
@@ -98,7 +99,8 @@ class Guard:
             told = json.loads(answer.body)
             until = told["expires_at"] or known.expires_at
             who = {name: told[name] for name in ("name", "kind", "role", "level")}
-            known = known._replace(expires_at=until, has_session="csrf_token" in told, **who)
+            who |= {"has_session": "csrf_token" in told, "admins": tuple(told.get("admins", ()))}
+            known = known._replace(expires_at=until, **who)
         with self._changing:
             self._readers.pop(key, None)
             self._others.pop(key, None)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ingest.access.sessions import Session, TokenSession
 from ingest.access.visitor import Visitor
 from ingest.errors import StoreUnavailable
+from ingest.rules.roles import Role
 from ingest.storage.accounts import Account, Accounts
 from ingest.storage.tokens import Token, Tokens
 
@@ -126,6 +127,11 @@ class Known:
             return None
         role = account.role if account and not newer else session.role
         return Visitor(session.name, "person", role, session.expires_at, session.csrf)
+
+    def admins(self) -> list[str]:
+        """Return who may change things, by name."""
+        accounts = self._snapshot.accounts.values() if self._snapshot else ()
+        return sorted(account.name for account in accounts if account.role is Role.ADMIN)
 
     def refresh(self) -> bool:
         """Read all of it; tell whether that could be done."""

@@ -27,6 +27,7 @@ from ingest.storage.accounts import Account
 from ingest.web import credentials
 
 _ALONE = "there is no session of a person: only who logged in with name and password has one"
+MAX_ADMINS = 5
 _EVERYTHING = Flag("everything", "`1`: 403 for who may see one level alone")
 LOGGED_OUT = {204: Body("The cookie is no longer valid here.", {})}
 LOG_IN_PROBLEMS = [
@@ -64,6 +65,10 @@ class Session(ResponseBody):
     csrf_token: Annotated[
         str | UnsetType,
         Meta(description="Of a session: to be sent as `X-CSRF-Token` with each write"),
+    ] = UNSET
+    admins: Annotated[
+        list[str] | UnsetType,
+        Meta(description=f"Whom a person asks who may only read, {MAX_ADMINS} at most"),
     ] = UNSET
 
 
@@ -218,6 +223,7 @@ def begun(account: Account) -> Response:
 
 
 def _answer(visitor: Visitor) -> Response:
+    asks = visitor.kind == "person" and visitor.role is Role.READ
     answer = responses.as_json(
         Session(
             visitor.name,
@@ -226,6 +232,7 @@ def _answer(visitor: Visitor) -> Response:
             visitor.level,
             visitor.expires_at,
             visitor.csrf or UNSET,
+            get_context().known.admins()[:MAX_ADMINS] if asks else UNSET,
         )
     )
     answer.headers["Cache-Control"] = "no-store"

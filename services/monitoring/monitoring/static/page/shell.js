@@ -12,6 +12,8 @@ export const API = said.api ?? "/api/v1";
 /** Where downloads come from: on the service's own port there is no gateway in front. */
 export const DOWNLOADS = `${said.public ?? ""}/api/v1`;
 export const behindGateway = "behindGateway" in said;
+/** Whether this visitor may look, and change nothing. */
+export const isReader = "reader" in said;
 /** The only level that this visitor may see; "": all of them. */
 export const onlyLevel = said.level ?? "";
 /** After so many minutes without a visit, a location is a gap. */
@@ -33,6 +35,9 @@ export function shownLevel(levels, isComplete) {
   return found;
 }
 
+/** Of when what is shown is: of the source that decides. @type {Source<any> | null} */
+let shown = null;
+
 /**
  * Shows how current the screen's data are; the first source that fails decides.
  * @param {Source<any>[]} sources
@@ -45,8 +50,13 @@ export function showFreshness(...sources) {
   $("ended").hidden = failing?.failure !== "ended";
   $("log-in", HTMLAnchorElement).href = `/monitoring/login?next=${encodeURIComponent(location.pathname + location.search)}`;
   $("missing").hidden = isComplete(...sources.map((source) => source.data));
+  // What was known stays, all of it grey, and says of when it is.
   document.body.classList.toggle("blind", Boolean(failing));
   const main = failing ?? sources[0];
+  shown = main;
+  const summary = document.getElementById("summary"); // Replay has none
+  const then = failing && main.takenAt ? `At ${clock(main.takenAt)}: ` : null;
+  if (summary) setAttribute(summary, "data-then", then);
   const state = failing ? failing.failure : main.data ? "closed" : "loading";
   setAttribute($("pulse"), "data-state", state);
   const isLoaded = sources.every((source) => source.data);
@@ -58,6 +68,14 @@ export function showFreshness(...sources) {
 
 said.started = "true"; // boot.js waits for it
 offerLogOut();
+// What paper needs comes after what is seen.
+addEventListener("load", () =>
+  import("./paper.js").then(
+    ({ offerPaper }) =>
+      offerPaper(() => ({ takenAt: shown?.takenAt ?? 0, now: shown?.now() ?? Date.now() / 1000 })),
+    (error) => console.warn("Paper will lack its head:", error),
+  ),
+);
 
 document.addEventListener("keydown", (event) => {
   const target = event.target instanceof Element ? event.target : null;

@@ -2,6 +2,7 @@
 /** @import { Range } from "../rules/day_ranges.js" */
 /** @import { Visit } from "../rules/visits.js" */
 import { $, buttonById, el, setText } from "../page/dom.js";
+import { dateAndTime } from "../page/paper.js";
 import { duration, levelText, spotText } from "../rules/words.js";
 
 /**
@@ -11,10 +12,6 @@ import { duration, levelText, spotText } from "../rules/words.js";
  * @property {Visit[]} visits the oldest first
  * @property {string} note what is missing in them
  */
-
-const written = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" });
-/** @param {number} seconds unix seconds */
-const dateAndTime = (seconds) => written.format(seconds * 1000);
 
 /**
  * Fills the paper when it is printed, by the button or by the browser's menu.

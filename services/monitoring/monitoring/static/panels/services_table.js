@@ -2,7 +2,7 @@
 /** @import { Memory } from "../rules/memory_use.js" */
 import { $, el, keyed, setAttribute, setText } from "../page/dom.js";
 import { memoryText } from "../rules/memory_use.js";
-import { health } from "../rules/system_state.js";
+import { health, pastText } from "../rules/system_state.js";
 import { clock } from "../rules/words.js";
 import { createMeter, updateMeter } from "./meter.js";
 
@@ -19,8 +19,11 @@ import { createMeter, updateMeter } from "./meter.js";
  * @property {DatabaseHealth | null} [mongodb]
  */
 
-/** @param {SystemReport} report */
-export function drawServices({ services, monitoring, circuits, now }) {
+/**
+ * @param {SystemReport} report
+ * @param {boolean} isPast nobody knows how it is now
+ */
+export function drawServices({ services, monitoring, circuits, now }, isPast) {
   const told = [circuits.ingest.state, circuits.reads.state];
   /** @type {Row[]} */
   const rows = [
@@ -29,7 +32,7 @@ export function drawServices({ services, monitoring, circuits, now }) {
     { name: "monitoring", answers: true, seen_at: now, memory: monitoring.memory },
   ];
   const body = $("services", HTMLTableElement).tBodies[0];
-  keyed(body, rows, (row) => row.name, createRow, updateRow);
+  keyed(body, rows, (row) => row.name, createRow, (node, row) => updateRow(node, row, isPast));
 }
 
 function createRow() {
@@ -47,14 +50,16 @@ function createRow() {
 /**
  * @param {Element} node
  * @param {Row} row
+ * @param {boolean} isPast
  */
-function updateRow(node, row) {
+function updateRow(node, row, isPast) {
   const [name, healthCell, latency, queued, memory] = node.children;
   const [state, since] = healthCell.children;
   const itsHealth = health(row);
   setText(name, row.name);
-  setText(state, itsHealth);
-  setAttribute(state, "data-state", itsHealth === "healthy" ? "well" : "ill");
+  setText(state, isPast ? pastText(itsHealth) : itsHealth);
+  const kind = itsHealth === "healthy" ? "well" : "ill";
+  setAttribute(state, "data-state", isPast ? null : kind);
   setText(since, sinceText(itsHealth, row));
   setText(latency, latencyText(row));
   setText(queued, Number.isFinite(row.queued) ? (row.queued ?? 0).toLocaleString() : "–");

@@ -20,6 +20,12 @@ export const CIRCUIT_WORDS = {
 };
 
 /**
+ * What a state says of then, when nobody knows how it is now.
+ * @param {string} state
+ */
+export const pastText = (state) => `Was ${state.toLowerCase()}`;
+
+/**
  * What was set aside in the spools, and what to do; "" when nothing was.
  * @param {Pick<ServiceReport, "name" | "set_aside">[]} services
  */

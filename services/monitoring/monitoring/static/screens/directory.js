@@ -10,7 +10,7 @@ import {
   setAttribute,
   setText,
 } from "../page/dom.js";
-import { API, behindGateway, showFreshness } from "../page/shell.js";
+import { API, behindGateway, isReader, showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
 import { openEditor } from "../panels/beacon_editor.js";
@@ -109,7 +109,7 @@ function createUnknown({ mac }) {
     openEditor(emptyBeacon(mac), { isUnknown: true, all: all(), opener: button, changed }),
   );
   const heard = [el("span"), el("span", { class: "quiet" })];
-  return el("li", {}, el("span", { class: "mac" }), ...heard, button);
+  return el("li", {}, el("span", { class: "mac" }), ...heard, isReader ? null : button);
 }
 
 /**
@@ -200,7 +200,7 @@ function createBeacon({ mac }) {
     el("td"),
     el("td", { class: "mac" }),
     el("td", { class: "number" }),
-    el("td", { class: "actions" }, button),
+    el("td", { class: "actions" }, isReader ? null : button),
   );
 }
 
@@ -214,7 +214,8 @@ function updateBeacon(row, one) {
   setText(location, one.location);
   setText(mac, macText(one.mac));
   setText(position, Number.isFinite(one.x) ? `${one.x}, ${one.y}` : "–");
-  setAttribute(actions.children[0], "aria-label", `Edit ${macText(one.mac)}, ${one.location}`);
+  const [button] = actions.children; // a reader has none
+  if (button) setAttribute(button, "aria-label", `Edit ${macText(one.mac)}, ${one.location}`);
 }
 
 adopt(search, "q");
@@ -226,13 +227,15 @@ levelField.addEventListener("change", () => {
   changeAddress({ level: levelField.value });
   draw();
 });
-const add = buttonById("add"),
-  importing = buttonById("import");
-add.addEventListener("click", () =>
-  openEditor(emptyBeacon(""), { all: all(), opener: add, changed }),
-);
-importing.addEventListener("click", () => openImport({ opener: importing, changed }));
-for (const button of [add, importing]) button.disabled = !behindGateway;
+if (!isReader) {
+  const add = buttonById("add"),
+    importing = buttonById("import");
+  add.addEventListener("click", () =>
+    openEditor(emptyBeacon(""), { all: all(), opener: add, changed }),
+  );
+  importing.addEventListener("click", () => openImport({ opener: importing, changed }));
+  for (const button of [add, importing]) button.disabled = !behindGateway;
+}
 window.addEventListener("popstate", () => {
   search.value = parameter("q");
   draw();

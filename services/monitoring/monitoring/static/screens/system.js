@@ -8,6 +8,7 @@ import { drawServices } from "../panels/services_table.js";
 import { sizeText } from "../rules/memory_use.js";
 import {
   CIRCUIT_WORDS,
+  pastText,
   readsByMinute,
   readsText,
   setAsideText,
@@ -38,14 +39,15 @@ function draw() {
   drawCircuit("ingest", report.circuits.ingest);
   drawCircuit("reads", report.circuits.reads);
   drawSetAside(report);
-  drawServices(report);
+  drawServices(report, Boolean(system.failure));
   drawLatency(report);
   drawDatabase();
 }
 
 /** @param {Verdict | null} verdict */
 function drawVerdict(verdict) {
-  setText($("summary"), verdict ? verdictText(verdict) : "Nothing is known yet");
+  const says = verdict ? verdictText(verdict) : "Nothing was known yet";
+  setText($("summary"), system.failure ? `Waymark said “${says}”` : says);
   setText($("kept"), verdict?.kept ?? ""); // apart, as it changes while the verdict does not
   $("kept").hidden = !verdict?.kept;
 }
@@ -56,11 +58,13 @@ function drawVerdict(verdict) {
  */
 function drawCircuit(circuit, { state, since }) {
   const [name, text] = CIRCUIT_WORDS[state];
-  setText($(`${circuit}-state`), name);
-  setText($(`${circuit}-text`), text);
+  const isPast = Boolean(system.failure);
+  setText($(`${circuit}-state`), isPast ? pastText(name) : name);
+  setText($(`${circuit}-text`), isPast ? "How it is now, nobody can tell." : text);
   setAttribute($(`${circuit}-circuit`), "data-state", state);
   const time = updateTime(el("time"), since);
-  $(`${circuit}-since`).replaceChildren("since ", time, ` (${duration(system.now() - since)})`);
+  const lasted = isPast ? `, at ${clock(system.takenAt)}` : ` (${duration(system.now() - since)})`;
+  $(`${circuit}-since`).replaceChildren("since ", time, lasted);
 }
 
 /** @param {SystemReport} report */

@@ -1,0 +1,98 @@
+"""Evidence on paper: everybody who is on the screen, and what, when, by whom, what is missing."""
+
+import re
+import subprocess
+import time
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.needs import need
+from tests.page.conftest import ZONE, Opener, loaded
+from tests.page.house import ROOMS, answer, crowd, furnished
+
+MANY = 300
+Sheets = Callable[[Page], list[str]]
+
+
+@pytest.fixture
+def sheets() -> Sheets:
+    """Return a function that prints a page, and returns the text of each sheet."""
+    need("pdftotext")
+
+    def printed(page: Page) -> list[str]:
+        page.wait_for_function(
+            "[...document.styleSheets].some((one) => one.media.mediaText === 'print')"
+        )
+        paper = page.pdf(format="A4", prefer_css_page_size=True)
+        command = ["pdftotext", "-layout", "-", "-"]
+        text = subprocess.run(command, input=paper, capture_output=True, check=True).stdout
+        found = text.decode().split("\f")[:-1]
+        for number, sheet in enumerate(found, start=1):
+            assert "Waymark: " in sheet
+            assert re.search(rf"As of \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d \({ZONE}\)", sheet)
+            assert re.search(r"Printed \d{4}-\d\d-\d\d \d\d:\d\d:\d\d by ", sheet)
+            assert f"Sheet {number} of {len(found)}" in sheet
+        return found
+
+    return printed
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_live_prints_everybody(opened: Opener, sheets: Sheets, scheme: str) -> None:
+    page = opened(prepare=furnished(crowd(MANY)), color_scheme=scheme)
+    expect(page.locator("#people li")).to_have_count(MANY)
+    found = sheets(page)
+    names = re.findall(r"^ *Staff (\d+)", "\n".join(found), re.MULTILINE)
+    assert sorted(map(int, names)) == [100 + n for n in range(MANY)]
+    assert "Nothing is missing that Waymark knows of" in found[-1]
+
+
+def test_a_sheet_says_what_is_missing(opened: Opener, sheets: Sheets) -> None:
+    page = opened("?level=4&q=staff+1", prepare=furnished(crowd(MANY)))
+    loaded(page)
+    for sheet in sheets(page):
+        said = " ".join(sheet.split())
+        assert "Level 4 alone. Only what matches “staff 1” is listed." in said
+
+
+def test_who_was_in_a_room_prints_all_visits(opened: Opener, sheets: Sheets) -> None:
+    now = int(time.time())
+    visits = [
+        {"staff_id": 500 + n, "from": now - 700 - n, "to": now - 600, "detections": 9}
+        for n in range(80)
+    ]
+
+    def prepare(page: Page) -> None:
+        furnished(crowd(14))(page)
+        answer(page, "**/api/v1/visits?*", lambda: {"data": visits, "next": None})
+
+    room = ROOMS[0]
+    page = opened(f"?room={room['location']}&room_level={room['level']}", prepare=prepare)
+    expect(page.locator("#room-visits li")).to_have_count(len(visits))
+    text = "\n".join(sheets(page))
+    assert {int(one) for one in re.findall(r"Staff (\d+)", text)} == {
+        one["staff_id"] for one in visits
+    }
+    assert "Who was here?" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "rows"),
+    [
+        ("/coverage", "#gaps li > :first-child"),
+        ("/directory", "#beacons tbody .mac"),
+        ("/system", "#services tbody th"),
+    ],
+)
+def test_each_screen_prints_all_its_rows(
+    opened: Opener, sheets: Sheets, path: str, rows: str
+) -> None:
+    page = opened(path, prepare=furnished(crowd(14)))
+    expect(page.locator(rows).first).to_be_visible()
+    loaded(page)
+    shown = page.locator(rows).all_inner_texts()
+    assert len(shown) >= 4
+    words = "".join("".join(sheets(page)).split())
+    assert [text for text in shown if "".join(text.split()) not in words] == []
