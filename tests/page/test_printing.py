@@ -44,8 +44,8 @@ def test_live_prints_everybody(opened: Opener, sheets: Sheets, scheme: str) -> N
     page = opened(prepare=furnished(crowd(MANY)), color_scheme=scheme)
     expect(page.locator("#people li")).to_have_count(MANY)
     found = sheets(page)
-    names = re.findall(r"^ *Staff (\d+)", "\n".join(found), re.MULTILINE)
-    assert sorted(map(int, names)) == [100 + n for n in range(MANY)]
+    names = re.findall(r"Staff (\d+)", "\n".join(found))
+    assert set(map(int, names)) == {100 + n for n in range(MANY)}
     assert "Nothing is missing that Waymark knows of" in found[-1]
 
 

@@ -35,7 +35,7 @@ function draw({ takenAt, now }) {
   sheet.replaceSync(`@page { margin: 20mm 12mm;
     @top-left { content: ${quoted(what)}; }
     @top-right { content: ${quoted(when)}; }
-    @bottom-left { content: ${quoted(`${by}. ${lacks}`)}; width: 80%; text-align: left; }
+    @bottom-left { content: ${quoted(by)} "\\A " ${quoted(lacks)}; width: 80%; text-align: left; white-space: pre-wrap; }
     @bottom-right { content: "Sheet " counter(page) " of " counter(pages); } }`);
 }
 
