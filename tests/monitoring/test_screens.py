@@ -122,9 +122,18 @@ def gateway() -> Iterator[Upstream]:
     upstream.close()
 
 
-def visiting(gateway: Upstream, role: str, kind: str = "person", **more: list[str]) -> FlaskClient:
+def visiting(
+    gateway: Upstream, role: str, kind: str = "person", admins: list[str] | None = None
+) -> FlaskClient:
     """Return the browser of somebody whom an ingest service knows."""
-    told = {"name": "<anna>", "kind": kind, "role": role, "expires_at": None, "level": None} | more
+    told: dict[str, Any] = {
+        "name": "<anna>",
+        "kind": kind,
+        "role": role,
+        "expires_at": None,
+        "level": None,
+    }
+    told |= {"admins": admins} if admins else {}
     gateway.answer(200, json.dumps(told).encode())
     app = create_app(Config(gateway_url=gateway.url, waymark_access="required"))
     client = app.test_client()
@@ -156,12 +165,14 @@ def test_over_tls_what_others_may_have_set_is_no_session(gateway: Upstream) -> N
 
 
 def test_a_reader_is_offered_no_edit_but_told_whom_to_ask(gateway: Upstream) -> None:
-    for role, more in (("read", {"admins": ["anna", "<ben>"]}), ("read", {}), ("admin", {})):
-        page = visiting(gateway, role, **more).get("/monitoring/directory", headers=BEHIND).text
+    for role, admins in (("read", ["anna", "<ben>"]), ("read", None), ("admin", None)):
+        page = (
+            visiting(gateway, role, admins=admins).get("/monitoring/directory", headers=BEHIND).text
+        )
         for offered in ('id="add"', 'id="import"'):
             assert (offered in page) == (role == "admin")
         assert (" data-reader" in page) == (role == "read")
-        whom = "anna or &lt;ben&gt;" if more else "whoever looks after Waymark"
+        whom = "anna or &lt;ben&gt;" if admins else "whoever looks after Waymark"
         assert (f"Only admins change the directory: ask {whom}." in page) == (role == "read")
 
 
