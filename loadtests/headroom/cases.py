@@ -58,6 +58,13 @@ def _campus(name: str, load: Load, *kinds: str, people: int) -> Case:
     return Case(name, load, (*rules, *(Rule(kind) for kind in asked)), seed)
 
 
+def _mixed(name: str, people: int) -> Case:
+    asked = ("insert", "batch", "history", "long history", "page of 3,000", "page", crowds.WINDOW)
+    busy = (Rule("feed", ("200", "429")), Rule("export", REFUSED, 30))
+    seed = partial(seeds.campus, count=people)
+    return Case(name, crowds.mixed, (*(Rule(kind) for kind in asked), *busy), seed)
+
+
 STORED = Rule("until stored", seconds=AT_ONCE_SECONDS)
 FEW = "inserts at 32 connections"
 CASES = (
@@ -108,5 +115,6 @@ CASES = (
         seeds.history,
     ),
     Case("connection churn", connections.churn, (HONEST_RULE, Rule("insert on a new connection"))),
+    _mixed("345 detections/s of 440 people, all kinds of readers", people=440),
     _campus("soak", crowds.campus(40, 1, 2), "batch", "history", people=200),
 )

@@ -19,7 +19,7 @@ EXPORT = f"/api/v1/staff/{seeds.EXPORTED}/detections?format=csv"
 WINDOW = "/retrieveformonitoring"
 PAGE = ("/monitoring", "/monitoring/api/staff", "/monitoring/api/coverage", "/monitoring/latest")
 PAGES, HACS_SECONDS, PAGE_SECONDS = 10, 2.0, 4.0
-POLLERS, READERS, READ_SECONDS = 4, 4, 1.0
+POLLERS, FOLLOWERS, READERS, READ_SECONDS = 4, 2, 4, 1.0
 BATCH, ATTEMPTS = 50, 10
 
 Load = Callable[[Site, float], None]
@@ -142,6 +142,25 @@ def long_histories(site: Site, seconds: float) -> None:
         _each_second(100, seconds, site.insert),
         _each_second(5, seconds, lambda: site.ask("history", path, verify=verify)),
     )
+
+
+def mixed(site: Site, seconds: float) -> None:
+    """345 detections a second, and all kinds of readers at once, long histories among them."""
+    long = endpoints.extract(seeds.EXPORTED)
+    page = f"/api/v1/staff/{seeds.EXPORTED}/detections?limit=3000"
+    follow = partial(_follow, site)
+    together(
+        partial(campus(45, 6, 4), site, seconds),
+        _each_second(1, seconds, lambda: site.ask("long history", long, headers=GZIP)),
+        _each_second(1, seconds, lambda: site.ask("page of 3,000", page)),
+        *[partial(again_and_again, seconds, READ_SECONDS, partial(_poll, site))] * POLLERS,
+        *[partial(again_and_again, seconds, READ_SECONDS, follow)] * FOLLOWERS,
+        partial(exports, site, seconds, 1),
+    )
+
+
+def _follow(site: Site) -> None:
+    wait_as_told(site.ask("feed", f"/api/v1/changes?from={int(time.time()) - 2}&limit=1000&wait=2"))
 
 
 def _each_second(rate: float, seconds: float, do: Callable[[], object]) -> Callable[[], None]:

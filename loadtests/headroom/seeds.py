@@ -64,6 +64,13 @@ def history(site: Site) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def campus(site: Site, count: int) -> Iterator[None]:
+    """Have so many people, heard all the time, and somebody with a long history."""
+    with people(site, count, 20 * count), history(site):
+        yield
+
+
 def _samples(site: Site) -> tuple[Document, Document]:
     """Store detections of one person through a service; return how it stored them."""
     items = site.ledger.backlog(RECENT)
