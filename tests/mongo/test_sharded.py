@@ -25,6 +25,7 @@ from pymongo.monitoring import CommandListener, CommandStartedEvent
 from ingest import create_app
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
+from ingest.histories import last_minutes, read_through_cache
 from ingest.histories.read_through_cache import STATE_SECONDS
 from ingest.histories.time_window import Window
 from ingest.recording.outcome import Outcome, PartlyStored
@@ -252,6 +253,27 @@ def test_a_beacon_changes_its_shard_and_is_there_once(
     assert services[1].delete("/api/v1/beacons/AABBCCDDEEFF").status_code == 204
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         assert client["ICT3102"]["beacons"].count_documents({}) == 57
+
+
+def test_what_another_hand_deletes_is_told_no_longer(
+    staff: Any, services: list[FlaskClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted through a router, for whom it is asked of one shard, and for everybody of both."""
+    for module in (read_through_cache, last_minutes):
+        monkeypatch.setattr(module, "COUNT_SECONDS", 0)
+    now = int(time.time())
+    items = [
+        {"staff_id": n % 4, "mac": MAC, "rssi": -60, "timestamp": now - 20 - n, "event_id": f"{n}"}
+        for n in range(80)
+    ]
+    sent = services[0].post("/api/v1/detections", json={"detections": items})
+    assert sent.status_code == 200, sent.text
+    for left in (80, 60):
+        for path, rows in ((f"{EXTRACT}2", left // 4), ("/retrieveformonitoring", left)):
+            for _ in range(2):
+                heard = answered(services[0], path, 200).get_json()["location"]
+                assert len(heard) == rows, path
+        staff.delete_many({"timestamp": {"$lte": now - 20 - 60}})
 
 
 def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[FlaskClient]) -> None:
