@@ -259,10 +259,11 @@ def test_questions_by_beacon_never_leave_their_index(api: Api, database: Databas
     noting = cast(Any, Noting())
     assert len(Visits(noting).unknown_beacons([MAC], 0)) == 1
     assert list(Visits(noting).last_visits([Beacon(MAC, "4", "Lobby B")])) == [MAC]
-    for command in commands:
+    # And of the last visit one row is read: when it came is in no index.
+    for command, read in zip(commands, (0, 1), strict=True):
         plan = database.command("explain", command, verbosity="executionStats")
         text = str(plan)
-        assert "'totalDocsExamined': 0" in text
+        assert f"'totalDocsExamined': {read}" in text
         assert "COLLSCAN" not in text
 
 

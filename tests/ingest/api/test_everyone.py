@@ -92,7 +92,7 @@ def test_what_was_acknowledged_is_there_whoever_took_it(api: Api, other: Api) ->
         mine = random.Random(staff_id)
         services = [Api(one.client.application) for one in (api, other)]
         for number in range(15):
-            mac = f"{staff_id:06X}{number:06X}"
+            mac = f"{staff_id + 1:06X}{number:06X}"
             mine.choice(services).hear(staff_id, mac, timestamp=base + number)
             found = mine.choice(services).get("/staff")["data"]
             assert [one["mac"] for one in found if one["staff_id"] == staff_id] == [mac]

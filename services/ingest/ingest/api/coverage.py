@@ -62,7 +62,8 @@ class Coverage(ResponseBody):
     "/coverage",
     role=Role.READ,
     summary="When each location was last visited, and by whom",
-    description="Every location of the directory: by a detection of a beacon while it hung there."
+    description="Every location of the directory: by a detection of a beacon while it hung there,"
+    " at its time, or when it came if that was earlier."
     " Beacons of one name are one location, unless they have different positions."
     f" Up to {SHARED_SECONDS:.0f} s old; `as_of` says when it was read.",
     parameters=[IF_NONE_MATCH],

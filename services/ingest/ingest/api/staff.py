@@ -25,6 +25,7 @@ MANY = 1_000_000
 _HYSTERESIS = (
     "The level changes only when the new one is heard several times in a row, or much stronger, or"
     " the old one no longer (settings `LEVEL_*`): a beacon heard through the floor moves nobody."
+    " On a level it is the place that was heard strongest within some seconds."
 )
 
 

@@ -24,6 +24,9 @@ Document = dict[str, Any]
 NOWHERE = (None, None)
 # What an older database may lack.
 UNKNOWN, NO_MAC = "unknown", "000000000000"
+# When a detection counts as heard, in MongoDB's words: as `levels.heard_at`.
+_RECEIVED = {"$convert": {"input": "$received_at", "to": "long", "onError": None, "onNull": None}}
+HEARD = {"$min": ["$timestamp", {"$floor": {"$divide": [_RECEIVED, 1000]}}]}
 
 
 class Detection(NamedTuple):

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
-from ingest.rules import levels
+from ingest.rules import levels, where
 from ingest.rules.request_parameters import StaffId, by_staff_id
 from ingest.storage.client import time_limit
 from ingest.storage.latest import Entry, Latest
@@ -135,7 +135,7 @@ class Everyone:
 
 
 def _last_heard(entry: Entry, rule: levels.Rule) -> LastHeard:
-    last = levels.settled(entry.recent, rule)
+    last = where.settled(entry.recent, rule)
     heard_at = min(last.timestamp, last.received_at)
     beacon = _shared(HeardBeacon(last.level, last.location, last.mac))
     return LastHeard(entry.staff_id, entry.version, last.timestamp, heard_at, last.rssi, beacon)

@@ -34,12 +34,12 @@ from ingest.storage.stamps import STAMP, number, stamp
 BATCH = 100
 # How many versions are read with one command: 16 MiB hold more.
 MAX_READ = 200_000
-# What makes an entry. The database leaves out what tells no level: to decode it costs us more.
-_LEVELS = {"$map": {"input": "$recent", "in": {"$ifNull": ["$$this.level", None]}}}
-_ONE_LEVEL = {"$lte": [{"$size": {"$setUnion": [_LEVELS]}}, 1]}
+# What makes an entry. The database leaves out what tells no place: to decode it costs us more.
+_PLACES = {"$map": {"input": "$recent", "in": ["$$this.level", "$$this.location"]}}
+_ONE_PLACE = {"$lte": [{"$size": {"$setUnion": [_PLACES]}}, 1]}
 _ENTRY = {
     "version": 1,
-    "recent": {"$cond": [_ONE_LEVEL, {"$slice": ["$recent", 1]}, "$recent"]},
+    "recent": {"$cond": [_ONE_PLACE, {"$slice": ["$recent", 1]}, "$recent"]},
 }
 
 
@@ -64,7 +64,7 @@ class Version(NamedTuple):
 class Entry(NamedTuple):
     """One staff member: the version, and the newest detections, newest first, at most RECENT.
 
-    Of those who were heard on one level alone only the newest: no other could tell a level.
+    Of those who were heard at one place alone only the newest: no other could tell a place.
     """
 
     staff_id: StaffId

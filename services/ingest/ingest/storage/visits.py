@@ -1,16 +1,18 @@
 """What the collection `staff` tells by beacon: last visits, and beacons that nobody knows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pymongo
 from pymongo import DESCENDING
 from pymongo.collection import Collection
 
+from ingest.rules.levels import heard_at
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.beacons import Beacon
-from ingest.storage.documents import Document, staff_id, unix_seconds
+from ingest.storage.documents import HEARD, Document, detection, staff_id, unix_seconds
 from ingest.storage.driver import domain_errors
 from ingest.storage.indexes import BY_BEACON
 
@@ -21,10 +23,13 @@ MAX_UNKNOWN = 200
 MAX_PARTS = 100
 # How often people are named in one command, some 10 bytes each time.
 MAX_NAMED = 50_000
+# A clock that is so much ahead may hide who came after.
+AHEAD_SECONDS = 60
+_FIELDS = dict.fromkeys(("mac", "timestamp", "received_at", "staff_id"), 1)
 
 
 class LastVisit(NamedTuple):
-    """When and by whom a beacon was last heard; unix seconds."""
+    """When and by whom a beacon was last heard; unix seconds, by the time it came at the latest."""
 
     mac: str
     timestamp: int
@@ -55,19 +60,27 @@ class Visits:
 
         By these people if they are given: then only the shards that they are on are asked. One
         command with one small index scan a beacon: a group over all detections takes 25 times as
-        long with 57 beacons and 50,000 detections.
+        long with 57 beacons and 50,000 detections. Only of a beacon whose newest detection is of a
+        clock that is ahead, what may have come later is read.
         """
-        parts = [_last_visit(beacon, who) for beacon in beacons]
-        at_once = MAX_PARTS if who is None else max(1, min(MAX_PARTS, MAX_NAMED // len(who)))
-        found: dict[str, LastVisit] = {}
+        by_mac = {beacon.mac: beacon for beacon in beacons}
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
-            for first in range(0, len(parts), at_once):
-                here = parts[first : first + at_once]
-                joined = [{"$unionWith": {"coll": self._staff.name, "pipeline": p}} for p in here]
-                for one in self._staff.aggregate([*here[0], *joined[1:]]):
-                    at = unix_seconds(one.get("timestamp"))
-                    found[one["mac"]] = LastVisit(one["mac"], at, staff_id(one.get("staff_id")))
-        return found
+            parts = [_last_visit(beacon, who) for beacon in by_mac.values()]
+            newest = [detection(one) for one in self._joined(parts, who)]
+            ahead = [one for one in newest if one.timestamp - heard_at(one) > AHEAD_SECONDS]
+            later = [_came_later(by_mac[one.mac], who, heard_at(one)) for one in ahead]
+            found = [*newest, *(detection(one) for one in self._joined(later, who))]
+        found.sort(key=heard_at)
+        return {one.mac: LastVisit(one.mac, heard_at(one), one.staff_id) for one in found}
+
+    def _joined(
+        self, parts: list[list[Document]], who: Sequence[StaffId] | None
+    ) -> Iterator[Document]:
+        at_once = MAX_PARTS if who is None else max(1, min(MAX_PARTS, MAX_NAMED // len(who)))
+        for first in range(0, len(parts), at_once):
+            here = parts[first : first + at_once]
+            joined = [{"$unionWith": {"coll": self._staff.name, "pipeline": p}} for p in here]
+            yield from self._staff.aggregate([*here[0], *joined[1:]])
 
     def unknown_beacons(self, known: Iterable[str], since: int) -> list[UnknownBeacon]:
         """Return those heard since a time that are not `known`.
@@ -107,10 +120,27 @@ class Visits:
 
 
 def _last_visit(beacon: Beacon, who: Sequence[StaffId] | None) -> list[Document]:
-    place: Document = {"mac": beacon.mac, "level": beacon.level, "location": beacon.location}
     return [
-        {"$match": place if who is None else place | {"staff_id": {"$in": who}}},
+        {"$match": _at_its_place(beacon, who)},
         {"$sort": {"timestamp": DESCENDING}},
         {"$limit": 1},
-        {"$project": {"_id": 0, "mac": 1, "timestamp": 1, "staff_id": 1}},
+        {"$project": _FIELDS},
     ]
+
+
+def _came_later(beacon: Beacon, who: Sequence[StaffId] | None, at: int) -> list[Document]:
+    """Return what finds the newest of what both its clock and ours have after a time."""
+    after = datetime.fromtimestamp(at, UTC)
+    later = {"timestamp": {"$gt": at}, "received_at": {"$gt": after}}
+    return [
+        {"$match": _at_its_place(beacon, who) | later},
+        {"$set": {"heard": HEARD}},
+        {"$sort": {"heard": DESCENDING}},
+        {"$limit": 1},
+        {"$project": _FIELDS},
+    ]
+
+
+def _at_its_place(beacon: Beacon, who: Sequence[StaffId] | None) -> Document:
+    place = {"mac": beacon.mac, "level": beacon.level, "location": beacon.location}
+    return place if who is None else place | {"staff_id": {"$in": who}}

@@ -1,0 +1,86 @@
+"""/staff and /now tell where somebody is by `rules/where.py`, whatever the order of arrival."""
+
+import random
+import time
+from typing import Any
+
+import pytest
+
+from tests.ingest.api.conftest import MAC, Api
+
+ROOMS = [f"C2A62804000{n}" for n in range(2, 7)]  # on level 4, as Lobby B
+WATCH = "AABBCC000001"
+
+
+@pytest.fixture(autouse=True)
+def rooms(api: Api) -> None:
+    rows = "".join(f"{mac},4,Room {n},,\n" for n, mac in enumerate(ROOMS))
+    answer = api.client.post(
+        "/api/v1/beacons/import", data=f"mac,level,location,x,y\n{rows}", content_type="text/csv"
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def send(api: Api, items: list[dict[str, Any]]) -> None:
+    answer = api.client.post("/api/v1/detections", json={"detections": items})
+    assert answer.json is not None
+    assert answer.json["counts"]["stored"] == len(items)
+
+
+def heard(mac: str, rssi: int | None, timestamp: int) -> dict[str, Any]:
+    return {"staff_id": 7, "mac": mac, "rssi": rssi, "timestamp": timestamp}
+
+
+def shown(api: Api) -> str:
+    (one,) = api.get("/staff")["data"]
+    (level,) = api.get("/now")["levels"]
+    assert [(level["level"], there["mac"]) for there in level["staff"]] == [
+        (one["level"], one["mac"])
+    ]
+    mac: str = one["mac"]
+    return mac
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_what_was_heard_in_one_second_the_strongest_is_shown(api: Api, seed: int) -> None:
+    now = int(time.time())
+    strengths = [-45, -60, -75, -85, -94]
+    batch = [heard(mac, rssi, now - 5) for mac, rssi in zip(ROOMS, strengths, strict=True)]
+    random.Random(seed).shuffle(batch)
+    send(api, batch)
+    assert shown(api) == ROOMS[0]
+    send(api, [heard(MAC, -94, now - 4)])
+    assert shown(api) == ROOMS[0]
+    send(api, [heard(MAC, -40, now - 2), heard(MAC, -40, now - 1)])
+    assert shown(api) == MAC
+
+
+def test_what_is_not_ours_replaces_no_place_that_was_just_heard(api: Api) -> None:
+    now = int(time.time())
+    send(api, [heard(MAC, -60, now - 30)])
+    send(api, [heard(f"AABBCC0001{n:02}", -80, now - 28 + n) for n in range(3)])
+    assert shown(api) == MAC
+    send(api, [heard(WATCH, -45, now - 20)])
+    assert shown(api) == MAC
+    send(api, [heard(WATCH, -45, now)])  # nothing of ours for half a minute
+    assert shown(api) == WATCH
+
+
+def test_a_clock_ahead_holds_nobody_at_a_place(api: Api) -> None:
+    now = int(time.time())
+    send(api, [heard(ROOMS[0], -50, now + 43_200)])
+    time.sleep(1.1)
+    for n in range(5):  # and the right clock reports on
+        send(api, [heard(ROOMS[1], -50, now + 1 + n)])
+    assert shown(api) == ROOMS[1]
+
+
+def test_a_clock_ahead_covers_no_place_before_somebody_comes(api: Api) -> None:
+    now = int(time.time())
+    send(api, [heard(MAC, -50, now + 43_200), heard(ROOMS[0], -50, now + 43_200)])
+    time.sleep(1.1)
+    api.hear(8)
+    found = {mac: one for one in api.get("/coverage")["data"] for mac in one["macs"]}
+    assert (found[MAC]["staff_id"], found[ROOMS[0]]["staff_id"]) == (8, 7)
+    assert now < found[MAC]["last_visited"] <= time.time()
+    assert now <= found[ROOMS[0]]["last_visited"] <= found[MAC]["last_visited"]
