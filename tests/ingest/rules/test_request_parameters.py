@@ -99,6 +99,23 @@ def test_a_moment_that_is_none(text: str, said: str) -> None:
     assert refused(rules.moment, {"t": text}, "t", 0, 9).startswith(f"t: {said}")
 
 
+@pytest.mark.parametrize(
+    "day", ["2023-11-14T22:13:20", "2023-11-14 22:13", "2023-11-14T22:13:20.5"]
+)
+def test_a_plus_that_an_address_made_a_blank_is_told(day: str) -> None:
+    for zone in (" 08:00", " 0800"):
+        said = refused(rules.moment, {"t": day + zone}, "t", 0, LAST)
+        assert said.endswith("; in an address, + is written %2B")
+    assert "%2B" not in refused(rules.moment, {"t": day}, "t", 0, LAST)
+
+
+@pytest.mark.parametrize("dots", [".", ".."])
+def test_an_id_that_leads_elsewhere_in_an_address_is_none(dots: str) -> None:
+    assert refused(rules.staff_id, {"n": dots}, "n").endswith(", not dots alone")
+    for good in ("...", ".a", "..7", "a."):
+        assert rules.staff_id({"n": good}, "n") == good
+
+
 def test_the_edges_of_a_moment() -> None:
     assert [rules.moment({"t": text}, "t", 3, 9) for text in ("3", "9")] == [3, 9]
     assert "not 2" in refused(rules.moment, {"t": "2"}, "t", 3, 9)

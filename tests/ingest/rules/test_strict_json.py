@@ -13,6 +13,7 @@ from ingest.rules.strict_json import strict_json, strict_object
     [
         (b'{"a": [1, {"a": null}], "b": "\\u00e9"}', {"a": [1, {"a": None}], "b": "é"}),
         (b"[]", []),
+        (b"\xef\xbb\xbf[]", []),  # with a byte order mark
         (b"1.5", 1.5),
         ("é".join('""').encode(), "é"),
     ],

@@ -34,7 +34,8 @@ _UNITS = {
 }
 MAX_EXACT = 2**53 - 1  # up to here a double, and so JavaScript, holds each whole number
 
-STAFF_TEXT = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# Not . and .., which lead elsewhere in an address.
+STAFF_TEXT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}")
 _CANONICAL_DECIMAL = re.compile(r"0|[1-9][0-9]{0,15}")
 # As any language prints a number: 7, 7.0, 1.79E9.
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([Ee][+-]?[0-9]{1,2})?")
@@ -148,7 +149,9 @@ def staff_id(parameters: Parameters, name: str) -> StaffId:
     if found is None:
         if _DOUBLE.fullmatch(text):
             raise ParameterError(name, NOT_EXACT)
-        raise ParameterError(name, "must be 1 to 64 letters, digits, dots, hyphens or underscores")
+        dots = ", not dots alone" * (text in (".", ".."))
+        reason = f"must be 1 to 64 letters, digits, dots, hyphens or underscores{dots}"
+        raise ParameterError(name, reason)
     return found
 
 
@@ -273,6 +276,8 @@ def moment(parameters: Parameters, name: str, low: int, high: int) -> int:
             hint = f"; send seconds or milliseconds, not {unit}"
     else:
         reason = "must be unix seconds, unix milliseconds or ISO 8601 with a time zone"
+        if _ISO_TIME.fullmatch("+".join(text.rsplit(" ", 1))):  # what a form makes of it
+            reason += "; in an address, + is written %2B"
         raise ParameterError(name, reason)
     if not low <= whole <= high:
         reason = f"must be from {low} to {high} (unix seconds), not {text}{hint}"

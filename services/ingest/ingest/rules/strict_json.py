@@ -11,7 +11,7 @@ from ingest.rules.request_parameters import MAX_TEXT
 def strict_json(body: bytes) -> Any:
     """Return the value of a JSON text in UTF-8, refused where two readers may differ."""
     try:
-        text = body.decode("utf-8")
+        text = body.decode("utf-8-sig")  # the legacy endpoints take a byte order mark too
     except UnicodeDecodeError as error:
         raise ParameterError("body", f"is not UTF-8 (byte {error.start})") from None
     try:
