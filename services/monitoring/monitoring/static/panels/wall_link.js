@@ -13,6 +13,7 @@ import { showSecret } from "./secret_dialog.js";
 export function offerWallLink(levels) {
   const opener = document.getElementById("wall");
   if (!opener) return;
+  opener.removeAttribute("disabled");
   selectById("wall-unit").addEventListener("change", drawCount);
   opener.addEventListener("click", () => {
     drawLevels(levels().filter((level) => !isUnknown(level)));

@@ -12,7 +12,6 @@ import { drawLevelTabs } from "../panels/level_tabs.js";
 import { LostContact } from "../panels/lost_contact.js";
 import { drawPeopleList, listed, orderName } from "../panels/people_list.js";
 import { PersonDetails } from "../panels/person_details.js";
-import { offerWallLink } from "../panels/wall_link.js";
 import { WhoWasHere } from "../panels/who_was_here.js";
 import { directorySpots, everyone, levelsOf, spotsToDraw } from "../rules/people_model.js";
 import { bestMatch, finder, isNameOf } from "../rules/people_search.js";
@@ -198,7 +197,12 @@ document.addEventListener("keydown", (event) => {
   if (parameter("person")) open({ person: "" });
 });
 $("levels").hidden = Boolean(onlyLevel);
-offerWallLink(() => levels);
+// Of admins alone, and no part of the first paint: until it has come, its button is disabled.
+if (document.getElementById("wall"))
+  import("../panels/wall_link.js").then(
+    ({ offerWallLink }) => offerWallLink(() => levels),
+    (error) => console.warn("Wall links cannot be made:", error),
+  );
 offerClosing();
 beacons.start();
 await staff.start().refresh(); // it tells the server's time
