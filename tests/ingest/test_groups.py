@@ -55,7 +55,7 @@ class Site:
         self.spooled: list[list[int]] = []
         self.queued, self.set_aside = 3, 4
         self.own = self
-        self.recorder = Recorder(*[self] * 4)  # type: ignore[arg-type]
+        self.recorder = Recorder(self, self, self, self, 60)  # type: ignore[arg-type]
 
     def check_reachable(self) -> None:
         if self.away:

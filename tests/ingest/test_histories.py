@@ -149,7 +149,10 @@ def test_every_answer_is_what_the_database_holds(
 ) -> None:
     for collection in ("staff", "latest", "notes"):
         database[collection].delete_many({})
-    services = [Histories(context.detections, context.states, lambda: None) for _ in range(2)]
+    services = [
+        Histories(context.detections, context.states, lambda: None, lambda _: None)
+        for _ in range(2)
+    ]
     for step in steps:
         if step[0] == "add":
             add(context, step[1])
@@ -369,7 +372,10 @@ def test_a_backlog_is_cached_as_soon_as_it_is_settled(
     """More came at once than are looked at, and nothing after them."""
     monkeypatch.setattr(states, "MAX_STAMPS", 20)
     monkeypatch.setattr(states, "FEW", 3)
-    services = [Histories(context.detections, context.states, lambda: None) for _ in range(2)]
+    services = [
+        Histories(context.detections, context.states, lambda: None, lambda _: None)
+        for _ in range(2)
+    ]
     wanted = TimeRange(1, 0, LATER)
     add(context, list(range(30)))
     for _ in range(2):
@@ -407,7 +413,7 @@ def test_a_service_that_has_just_started_reads_a_settled_backlog_once(
     add(context, list(range(30)))
     settle(database)
     read_states = States(database["staff"], Latest(database["latest"]))
-    service = Histories(context.detections, read_states, lambda: None)
+    service = Histories(context.detections, read_states, lambda: None, lambda _: None)
     for _ in range(3):
         assert rows(read(service, TimeRange(1, 0, LATER))) == naive(context, TimeRange(1, 0, LATER))
     assert len(reads) == 1

@@ -90,7 +90,7 @@ def test_rows_are_read_as_of_their_state_or_later(
     )
     staff = impatient["staff"]
     states = States(staff, Latest(impatient["latest"]))
-    histories = Histories(Detections(staff), states, lambda: None)
+    histories = Histories(Detections(staff), states, lambda: None, lambda _: None)
     assert run(histories.window(TimeRange(7, 0, 4_102_444_800), time.time())).rows == 1
     histories.close()
     (of_note, of_state), (of_rows,) = (

@@ -23,6 +23,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 from pymongo.monitoring import CommandListener, CommandStartedEvent
 
 from ingest import create_app
+from ingest.config import Config
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
 from ingest.histories import last_minutes, read_through_cache
@@ -32,7 +33,7 @@ from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.rules.request_parameters import TimeRange
 from ingest.rules.roles import Role
 from ingest.storage import accounts, audit, documents, tokens
-from ingest.storage.directory import Place
+from ingest.storage.directory import CHECK_SECONDS, Place
 from ingest.storage.documents import Document
 from ingest.storage.indexes import BY_BEACON
 from ingest.storage.large_ids import LargeIds
@@ -403,6 +404,59 @@ def test_a_dead_shard_takes_only_its_own_people_away(
     eventually(partial(drained, app), RECOVERY_SECONDS)
     assert Counter(found["staff_id"] for found in staff.find()) == sent
     app.extensions["context"].close()
+
+
+@pytest.mark.named
+def test_without_the_config_server_nothing_is_lost(cluster: Cluster, staff: Any) -> None:
+    """Every 30 s a router reads the list of shards anew, and uses no old one meanwhile."""
+    apps = [create_app(settings(cluster, router)) for router in (0, 1)]
+    contexts: list[Context] = [app.extensions["context"] for app in apps]
+    with (
+        Phones(inside(apps[0]), [*range(4)], rest_seconds=1) as one,
+        Phones(inside(apps[1]), [*range(4)], rest_seconds=1) as two,
+    ):
+        eventually(lambda: one.answers[200] and two.answers[200], RECOVERY_SECONDS)
+        with cluster.away("configsvr", "frozen"):
+            eventually(lambda: all(one.availability.away for one in contexts), RECOVERY_SECONDS)
+            for phones, app in ((one, apps[0]), (two, apps[1])):
+                phones.wait_for(202, more=5, seconds=60)
+                assert app.test_client().get(f"{EXTRACT}3").status_code == 503
+    for app in apps:
+        eventually(partial(drained, app), RECOVERY_SECONDS)
+        assert len(answered(app.test_client(), f"{EXTRACT}3", 200).get_json()["location"]) > 1
+        app.extensions["context"].close()
+    assert set(one.answers + two.answers) <= {200, 202}
+    confirmed = one.acknowledged + two.acknowledged
+    assert Counter(found["staff_id"] for found in staff.find()) == confirmed
+
+
+@pytest.mark.parametrize("shard", ["shard1", "shard2"])
+def test_the_first_write_after_a_shard_died_is_answered_in_time(
+    cluster: Cluster, staff: Any, shard: str
+) -> None:
+    """The gateway waits 2.5 s, then asks the other service, which would wait as long."""
+    everybody = [*range(14)]
+    staff.insert_many({"staff_id": n} for n in everybody)
+    on_first = shard1(cluster, everybody)
+    who = on_first[0] if shard == "shard1" else min({*everybody} - {*on_first})
+    staff.delete_many({})
+    app = create_app(settings(cluster, timeout_ms=Config.mongodb_timeout_ms))
+    body = {"user_address": who, "beacon_address": MAC, "rssi": -20}
+    send = partial(app.test_client().post, "/newbeacondetect", json=body)
+    faults: list[Literal["frozen", "killed"]] = ["frozen", "killed"]
+    waits = []
+    for fault in faults:
+        eventually(lambda: send().status_code == 200 and drained(app), RECOVERY_SECONDS)
+        time.sleep(CHECK_SECONDS + 0.1)  # the directory is asked whether it has changed
+        with cluster.away(shard, fault):
+            time.sleep(0.1)  # it goes on until one of its threads gets to run
+            began = time.monotonic()
+            assert send().status_code == 202
+            waits.append(time.monotonic() - began)
+    eventually(partial(drained, app), RECOVERY_SECONDS)
+    app.extensions["context"].close()
+    assert min(waits) < 2.5, waits  # this machine may hold up one
+    assert max(waits) < 3, waits  # what a phone is promised
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ class Config:
     mongodb_user: str = ""
     # File with that user's password: a file can be kept from others, an environment cannot.
     mongodb_password_file: str = ""
-    # One operation with its server selection and all its retries. Stays below the gateway's 2.5 s
-    # read timeout, so that the client gets this service's 503 and not a hang.
+    # One operation with its server selection and all its retries, or all that a group of detections
+    # needs. Stays below the gateway's 2.5 s read timeout: the client gets this service's answer.
     mongodb_timeout_ms: int = 2000
     # Age at which the cached directory of beacons is read again.
     directory_refresh_seconds: int = 30

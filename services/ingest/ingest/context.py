@@ -103,7 +103,7 @@ class Context(NamedTuple):
         directory = Directory(beacons, config.directory_refresh_seconds)
         spool_file = Path(config.spool_file)
         spools = Spools(Spool(spool_file, config.spool_max_detections), spool_file)
-        recorder = Recorder(availability, inserts, directory, spools)
+        recorder = Recorder(availability, inserts, directory, spools, insert_seconds)
         rule = Rule(
             hits=config.level_hits,
             window_seconds=config.level_window_seconds,
@@ -134,7 +134,9 @@ class Context(NamedTuple):
             spools=spools,
             recorder=recorder,
             drain=Drain(availability, recorder, spools),
-            histories=Histories(detections, states, availability.check_reachable),
+            histories=Histories(
+                detections, states, availability.check_reachable, availability.check_shard_of
+            ),
             indexes=Indexes(staff),
             last_minutes=LastMinutes(detections, latest, everyone),
             back_fill=BackFill(

@@ -50,11 +50,16 @@ class Histories:
     """Answers windows of histories: from memory where that is proved to be all of it."""
 
     def __init__(
-        self, detections: Detections, states: States, check_reachable: Callable[[], None]
+        self,
+        detections: Detections,
+        states: States,
+        check_reachable: Callable[[], None],
+        check_shard_of: Callable[[StaffId], None],
     ) -> None:
         self._detections = detections
         self._states = states
         self._check_reachable = check_reachable
+        self._check_shard_of = check_shard_of
         self._lock = threading.Lock()  # of the two below
         self._windows: OrderedDict[tuple[TimeRange, int], Window] = OrderedDict()
         self._cached: OrderedDict[StaffId, History] = OrderedDict()
@@ -85,6 +90,8 @@ class Histories:
         `now` in unix seconds. StoreUnavailable: the database cannot prove or tell it.
         """
         silent = wanted.staff_id in self._silent
+        if silent:  # and still known to be so by what waits in the spool, which is asked for often
+            self._check_shard_of(wanted.staff_id)
         asked = self._silent_asked if silent else self._asked
         state = await asked.submit(wanted.staff_id)
         if state and (window := self._from_memory(wanted, state.mark.name)):

@@ -10,6 +10,7 @@ from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.recording.spools import Spools
 from ingest.storage.availability import Availability
+from ingest.storage.client import time_limit
 from ingest.storage.directory import UNKNOWN, Directory, Place
 from ingest.storage.documents import Document
 from ingest.storage.inserts import Inserts
@@ -33,7 +34,10 @@ class Recorder:
         inserts: Inserts,
         directory: Directory,
         spools: Spools,
+        seconds: float,
     ) -> None:
+        """`seconds`: what the database may take for a group, with all that is asked for it."""
+        self._seconds = seconds
         self._availability = availability
         self._inserts = inserts
         self._directory = directory
@@ -68,7 +72,14 @@ class Recorder:
         return self._batcher.call(documents)
 
     def store(self, requests: list[Request]) -> list[Result]:
-        """Store the detections of several requests at once."""
+        """Store the detections of several requests at once, or put them into the spool in time.
+
+        A shard that has just died is met more than once: by the directory, the insert, a new stamp.
+        """
+        with time_limit(self._seconds):
+            return self._store(requests)
+
+    def _store(self, requests: list[Request]) -> list[Result]:
         try:
             self._availability.check_reachable()
         except StoreUnavailable:

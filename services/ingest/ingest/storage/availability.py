@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 
 from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
@@ -19,6 +20,8 @@ READ_PROBE_SECONDS = 0.8
 MAX_PROBE_SECONDS = 2.0
 # Of how many people is remembered whether they are reachable; those beyond wait in the spool.
 MAX_PEOPLE = 10_000
+# Of how many at once their own shard is asked, and how many of those in turn, which takes 3.2 s.
+ASKED_AT_ONCE, ASKED_IN_TURN = 8, 64
 
 
 class Availability:
@@ -39,6 +42,7 @@ class Availability:
         # While it is degraded: whose shard answers, and whose does not, the latest last.
         self._reachable: set[StaffId] = set()
         self._silent: OrderedDict[StaffId, None] = OrderedDict()
+        self._more_to_ask = False  # somebody was left out
         # Set when the thread that drains the spool has something to do.
         self.drain_wanted = threading.Event()
 
@@ -55,6 +59,11 @@ class Availability:
     def reachable(self, staff_id: StaffId) -> bool:
         """Tell whether somebody's detections can be stored, as far as that is known."""
         return not self._degraded or staff_id in self._reachable
+
+    def check_shard_of(self, staff_id: StaffId) -> None:
+        """Raise StoreUnavailable, at once, when somebody's shard is known not to answer."""
+        if staff_id in self._silent:
+            raise StoreUnavailable("the shard of this staff member does not answer")
 
     def check_reachable(self) -> None:
         """Raise StoreUnavailable, in under half a second, when the database is away."""
@@ -93,7 +102,7 @@ class Availability:
     def everything_answers(self) -> bool:
         """Tell whether all shards answer, and note whether any does."""
         patience = self._patience_seconds
-        self._away = not self._client.any_answers(patience)
+        self._away = not self.any_answers(patience)
         if self._away:
             self._patience_seconds = min(2 * patience, MAX_PROBE_SECONDS)
             return False
@@ -102,30 +111,58 @@ class Availability:
         except StoreUnavailable:
             return False
         self._on_trial = True
+        self._silent = OrderedDict()
         return True
 
+    def any_answers(self, seconds: float) -> bool:
+        """Tell whether any shard answers: one that did so before does it at once.
+
+        Asked all together, a router with a frozen shard takes all the time that it is given.
+        """
+        known = next(iter(self._reachable), None)
+        if known is not None and self._latest.answers(known, seconds):
+            return True
+        return self._client.any_answers(seconds)
+
     def ask_for(self, staff_ids: set[StaffId]) -> None:
-        """Find out who of these is reachable, as far as that is not known. StoreUnavailable."""
-        unknown = staff_ids - self._reachable - self._silent.keys()
+        """Find out who of these is reachable, as far as that is not known.
+
+        One question shows those of whom something is noted on a shard that answers. Of the others
+        the shard of each is asked: who was not noted yet need not wait with those of a dead one.
+        """
+        reachable, silent = self._reachable, self._silent  # another thread may replace them
+        unknown = staff_ids - reachable - silent.keys()
         if not unknown:
             return
-        answering = self._latest.answering(list(unknown), READ_PROBE_SECONDS)
-        if len(self._reachable) < MAX_PEOPLE:
-            self._reachable.update(answering)
-        if len(self._silent) < MAX_PEOPLE:
-            self._silent.update(dict.fromkeys(unknown - answering))
+        try:
+            answering = self._latest.answering(list(unknown), READ_PROBE_SECONDS)
+        except StoreUnavailable:  # it was too slow, which says nothing of those that are known
+            answering = set()
+        hidden = list(unknown - answering)
+        self._more_to_ask = len(hidden) > ASKED_IN_TURN
+        del hidden[ASKED_IN_TURN:]
+        with ThreadPoolExecutor(ASKED_AT_ONCE, "shard-of") as pool:
+            answers = list(pool.map(self._answers, hidden))
+        answering.update(who for who, is_there in zip(hidden, answers, strict=True) if is_there)
+        if len(reachable) < MAX_PEOPLE:
+            reachable.update(answering)
+        if len(silent) < MAX_PEOPLE:
+            silent.update(dict.fromkeys(who for who in hidden if who not in answering))
+
+    def _answers(self, staff_id: StaffId) -> bool:
+        return self._latest.answers(staff_id, PROBE_SECONDS)
 
     def somebody_is_back(self) -> bool:
         """Ask the next of those who were silent: when he answers, the others may as well.
 
-        So somebody new, whom no shard can show, is found too. Also true when nobody is known to be
-        silent, as after another write that failed: all are to be asked for again.
+        Also true when somebody was left out, or nobody is known to be silent, as after another
+        write that failed: those who wait are to be looked at again.
         """
         silent = self._silent  # another thread may replace it
-        if not silent:
+        if self._more_to_ask or not silent:
             return True
         staff_id, _ = silent.popitem()
-        if self._latest.answers(staff_id, PROBE_SECONDS):
+        if self._answers(staff_id):
             silent.clear()
             self._reachable.add(staff_id)
             return True
