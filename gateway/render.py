@@ -205,6 +205,7 @@ def _values(config: Config) -> dict[str, list[str]]:
     values["checked_run"] = [values["run"][0].replace("$", "${dollar}")]
     lists = ("listen", "tls_listen", "internal_listen", "ingest", "monitoring", "trusted_proxies")
     values |= {name: values[name][0].split() if values[name] else [] for name in lists}
+    values["numbers"] = [str(number) for number in range(len(values["ingest"]))]
     values["hostnames"] = _patterns(f"localhost {config.hostnames} {config.tls_names}")
     values["allowed_origins"] = _patterns(config.allowed_origins)
     values["vary"] = ["Origin"] if values["allowed_origins"] else []

@@ -39,7 +39,7 @@ READ = re.compile(r'environ(?:ment)?(?:\.get\(|\[)\s*"([A-Z][A-Z0-9_]+)"')
 READ_BY_SHELL = re.compile(r"\$\{(WAYMARK_[A-Z_]+|COMPOSE_ENV_FILES):-")
 COMPOSE = re.compile(r"\$\{([A-Z_]+):-([^}]*)\}")
 OURS = {"PATH", "DOCKER_HOST", "WAYMARK_LACKS"}
-GATEWAYS_OWN = {"/nginx_status", "/_circuit/ingest", "/_circuit/reads"}
+GATEWAYS_OWN = {"/nginx_status", "/_circuit/ingest", "/_circuit/reads", "/_service/N"}
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)

@@ -313,6 +313,30 @@ def test_a_probe_tells_how_a_circuit_is(gateway: Gateway, circuit: str) -> None:
     assert [line for line in gateway.logged() if "_circuit" in line["path"]] == []
 
 
+def test_each_service_is_asked_by_its_number(gateway: Gateway) -> None:
+    """However many requests the others answer, it is told which one is silent."""
+    for number, upstream in enumerate(gateway.ingest):
+        upstream.answer(200, b'{"service": "%d"}' % number, {"Content-Type": "application/json"})
+
+    def ask(number: object) -> tuple[int, str]:
+        headers = {"Authorization": "Bearer t", "X-Other": "1"}
+        answer = gateway.request("GET", f"/_service/{number}?x=1", headers=headers)
+        return answer.status_code, answer.text
+
+    assert [ask(0), ask(1)] == [(200, '{"service": "0"}'), (200, '{"service": "1"}')]
+    [(method, path, headers, _)] = gateway.ingest[0].requests
+    assert (method, path, headers["authorization"]) == ("GET", "/api/v1/system", "Bearer t")
+    assert "x-other" not in headers
+    assert [ask(number)[0] for number in (2, 99, "x", "", "0/x")] == [404] * 5
+    gateway.ingest[0].fault = "hang"
+    silent = (503, '{"error":"this ingest service does not answer"}\n')
+    assert [ask(0), ask(1)] == [silent, (200, '{"service": "1"}')]
+    gateway.ingest[0].close()
+    assert [ask(0), ask(1)] == [silent, (200, '{"service": "1"}')]
+    assert gateway.monitoring.requests == []
+    assert [line for line in gateway.logged() if "_service" in line["path"]] == []
+
+
 def test_a_probe_waits_for_a_hanging_service_once(gateway: Gateway) -> None:
     gateway.ingest[0].fault = "hang"
 

@@ -16,6 +16,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", 
 NOT_AT_THE_GATEWAY = "/readyz"  # each service's own
 # Only the gateway's; it asks with a GET, whatever the method.
 CIRCUITS = ("/_circuit/ingest", "/_circuit/reads")
+SERVICE = "/_service/0"
 LOGIN = "/monitoring/login"
 # With good credentials these end what later requests need, so they are sent without any body.
 OWN_SESSION = re.compile("/api/v1/session(/.*)?")
@@ -46,6 +47,7 @@ class Route(NamedTuple):
 def everything(document: dict[str, Any]) -> list[Route]:
     """Return all of them."""
     gateways = [Route("GET", path, Role.NOBODY) for path in CIRCUITS]
+    gateways.append(Route("GET", SERVICE, Role.READ))
     return [*of_document(document), *of_the_page(), *gateways]
 
 
@@ -119,7 +121,7 @@ def undeclared(routes: list[Route]) -> Iterator[Route]:
         has.setdefault(route.path, {})[route.method] = route
     for path, methods in has.items():
         for method in METHODS:
-            if method not in methods and path not in CIRCUITS:
+            if method not in methods and path not in (*CIRCUITS, SERVICE):
                 like = methods.get("GET") if method == "HEAD" else None
                 role = like.role if like else next(iter(methods.values())).role
                 yield Route(method, path, role, "application/json", b"{}", declared=False)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ingest.rules.roles import Role
 from tests.hostile.case import LEAKS, is_failure
-from tests.hostile.routes import CIRCUITS, ENDS, NOT_AT_THE_GATEWAY, Route
+from tests.hostile.routes import CIRCUITS, ENDS, NOT_AT_THE_GATEWAY, SERVICE, Route
 from tests.hostile.visitors import ELSEWHERE, Visitor
 
 AT_ONCE = 8
@@ -64,7 +64,7 @@ def expected(target: str, route: Route, visitor: Visitor) -> str:
     if route.role is Role.NOBODY:
         return "in"
     by_cookie = "Authorization" not in visitor.headers and "Cookie" in visitor.headers
-    if by_cookie and target == "gateway" and route.path == WITHOUT_COOKIES:
+    if by_cookie and target == "gateway" and route.path in (WITHOUT_COOKIES, SERVICE):
         return "401"
     role = visitor.role
     if role is Role.NOBODY:
@@ -142,7 +142,7 @@ def _again(answer: Answer) -> bool:
 def _is_of(target: str, route: Route) -> bool:
     if target == "gateway":
         return route.path != NOT_AT_THE_GATEWAY
-    if route.path in (*CIRCUITS, "/healthz"):
+    if route.path in (*CIRCUITS, SERVICE, "/healthz"):
         return route.path == "/healthz"
     return route.page == (target == "monitoring")
 

@@ -13,6 +13,7 @@ from tests.needs import need_routers
 from tests.phones import Phones, through
 from tests.system.conftest import Stack, kill_tree, started
 from tests.system.test_start import has_no_time
+from tests.system.test_verdict import HEALTHY, SOON_SECONDS, frozen, seen_until
 
 pytestmark = pytest.mark.long
 
@@ -73,6 +74,13 @@ def test_a_killed_part_comes_back_with_everything(stack: Stack, name: str) -> No
     for staff_id, count in before.items():
         eventually(partial(store, stack, staff_id, name), 120)
         assert len(stack.history(staff_id)) == count + 1
+
+
+def test_a_frozen_router_is_told_though_the_other_service_answers_everybody(stack: Stack) -> None:
+    seen_until(stack, HEALTHY, 120)
+    with Phones(through(stack.url), [*range(14)], rest_seconds=0.2), frozen(stack, "mongos-2"):
+        seen_until(stack, "ingest-2 does not reach the database", SOON_SECONDS)
+    seen_until(stack, HEALTHY, 120)
 
 
 def test_a_shard_is_added_while_everything_runs(stack: Stack, servers: Path) -> None:
