@@ -16,7 +16,7 @@ from ingest.api import staff_detections, system
 from ingest.config import Config
 from ingest.context import Context
 from ingest.histories import read_through_cache
-from ingest.storage import availability, beacons, everyone, notes, stamps
+from ingest.storage import availability, beacons, everyone, notes, recent_state, stamps
 from ingest.web import health
 from tests.ingest.people import Office, office
 
@@ -24,11 +24,12 @@ PATIENT_SECONDS = 5  # a correction waits for twice as long
 SHORT = {  # what is as quick as a phone is patient
     availability: ("PROBE_SECONDS", "READ_PROBE_SECONDS"),
     beacons: ("READ_TIMEOUT_SECONDS",),
-    everyone: ("NOTE_SECONDS", "VERSIONS_SECONDS", "THERE_SECONDS"),
+    everyone: ("NEW_SECONDS", "VERSIONS_SECONDS", "THERE_SECONDS"),
     health: ("READ_PROBE_SECONDS",),
-    notes: ("NEW_SECONDS", "TURN_SECONDS"),
+    notes: ("PATIENCE_SECONDS", "THERE_SECONDS"),
     read_through_cache: ("STATE_SECONDS",),
     staff_detections: ("READ_PROBE_SECONDS",),
+    recent_state: ("NEW_SECONDS",),
     stamps: ("READ_SECONDS",),
     system: ("PING_TIMEOUT_SECONDS",),
 }

@@ -307,7 +307,9 @@ def test_a_full_spool_is_a_503(
     answer = serve("GET", DETECT)
     assert (answer.status, answer.headers["retry-after"]) == (503, "2")
     assert "send it again" in json.loads(answer.body)["error"]
-    assert serve("GET", EXTRACT).status == 503
+    asked = serve("GET", EXTRACT)
+    assert asked.status == 503
+    assert "ask again" in json.loads(asked.body)["error"]
 
 
 ASKED = {HEALTH: "/healthz", SHORT: "/api/v1/now", LONG: "/api/v1/coverage"}

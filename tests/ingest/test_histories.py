@@ -5,6 +5,7 @@ import json
 import random
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -342,7 +343,7 @@ def test_a_commit_that_came_too_late_is_found_when_it_is_acknowledged(
     assert len(rows(read(context.histories, wanted))) == 3  # it is not seen: the hazard is real
     assert context.recorder.record([dict(row)]) == [Outcome.DUPLICATE]
     assert rows(read(context.histories, wanted)) == naive(context, wanted)
-    assert len(context.everyone.read().staff) == 1
+    context.notes.bring_up()
     assert [one["recent"][0]["timestamp"] for one in database["latest"].find()] == [4]
     (again,) = database["staff"].find({"timestamp": 4})
     assert context.recorder.record([dict(row)]) == [Outcome.DUPLICATE]
@@ -540,10 +541,9 @@ def test_a_read_of_stamps_that_took_long_proves_nothing(
 ) -> None:
     """What was stored with an old stamp, and committed meanwhile, may be missing in it."""
     add(context, [1])
-    ways = [
+    ways: list[Callable[[], object]] = [
         lambda: context.states.read({1: None}),
         lambda: context.states.read_there({1: None}),
-        context.notes.bring_up,
     ]
     with monkeypatch.context() as at:
         at.setattr(stamps, "READ_SECONDS", -1)  # so that each read takes longer

@@ -1,27 +1,29 @@
 """The collection `latest`: what each commit leaves there, and what a reader learns from it."""
 
 import contextlib
+import datetime
 import threading
 import time
-from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from bson import ObjectId, Timestamp
 from flask import Flask
 from flask.testing import FlaskClient
+from pymongo import _csot
 from pymongo.database import Database
 
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
-from ingest.storage import note_positions, notes, stamps
+from ingest.storage import everyone, note_positions, notes, recent_state, stamps
 from ingest.storage.documents import document
 from ingest.storage.driver import told
-from ingest.storage.latest import Latest, Recorded, Version
-from ingest.storage.latest_updates import CHANGES, RECENT
-from ingest.storage.note_positions import NotePosition
+from ingest.storage.latest import Latest, Recorded
+from ingest.storage.latest_updates import RECENT, Change
+from ingest.storage.note_positions import NotOurTurn
 from ingest.storage.notes import Notes
+from ingest.storage.recent_state import RecentState
 from scripts.processes.waiting import eventually
 
 GOOD = {"user_address": "7", "beacon_address": "C2A628384B08", "rssi": -20}
@@ -45,19 +47,10 @@ def shown(database: Database[Any], staff_id: object = 7) -> dict[str, Any]:
     return found
 
 
-def since(found: dict[str, Any]) -> list[int]:
-    """Return from which second after START on each commit changed something."""
-    return [change % 2**32 - START for change in found["changes"]]
-
-
 def test_it_holds_the_newest_of_each_in_order(client: FlaskClient, database: Database[Any]) -> None:
-    began = int(time.time() * 1000) - 1000
     for timestamp in (100, 300, 200, 50, *range(400, 400 + RECENT - 2)):
         send(client, timestamp)
     found = shown(database)
-    steps = sum(change >> 32 for change in found["changes"])
-    assert 0 < found["version"] - steps - began < 60_000
-    assert since(found) == [100, 300, 200, 50, *range(400, 400 + RECENT - 2)]
     newest = [*reversed(range(400, 400 + RECENT - 2)), 300, 200]
     assert [one["timestamp"] - START for one in found["recent"]] == newest
     stored = database["staff"].find_one({"timestamp": START + 300}, {"staff_id": 0})
@@ -78,25 +71,24 @@ def test_a_repeat_changes_nothing(client: FlaskClient, database: Database[Any]) 
 
 def test_what_came_in_meanwhile_is_noted_once(client: FlaskClient, database: Database[Any]) -> None:
     send(client, 50)
+    first = shown(database)
     for timestamp in range(100, 100 + 2 * RECENT):
         answer = client.post("/newbeacondetect", json=GOOD | {"timestamp": START + timestamp})
         assert answer.status_code == 200
-    assert since(shown(database)) == [50]
+    assert shown(database) == first
     note(client)
-    assert since(shown(database)) == [50, 100]
-    before = shown(database), list(database["notes"].find())
+    before = shown(database)
+    assert before["version"] != first["version"]
     for _ in range(3):  # by any service, also one that has just started
-        again = Notes(database, Latest(database["latest"]))
-        again.bring_up()
+        Notes(database, Latest(database["latest"])).bring_up()
         note(client)
-    assert shown(database) == before[0]
-    assert len(listed(database)) == 1 + 2 * RECENT  # none of them is settled
+    assert shown(database) == before
     notes_ = Notes(database, Latest(database["latest"]))
-    eventually(lambda: notes_.bring_up() and not listed(database), 30)
-    before = shown(database), list(database["notes"].find())
+    eventually(lambda: notes_.bring_up() and not named(database), 30)
+    position = list(database["notes"].find())
     time.sleep(2.1)  # the database's clock goes on
     notes_.bring_up()
-    assert (shown(database), list(database["notes"].find())) == before
+    assert (shown(database), list(database["notes"].find())) == (before, position)
 
 
 def test_a_batch_is_one_change_for_each_staff_member(app: Flask, database: Database[Any]) -> None:
@@ -109,62 +101,32 @@ def test_a_batch_is_one_change_for_each_staff_member(app: Flask, database: Datab
     context.latest.record_changes(documents)
     for staff_id in range(3):
         found = shown(database, staff_id)
-        assert since(found) == [staff_id]
         assert {one["location"] for one in found["recent"]} == {"$$ROOT"}
-        assert len(found["recent"]) == RECENT
+        assert [one["timestamp"] - START for one in found["recent"]] == [
+            *reversed(range(57 + staff_id - 3 * (RECENT - 1), 58 + staff_id, 3))
+        ]
 
 
-def test_commits_at_once_are_all_counted(app: Flask, database: Database[Any]) -> None:
-    def bump() -> None:
+def test_services_that_note_at_once_show_the_newest_of_all(
+    app: Flask, database: Database[Any]
+) -> None:
+    def record(first: int) -> None:
         latest = Latest(app.extensions["context"].client.database["latest"])
-        for n in range(10):
+        for n in range(first, 60, 6):
             row = dict.fromkeys(("received_at", "mac", "rssi", "level", "location"))
-            latest.record_changes([row | {"_id": ObjectId(), "staff_id": n, "timestamp": n}])
+            latest.record_changes(
+                row | {"_id": ObjectId(), "staff_id": who, "timestamp": n} for who in range(10)
+            )
 
-    threads = [threading.Thread(target=bump) for _ in range(6)]
+    threads = [threading.Thread(target=record, args=(n,)) for n in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [len(one["changes"]) for one in database["latest"].find()] == [60 // 10] * 10
-
-
-# Versions 16, 48 and 1048, of which the first two were counted by the release before.
-COMMITS = [200, 32 << 32 | 100, 1000 << 32 | 300]
-
-
-@pytest.mark.parametrize(
-    ("have", "found"),
-    [
-        (0, None),
-        (14, None),
-        (15, 100),
-        (16, 100),
-        (17, None),
-        (48, 300),
-        (49, None),
-        (1047, None),
-        (1048, None),
-        (1049, None),
-    ],
-)
-def test_what_a_reader_has_to_read_again(have: int, found: int | None) -> None:
-    assert Version(1048, COMMITS).changed_since(have) == found
-
-
-def test_a_time_after_all_that_fits_is_read_again_from_before(app: Flask) -> None:
-    latest = app.extensions["context"].latest
-    row = dict.fromkeys(("received_at", "mac", "rssi", "level", "location"))
-    latest.record_changes([row | {"_id": ObjectId(), "staff_id": 7, "timestamp": 1}])
-    before = latest.versions([7])[7].number
-    latest.record_changes([row | {"_id": ObjectId(), "staff_id": 7, "timestamp": 2**40}])
-    assert latest.versions([7])[7].changed_since(before) == 2**32 - 1
-
-
-def test_only_the_last_changes_are_kept(client: FlaskClient, database: Database[Any]) -> None:
-    for timestamp in range(CHANGES + 3):
-        send(client, timestamp)
-    assert since(shown(database)) == list(range(3, CHANGES + 3))
+    newest = [*reversed(range(60 - RECENT, 60))]
+    for one in database["latest"].find():
+        assert [row["timestamp"] for row in one["recent"]] == newest
+    assert database["latest"].count_documents({}) == 10
 
 
 @pytest.mark.parametrize(
@@ -199,7 +161,6 @@ def test_more_than_a_piece_is_noted_and_a_lost_position_does_no_harm(
     app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context: Context = app.extensions["context"]
-    monkeypatch.setattr(notes, "PIECE", 4)
     monkeypatch.setattr(context.notes, "_piece", 4)
     place, now = ("4", "A"), time.time()
     for staff_id in range(9):
@@ -208,12 +169,15 @@ def test_more_than_a_piece_is_noted_and_a_lost_position_does_no_harm(
             for n in range(staff_id + 1)
         ]
         context.recorder.record(rows)
-    context.notes.bring_up()
-    assert database["latest"].count_documents({}) == 9
+
+    def noted() -> bool:
+        context.notes.bring_up()
+        return database["latest"].count_documents({}) == 9
+
+    eventually(noted, 30)
     database["notes"].delete_many({})
     database["latest"].delete_many({})
-    context.notes.bring_up()
-    assert database["latest"].count_documents({}) == 9
+    eventually(noted, 30)
 
 
 @pytest.fixture
@@ -238,18 +202,18 @@ def rows(count: int, *, people: int = 50) -> list[dict[str, Any]]:
 
 
 class Noted:
-    """Counts the detections that are noted."""
+    """Counts the people who are written."""
 
     def __init__(self, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        record = context.latest.record_changes
+        show = context.latest.show
 
-        def counted(documents: Iterable[dict[str, Any]]) -> Recorded:
-            given = list(documents)
+        def counted(changes: Iterable[Change]) -> Recorded:
+            given = list(changes)
             self.count += len(given)
-            return record(given)
+            return show(given)
 
-        monkeypatch.setattr(context.latest, "record_changes", counted)
+        monkeypatch.setattr(context.latest, "show", counted)
 
     def by(self, notes_: Notes) -> int:
         before = self.count
@@ -257,159 +221,169 @@ class Noted:
         return self.count - before
 
 
-def test_more_than_the_position_lists_and_then_silence(
-    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch, soon: None
+def test_each_is_written_once_and_then_nothing_while_nothing_is_new(
+    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch, never: None
 ) -> None:
+    """However many there are, and whichever service looks."""
     context: Context = app.extensions["context"]
     noted = Noted(context, monkeypatch)
-    monkeypatch.setattr(note_positions, "MAX_LISTED", 2000)
-    database["staff"].insert_many(rows(2 * note_positions.MAX_LISTED), ordered=False)
-    assert noted.by(context.notes) == 2 * note_positions.MAX_LISTED
-    assert len(listed(database)) <= note_positions.MAX_LISTED
-    eventually(lambda: noted.by(context.notes) == 0, 30)
-    # Nobody is to be read again for ever: the position follows a database in which nothing happens.
-    eventually(lambda: noted.by(context.notes) == 0 and not listed(database), 30)
+    assert noted.by(context.notes) == 0
+    database["staff"].insert_many(rows(3000), ordered=False)
+    assert 50 <= noted.by(context.notes) <= 100  # in one second, or in two
+    before = list(database["notes"].find())
+    for notes_ in (context.notes, Notes(database, context.latest)):
+        assert noted.by(notes_) == 0
+    assert list(database["notes"].find()) == before
 
 
-def test_much_is_noted_in_turns_without_a_pause(
+def test_what_is_noted_again_is_not_written_when_it_shows_nothing_new(
+    app: Flask, database: Database[Any]
+) -> None:
+    context: Context = app.extensions["context"]
+    database["staff"].insert_many(rows(300), ordered=False)
+    context.notes.bring_up()
+    before = list(database["latest"].find())
+    database["notes"].delete_many({})
+    context.notes.bring_up()
+    assert list(database["latest"].find()) == before
+
+
+def test_what_comes_late_is_noted_and_told_though_another_leaves_its_second(
+    api_client: FlaskClient, app: Flask, database: Database[Any], never: None
+) -> None:
+    """A second is known by all its stamps, not by how many these are."""
+    context: Context = app.extensions["context"]
+    second = int(time.time()) - 2
+    known, late = rows(2, people=2)
+    known["stored"], late["stored"] = Timestamp(second, 1), Timestamp(second, 2)
+    late["timestamp"] = known["timestamp"] = second
+    database["staff"].insert_one(known)
+    context.notes.bring_up()
+    assert people(api_client) == {0}
+    database["staff"].update_one({"staff_id": 0}, stamps.RENEWED)
+    database["staff"].insert_one(late)
+    assert people(api_client) == {0, 1}
+    assert people(api_client, "/retrieveformonitoring", "location") == {0, 1}
+    context.notes.bring_up()
+    assert database["latest"].count_documents({}) == 2
+
+
+@pytest.fixture
+def api_client(app: Flask) -> FlaskClient:
+    return app.test_client()
+
+
+def people(client: FlaskClient, url: str = "/api/v1/staff", name: str = "data") -> set[Any]:
+    answer = client.get(url)
+    assert answer.status_code == 200, answer.text
+    assert answer.json is not None
+    assert answer.json.get("complete", True)
+    return {one["staff_id"] for one in answer.json[name]}
+
+
+def test_who_is_too_slow_notes_less_at_a_time_and_at_last_in_more_time(
     app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch, soon: None
 ) -> None:
-    """More than fits the time of one turn, as after a bulk load that nobody watched."""
+    """On a machine without CPU one second of detections takes longer than a turn, each time."""
     context: Context = app.extensions["context"]
-    noted = Noted(context, monkeypatch)
-    noted.by(context.notes)  # up to here there is nothing
-    database["staff"].insert_many(rows(20_000), ordered=False)
-    monkeypatch.setattr(notes, "ALONE_SECONDS", 0.4)
-    monkeypatch.setattr(notes, "REST_SECONDS", 0.1)
-    monkeypatch.setattr(notes, "NOTE_SECONDS", 1.0)
-    thread = Notes(database, context.latest)
-    thread.start()
-    eventually(lambda: noted.count, 60)
-    monkeypatch.setattr(notes, "NOTE_SECONDS", 100.0)  # two such pauses would be too long
-    try:
-        eventually(lambda: noted.count >= 20_000, 120)
-        # Nothing of it is still to be noted, for any service.
-        eventually(lambda: noted.by(context.notes) == 0, 30)
-    finally:
-        thread.close()
+    database["staff"].insert_many(rows(300, people=300), ordered=False)
+    show, needed = context.latest.show, 0.3
 
+    def slow(changes: Iterable[Change]) -> Recorded:
+        if (left := _csot.remaining()) is None or left < needed:
+            raise StoreUnavailable("too slow")
+        return show(changes)
 
-def test_who_is_too_slow_for_a_piece_notes_less_at_a_time(
-    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch, soon: None
-) -> None:
-    """On a machine without CPU a piece takes longer than a turn, each time."""
-    context: Context = app.extensions["context"]
-    noted = Noted(context, monkeypatch)
-    noted.by(context.notes)
-    record = context.latest.record_changes
-
-    def slow(documents: Iterable[dict[str, Any]]) -> Recorded:
-        given = list(documents)
-        time.sleep(len(given) * 0.002)
-        return record(given)
-
-    monkeypatch.setattr(context.latest, "record_changes", slow)
-    monkeypatch.setattr(notes, "ALONE_SECONDS", 0.9)  # a piece takes 1 s
-    monkeypatch.setattr(notes, "REST_SECONDS", 0.1)
+    monkeypatch.setattr(context.latest, "show", slow)
+    monkeypatch.setattr(notes, "PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(notes, "NOTE_SECONDS", 0.1)
-    count = 2 * notes.PIECE
-    database["staff"].insert_many(rows(count, people=count), ordered=False)
+    monkeypatch.setattr(notes, "HURRY_SECONDS", 0.05)
     thread = Notes(database, context.latest)
     thread.start()
     try:
-        eventually(lambda: database["latest"].count_documents({}) == count, 60)
+        eventually(lambda: database["latest"].count_documents({}) == 300, 60)
+        eventually(lambda: thread.behind_seconds < 60, 30)
     finally:
         thread.close()
 
 
-def test_a_turn_that_is_cut_gets_further_also_when_nothing_is_new() -> None:
-    """Much is listed, as of a faster time, and each turn reads three pieces of it."""
-    count, size = 60, 4
-    found: list[dict[str, Any]] = [
-        {"_id": n, stamps.STAMP: Timestamp(100, 1 + n)} for n in range(count)
-    ]
-    new = found[-1]
-    noted: list[Any] = []
-    kept = [note_positions.NOWHERE_YET]
-
-    def pieces(floor: int, reads: int) -> Iterator[tuple[list[dict[str, Any]], bool]]:
-        for _ in range(reads):
-            piece = [one for one in found if stamps.number(one[stamps.STAMP]) > floor][:size]
-            yield piece, len(piece) < size
-            if len(piece) < size:
-                return
-            floor = max(note_positions.last_stamp(piece), floor + 1)
-        raise StoreUnavailable("the turn is over")
-
-    def keep(position: NotePosition) -> NotePosition:
-        kept.append(position)
-        return position
-
-    def turn(proved: int, reads: int) -> None:
-        at = kept[-1].at
-        with contextlib.suppress(StoreUnavailable):
-            note_positions.advance(kept[-1], proved, pieces(at, reads), noted.extend, keep)
-
-    found.pop()
-    turn(0, 100)
-    assert len(noted) == len(kept[-1].listed) == count - 1
-    found.append(new)
-    for _ in range(count):
-        turn(stamps.number(new[stamps.STAMP]), 3)
-    assert noted[count - 1 :] == [new]
-    assert not kept[-1].listed
-
-
-def test_more_with_one_stamp_than_a_small_piece_has_are_all_noted(
+def test_more_with_one_stamp_than_a_piece_has_are_all_noted(
     app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a copy may have them."""
     context: Context = app.extensions["context"]
-    noted = Noted(context, monkeypatch)
     one_stamp = {"stored": Timestamp(int(time.time()) - 100, 1)}
     database["staff"].insert_many([one | one_stamp for one in rows(300, people=300)])
-    monkeypatch.setattr(context.notes, "_piece", notes.LEAST)
-    assert noted.by(context.notes) == 300
+    monkeypatch.setattr(context.notes, "_piece", 10)
+    context.notes.bring_up()
+    assert database["latest"].count_documents({}) == 300
 
 
 def test_the_position_of_the_release_before_is_read(
-    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch, never: None
+    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context: Context = app.extensions["context"]
     noted = Noted(context, monkeypatch)
     database["staff"].insert_many(rows(100), ordered=False)
-    assert noted.by(context.notes) == 100
-    as_list = sorted(listed(database), key=str)
-    database["notes"].update_one({}, {"$set": {"listed": as_list}})
+    at = {"at": (int(time.time()) + 1) << 32, "listed": b"12345678", "name": 7}
+    eventually(lambda: time.time() > (at["at"] >> 32) + 1)  # type: ignore[operator]
+    database["notes"].insert_one({"_id": "staff"} | at)
     assert noted.by(context.notes) == 0
+    database["staff"].insert_many(rows(1), ordered=False)
+    assert noted.by(context.notes) == 1
 
 
-def test_nothing_is_written_or_noted_again_while_nothing_is_new(
-    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch, never: None
+def test_one_service_notes_at_a_time_and_one_that_died_is_not_waited_for(
+    app: Flask, database: Database[Any]
 ) -> None:
-    """Also of more than one piece, and when another service reads between two of them."""
     context: Context = app.extensions["context"]
-    noted = Noted(context, monkeypatch)
-    database["staff"].insert_many(rows(15 * notes.PIECE), ordered=False)  # as of 8 s at 900/s
-    assert noted.by(context.notes) == 15 * notes.PIECE
-    before = list(database["notes"].find())
-    assert noted.by(context.notes) == 0
-    assert list(database["notes"].find()) == before
     other = Notes(database, context.latest)
-    find, asked = Notes._found, []
+    context.notes.bring_up()
+    database["staff"].insert_many(rows(1), ordered=False)
+    with other.unnoted(100, 5) as unnoted:
+        other._positions.write(unnoted.position, 3)
+    with pytest.raises(NotOurTurn):
+        context.notes.bring_up()
+    assert people(app.test_client()) == {0}  # a reader does not wait for either
 
-    def between(self: Notes, floor: int, session: Any) -> list[dict[str, Any]]:
-        if self is context.notes:
-            asked.append(floor)
-            if len(asked) == 2:
-                database["staff"].insert_many(rows(3), ordered=False)
-                other.bring_up()
-        return find(self, floor, session)
+    def noted() -> bool:
+        with contextlib.suppress(NotOurTurn):
+            context.notes.bring_up()
+        return bool(database["latest"].count_documents({}))
 
-    monkeypatch.setattr(Notes, "_found", between)
-    assert noted.by(context.notes) <= 2 * 3  # both may note what is new
-    assert noted.by(context.notes) <= 3
-    assert noted.by(context.notes) == 0
+    eventually(noted, 30)
+    # A turn far ahead is of a clock that was set back since.
+    database["staff"].insert_many(rows(2), ordered=False)
+    ahead = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
+    database["notes"].update_one({}, {"$set": {"until": ahead, "by": "another"}})
+    context.notes.bring_up()
+    assert database["latest"].count_documents({}) == 2
+
+
+def test_when_too_much_is_new_the_newest_is_told_and_that_it_is_not_all(
+    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(everyone, "MOST_NEW", 100)
+    monkeypatch.setattr(everyone, "MUCH", 100)
+    monkeypatch.setattr(notes, "MAX_THERE", 50)
+    client = app.test_client()
+    now = int(time.time())
+    for before, count in ((60, 200), (0, 50)):
+        several = [one | {"timestamp": now - before} for one in rows(count, people=count)]
+        database["staff"].insert_many(several, ordered=True)
+    answer = client.get("/api/v1/now").json
+    assert answer is not None
+    assert answer["complete"] is False
+    told_of = [one for level in answer["levels"] for one in level["staff"]]
+    assert [one["timestamp"] for one in told_of] == [now] * 50
+    eventually(lambda: all_are_told(client), 60)  # it is noted soon
+    assert database["latest"].count_documents({}) == 200
+
+
+def all_are_told(client: FlaskClient) -> bool:
+    answer = client.get("/api/v1/now").json
+    assert answer is not None
+    return bool(answer["complete"]) and sum(len(one["staff"]) for one in answer["levels"]) == 200
 
 
 def test_what_a_shard_did_not_take_is_noted_again(
@@ -417,28 +391,27 @@ def test_what_a_shard_did_not_take_is_noted_again(
 ) -> None:
     context: Context = app.extensions["context"]
     context.notes.bring_up()
-    everybody = rows(3 * notes.PIECE, people=3 * notes.PIECE)
-    database["staff"].insert_many(everybody, ordered=False)
-    record, calls = context.latest.record_changes, []
+    database["staff"].insert_many(rows(600, people=600), ordered=False)
+    show, calls = context.latest.show, []
 
-    def fails_once(documents: Iterable[dict[str, Any]]) -> Recorded:
+    def fails_once(changes: Iterable[Change]) -> Recorded:
         calls.append(1)
-        if len(calls) == 1:
-            raise StoreUnavailable("a shard is away")
-        return record(documents)
+        if len(calls) == 2:
+            return Recorded({7: "a shard is away"}, Timestamp(1, 1))
+        return show(changes)
 
-    monkeypatch.setattr(context.latest, "record_changes", fails_once)
-    monkeypatch.setattr(notes, "NEW_SECONDS", 30)  # it is not about time
-    assert not context.notes.bring_up_there()
-    assert database["latest"].count_documents({}) == 2 * notes.PIECE
-    assert not context.notes.bring_up_there()
-    assert database["latest"].count_documents({}) == 3 * notes.PIECE
+    monkeypatch.setattr(context.latest, "show", fails_once)
+    with pytest.raises(StoreUnavailable, match="a shard is away"):
+        context.notes.bring_up()
+    assert database["latest"].count_documents({}) < 600
     context.notes.bring_up()
-    assert context.notes.bring_up_there()
+    assert database["latest"].count_documents({}) == 600
 
 
-def listed(database: Database[Any]) -> "array[int]":
-    return array("q", database["notes"].find_one()["listed"])  # type: ignore[index]
+def named(database: Database[Any]) -> bytes:
+    """Return the names of the seconds that are noted and not settled."""
+    found: bytes = database["notes"].find_one()["seconds"]  # type: ignore[index]
+    return found
 
 
 def test_a_clock_that_does_not_go_on_stops_nothing(
@@ -450,8 +423,8 @@ def test_a_clock_that_does_not_go_on_stops_nothing(
     noted = Noted(context, monkeypatch)
     database["staff"].insert_many(rows(5000), ordered=False)
     began = time.monotonic()
-    assert noted.by(context.notes) == 5000
-    eventually(lambda: noted.by(context.notes) == 0 and not listed(database), 30)
+    assert noted.by(context.notes) >= 50
+    eventually(lambda: noted.by(context.notes) == 0 and not named(database), 30)
     assert time.monotonic() - began > note_positions.COMMITTED_SECONDS
     at = stamps.stamp(database["notes"].find_one()["at"])  # type: ignore[index]
     assert not database["staff"].count_documents({"stored": {"$gt": at}})
@@ -508,17 +481,21 @@ def test_nothing_is_read_that_lacks_what_is_named(
     """
     context: Context = app.extensions["context"]
     send(client)
-    noted_at = context.notes.bring_up()
-    assert stamps.number(noted_at) > context.states.read({7: None})[7].mark.newest
     assert client.get(url).status_code == 200
     later = Timestamp(int(time.time()) + 3600, 1)
     if url == "/api/v1/staff":
-        monkeypatch.setattr(context.notes, "bring_up", lambda: later)
-        monkeypatch.setattr(context.notes, "bring_up_there", lambda: False)
+        every_version = context.latest.every_version
+        monkeypatch.setattr(context.latest, "every_version", lambda _: every_version(later))
+        monkeypatch.setattr(context.notes, "arrived_there", lambda: ({}, False))
         assert not context.everyone.read().complete
         return
-    people = context.everyone.read()._replace(read_at=later)
-    monkeypatch.setattr(context.everyone, "read", lambda: people)
+    read = recent_state.read
+
+    def of_later(*given: Any) -> tuple[RecentState, int]:
+        state, since = read(*given)
+        return state._replace(read_at=later), since
+
+    monkeypatch.setattr(recent_state, "read", of_later)
     states = {7: context.states.read({7: None})[7]._replace(read_at=later)}
     monkeypatch.setattr(context.states, "read", lambda _: states)
     assert client.get(url).status_code == 503

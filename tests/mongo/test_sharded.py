@@ -37,7 +37,6 @@ from ingest.storage.directory import CHECK_SECONDS, Place
 from ingest.storage.documents import Document
 from ingest.storage.indexes import BY_BEACON
 from ingest.storage.large_ids import LargeIds
-from ingest.storage.latest_updates import LAST
 from ingest.storage.stamps import NEW
 from ingest.storage.visits_of_place import Visit, VisitsOfPlace, _pieces
 from mongo import clients, topology
@@ -518,8 +517,8 @@ def test_neighbours_in_a_group_learn_each_of_their_own(
     assert half.outcomes == [Outcome.STORED, Outcome.UNAVAILABLE]
     eventually(lambda: not context.availability.degraded, RECOVERY_SECONDS)
     context.notes.bring_up()
-    [change] = context.latest.versions([here])[here].changes
-    assert change & LAST == 1  # the lowest timestamp; above it stands the step
+    [entry] = context.latest.entries([here])
+    assert len(entry.recent) == 1  # of one level: the newest
     assert context.recorder.store(group) == [
         [Outcome.DUPLICATE],
         [Outcome.STORED],

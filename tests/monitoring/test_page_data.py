@@ -127,6 +127,7 @@ def test_it_admits_what_it_cannot_tell(
     assert "X-Taken-At" not in answer.headers
     known = client.get("/monitoring/latest").get_json()
     assert (known["circuit"], known["taken_at"], known["staff"]) == (circuit, None, [])
+    assert known["complete"] is False
 
 
 def test_a_failure_keeps_the_last_answer_and_its_time(upstream: Upstream) -> None:

@@ -14,7 +14,11 @@ WELL = {"ingest": "closed", "reads": "closed"}
 
 def service(name: str, **more: Any) -> dict[str, Any]:
     well: dict[str, Any] = {"answers": True, "since": 900.0, "seen_at": NOW, "queued": 0}
-    well |= {"set_aside": 0, "mongodb": {"reachable": True, "latency_ms": 1.0}}
+    well |= {
+        "set_aside": 0,
+        "unnoted_seconds": 18,
+        "mongodb": {"reachable": True, "latency_ms": 1.0},
+    }
     return {"name": name} | well | more
 
 
@@ -71,6 +75,8 @@ ONE, OTHER = service("ingest-1"), service("ingest-2")
         ({"ingest": "busy"}, [ONE], "Busy"),
         ({"reads": "busy"}, [ONE], "Busy"),
         ({"reads": "half-open"}, [ONE], "An ingest service does not answer"),
+        ({}, [service(name, unnoted_seconds=61) for name in "ab"], "Positions are behind"),
+        ({}, [ONE, service("b", unnoted_seconds=61)], HEALTHY),
         ({}, [ONE, service("b", set_aside=3)], "3 set aside in the spool"),
         ({}, [ONE, service("b", queued=7)], "Detections wait to be stored"),
     ],

@@ -24,6 +24,7 @@ from ingest.recording.spool import Spool
 from ingest.recording.spools import Spools
 from ingest.rules.levels import Rule
 from ingest.storage.accounts import Accounts
+from ingest.storage.arrivals import Arrivals
 from ingest.storage.audit import Audit
 from ingest.storage.availability import Availability
 from ingest.storage.beacons import Beacons
@@ -138,7 +139,7 @@ class Context(NamedTuple):
                 detections, states, availability.check_reachable, availability.check_shard_of
             ),
             indexes=Indexes(staff),
-            last_minutes=LastMinutes(detections, latest, everyone),
+            last_minutes=LastMinutes(detections, Arrivals(client.database)),
             back_fill=BackFill(
                 detections, inserts, latest, LargeIds(staff, client.database["latest"])
             ),

@@ -127,6 +127,7 @@ class HealthMonitor:
                 "latency_ms": service.latency_ms,
                 **{key: service.report.get(key) for key in ("queued", "memory", "mongodb")},
                 "set_aside": service.report.get("set_aside", 0),
+                "unnoted_seconds": service.report.get("unnoted_seconds", 0),
             }
             for name, service in sorted(self.services.items())
         ]

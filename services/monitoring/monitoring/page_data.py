@@ -64,7 +64,7 @@ def latest() -> Response:
         staff, circuit, (everyone, others) = None, UNKNOWN, (b"[]", {})
     known = {
         "circuit": circuit,
-        "complete": others.get("complete", True),
+        "complete": others.get("complete", staff is not None),  # who knows nothing knows not all
         "detail": snapshot.detail,
         "now": time.time(),
         "taken_at": staff.taken_at if staff else None,

@@ -10,6 +10,8 @@ from monitoring.gateway import BUSY, OPEN, UNKNOWN
 
 HALF_OPEN = "half-open"
 HEALTHY = "Everything is healthy"
+# What is stored is noted when it is settled, within some 20 s.
+BEHIND_SECONDS = 60
 
 
 class Verdict(NamedTuple):
@@ -104,6 +106,14 @@ def _of_less(ingest: str, reads: str, services: Sequence[dict[str, Any]], kept: 
         return Verdict("Busy", "Some reads have to be repeated.", kept)
     if HALF_OPEN in (ingest, reads):
         return Verdict("An ingest service does not answer", "The others do its work.", kept)
+    behind = min((one["unnoted_seconds"] for one in services), default=0)
+    if behind > BEHIND_SECONDS:
+        return Verdict(
+            "Positions are behind",
+            f"Those of the last {behind // 60} min may be missing; what is stored is safe. "
+            "The database has too much to do.",
+            kept,
+        )
     if aside := sum(one["set_aside"] for one in services):
         return Verdict(f"{aside:,} set aside in the spool", "Somebody has to look.", kept)
     if kept:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from bson import ObjectId, Timestamp
+from bson import ObjectId
 from bson.int64 import Int64
 from flask import Flask, Response
 from flask.testing import FlaskClient
@@ -25,6 +25,7 @@ from ingest.context import Context
 from ingest.errors import StoreUnavailable
 from ingest.storage.latest import Latest
 from ingest.storage.latest_updates import RECENT
+from ingest.storage.notes import Notes
 from tests.ingest.api.conftest import MAC, Api
 
 MIB = 1 << 20
@@ -75,11 +76,16 @@ def test_only_who_changed_is_read_again(
     api.get("/staff")
     api.get("/now")
     assert asked == []
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
     api.hear(7)
     api.hear("new")
     everybody = api.get("/staff")["data"]
-    assert asked == [2]
     assert len(everybody) == 601
+    assert asked == []  # nothing is noted: who is new, and no other, is read with what is noted
+    api.context.notes.bring_up()
+    assert api.get("/staff")["data"] == everybody
+    assert asked == [2]
     database["latest"].delete_one({"_id": 7})
     assert 7 not in [one["staff_id"] for one in api.get("/staff")["data"]]
 
@@ -196,9 +202,11 @@ def test_nobody_is_not_told_when_no_shard_answers(
 
     api.hear(1)
     monkeypatch.setattr(Latest, "every_version", away)
-    monkeypatch.setattr(Latest, "every_version_there", lambda _: ([], [], None))
+    monkeypatch.setattr(Notes, "arrived_there", lambda _: ({}, False))
+    monkeypatch.setattr(Latest, "every_version_there", lambda _: ([], [], False))
     assert api.client.get("/api/v1/now").status_code == 503
-    monkeypatch.setattr(Latest, "every_version_there", lambda _: ([], [], Timestamp(1, 1)))
+    monkeypatch.setattr(Notes, "arrived_there", lambda _: ({}, True))
+    monkeypatch.setattr(Latest, "every_version_there", lambda _: ([], [], True))
     assert api.get("/staff")["data"] == []
 
 

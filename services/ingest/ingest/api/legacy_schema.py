@@ -127,7 +127,7 @@ _ERRORS = {
     400: _fails("A parameter is missing or bad."),
     **REFUSED,
     413: _fails("The body is over the limit."),
-    503: _fails("The database does not answer: nothing was stored, send it again."),
+    503: _fails("The database does not answer: nothing was stored, or can be told. Ask again."),
 }
 _TEXT = {"text/plain": Content(str)}
 _STATE = Body("The state.", {JSON: Content(dict[str, Any])})

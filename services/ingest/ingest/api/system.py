@@ -60,6 +60,9 @@ class System(ResponseBody):
     set_aside: Annotated[
         int, Meta(description="Damaged detections, and spools whole, that were set aside", ge=0)
     ]
+    unnoted_seconds: Annotated[
+        int, Meta(description="Age of the oldest that `/now` and `/staff` have to add", ge=0)
+    ]
     mongodb: MongoDB
     access: Access
     memory: Memory
@@ -108,6 +111,7 @@ def system() -> Response:
             started_at=_STARTED_AT,
             queued=context.recorder.queued,
             set_aside=context.recorder.set_aside,
+            unnoted_seconds=context.notes.behind_seconds,
             mongodb=_asked.get(context.availability, lambda: _mongodb(context)),
             access=_access(context),
             memory=Memory(*process.memory()),

@@ -12,9 +12,10 @@ from ingest.errors import StoreUnavailable
 from ingest.histories.blocks import Row, grown
 from ingest.histories.time_window import COUNT_SECONDS, History, Window
 from ingest.rules.request_parameters import TimeRange
+from ingest.storage import recent_state
+from ingest.storage.arrivals import Arrivals
 from ingest.storage.detections import Detections
-from ingest.storage.everyone import Everyone, People
-from ingest.storage.latest import Latest
+from ingest.storage.recent_state import RecentState
 
 WINDOW_SECONDS = 15 * 60
 # What a phone's clock is ahead at most to be shown. What is dated further ahead comes in when its
@@ -28,8 +29,6 @@ MAX_ROWS = 300_000
 TOO_MANY = f"more than {MAX_ROWS} detections in the last minutes"
 # What is younger is not counted: more of it comes meanwhile.
 COMING_SECONDS = 10
-# How many versions are read with one command.
-VERSIONS = 500
 # How many beginnings and ends of rows are kept while they are read: 1 MiB.
 MAX_ENCODED = 2000
 
@@ -37,20 +36,22 @@ Answer = tuple[Window, str]  # and its ETag
 
 
 class _Cached(NamedTuple):
-    """What was read up to a timestamp, and whose versions it has."""
+    """What was read up to a timestamp, in which state."""
 
-    people: People
+    state: RecentState
     end: int
     history: History
 
 
 class LastMinutes:
-    """Reads them once for all who ask at the same moment, and only what changed since."""
+    """Reads them once for all who ask at the same moment, and only what changed since.
 
-    def __init__(self, detections: Detections, latest: Latest, everyone: Everyone) -> None:
+    It needs no note: by their stamps it finds which are new, and the rows by their times.
+    """
+
+    def __init__(self, detections: Detections, arrivals: Arrivals) -> None:
         self._detections = detections
-        self._latest = latest
-        self._everyone = everyone
+        self._arrivals = arrivals
         self._cached: _Cached | None = None
         self._pool = ThreadPoolExecutor(1, "last-minutes")
         self._reads: Batcher[None, Answer] = Batcher(self._read, self._pool)
@@ -64,22 +65,24 @@ class LastMinutes:
         return self._reads.call(None)
 
     def _read(self, calls: list[None]) -> list[Answer | Exception]:
-        people = self._everyone.read()  # before the rows: whose version is older is read next time
-        if not people.complete:
-            raise StoreUnavailable("a shard does not answer")
         now = int(time.time())
         start, end = now - WINDOW_SECONDS, now + AHEAD_SECONDS
         counted_at = time.monotonic()
-        since = max(start, self._changed_since(people, start, end))
-        if self._cached and since > start:
-            counted = self._cached.history.counted_at
+        cached = self._cached
+        # Before the rows: what comes between is read again next time.
+        state, changed = recent_state.read(self._arrivals, cached and cached.state, start)
+        since = start
+        if cached and end >= cached.end:  # else the clock was set back
+            since = max(start, min(changed, cached.end + 1))
+        if cached and since > start:
+            counted = cached.history.counted_at
             if counted > counted_at - COUNT_SECONDS:
                 counted_at = counted
-            elif self._some_are_gone(start, min(since - 1, now - COMING_SECONDS), people):
+            elif self._some_are_gone(start, min(since - 1, now - COMING_SECONDS), state):
                 since = start
-        rows = self._rows(people, since, end)
-        if self._cached and since > start:
-            some, older = self._cached.history.before(since)
+        rows = self._rows(state, since, end)
+        if cached and since > start:
+            some, older = cached.history.before(since)
             blocks = grown(itertools.chain(rows, some)) + older
             blocks = tuple(one for one in blocks if len(range(*one.span(start, end))))
         else:
@@ -87,44 +90,21 @@ class LastMinutes:
         if sum(one.rows for one in blocks) > MAX_ROWS:
             raise StoreUnavailable(TOO_MANY)
         history = History(None, start, blocks, counted_at)
-        self._cached = _Cached(people, end, history)
+        self._cached = _Cached(state, end, history)
         window = history.window(TimeRange("", start, end))
-        # By the versions, and by the checksum of the text, with which its gzip member ends.
-        etag = f"{people.tag}-{window.rows:x}-{window.gzip()[-8:].hex()}"
+        # By the newest stamp, and by the checksum of the text, with which its gzip member ends.
+        etag = f"{state.newest:x}-{window.rows:x}-{window.gzip()[-8:].hex()}"
         return [(window, etag)] * len(calls)
 
-    def _changed_since(self, people: People, start: int, end: int) -> int:
-        """Return from which timestamp on the cached rows may be others by now, 0 if not known."""
-        cached = self._cached
-        if cached is None or end < cached.end:  # the clock was set back
-            return 0
-        before = {one.staff_id: one.version for one in cached.people.staff}
-        changed = {
-            one.staff_id: before.get(one.staff_id)
-            for one in people.staff
-            if before.get(one.staff_id) != one.version
-        }
-        since, staff_ids = cached.end + 1, list(changed)
-        for first in range(0, len(staff_ids), VERSIONS):
-            some = staff_ids[first : first + VERSIONS]
-            found = self._latest.versions(some)
-            for staff_id in some:
-                number, version = changed[staff_id], found.get(staff_id)
-                known = version.changed_since(number) if version and number else None
-                since = min(since, known or 0)
-            if since <= start:
-                break
-        return since
-
-    def _some_are_gone(self, start: int, end: int, people: People) -> bool:
+    def _some_are_gone(self, start: int, end: int, state: RecentState) -> bool:
         """Tell whether the database has not as many rows of that time: they were deleted."""
         cached = self._cached.history.rows(start, end) if self._cached else 0
-        return self._detections.count_recent(start, end, people.read_at) != cached
+        return self._detections.count_recent(start, end, state.read_at) != cached
 
-    def _rows(self, people: People, start: int, end: int) -> Iterator[Row]:
+    def _rows(self, state: RecentState, start: int, end: int) -> Iterator[Row]:
         """Yield each row as JSON; what repeats in them is encoded once."""
         encoded: dict[tuple[Any, ...], tuple[str, str]] = {}
-        found = self._detections.list_recent(start, end, people.read_at)
+        found = self._detections.list_recent(start, end, state.read_at)
         for count, (staff_id, level, location, timestamp, rssi, mac) in enumerate(found):
             if count >= MAX_ROWS:
                 raise StoreUnavailable(TOO_MANY)

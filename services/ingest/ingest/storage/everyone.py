@@ -1,13 +1,15 @@
 """Everybody's last detection, cached compactly: read once for all who ask, and exact for each.
 
-When what was stored is noted, one read tells everybody's version. Only those are read again whose
-version is another one.
+One read tells everybody's version, and only those are read again whose version is another one. To
+that comes what is not noted yet: nobody waits until it is.
 """
 
 import hashlib
+import logging
 from array import array
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from bson import Timestamp
@@ -17,15 +19,22 @@ from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
 from ingest.rules import levels, where
 from ingest.rules.request_parameters import StaffId, by_staff_id
+from ingest.storage.arrivals import BATCH
 from ingest.storage.client import time_limit
+from ingest.storage.documents import Document
 from ingest.storage.latest import Entry, Latest
-from ingest.storage.notes import Notes
+from ingest.storage.notes import MUCH, Notes
 
-# A database that takes no note, or does not tell the versions, in this time is one of which a shard
-# is missing.
-NOTE_SECONDS = VERSIONS_SECONDS = 0.8
-# With what is new, which is asked for before, not longer either.
-THERE_SECONDS = 0.5
+log = logging.getLogger(__name__)
+
+# A database that does not tell what is new, or the versions, in this time has too much to do, or a
+# shard is missing: the answer says that it is not complete.
+NEW_SECONDS = VERSIONS_SECONDS = 0.8
+# And what is new of those who answer, and their versions, in these.
+THERE_SECONDS = 0.4
+# How many stamps are looked at, 21 bytes each: ten seconds of a drain. More detections than so many
+# cannot be grouped in that time.
+MOST_STAMPS, MOST_NEW = 200_000, 100_000
 # How many people are read again with one command.
 GROUP = 500
 
@@ -47,20 +56,26 @@ class LastHeard(Struct, frozen=True, gc=False):
     heard_at: float  # the same, or when we heard of it: a phone's clock may be ahead
     rssi: int | None
     beacon: HeardBeacon
+    name: int  # of all that is told of it
 
 
 class People(NamedTuple):
-    """Everybody, by staff id; `tag` changes with every version."""
+    """Everybody, by staff id; `tag` changes with all that is told of anybody."""
 
     staff: list[LastHeard]
     heard_at: "array[float]"
     tag: str
-    read_at: Timestamp | None  # rows have to be read as of it; None when a shard did not answer
+    complete: bool  # else a shard did not answer, or what is newest could not be told in time
 
-    @property
-    def complete(self) -> bool:
-        """Whether all shards answered: the people of the others are missing."""
-        return self.read_at is not None
+
+class _Found(NamedTuple):
+    """Everybody's versions, and of whom something is not noted yet where he was last heard."""
+
+    staff_ids: list[StaffId]
+    versions: list[int]
+    ahead: dict[StaffId, LastHeard]
+    read_at: Timestamp | None
+    complete: bool
 
 
 class Everyone:
@@ -70,8 +85,9 @@ class Everyone:
         self._latest = latest
         self._notes = notes
         self._rule = rule
-        self._cached: dict[StaffId, LastHeard] = {}
-        self._people = People([], array("d"), "", None)
+        self._cached: dict[StaffId, LastHeard] = {}  # as it is noted
+        self._ahead: dict[StaffId, LastHeard] = {}  # than what is noted
+        self._people = People([], array("d"), "", complete=False)
         self._doubtful = False  # whether a shard did not answer when it was last asked
         self._pool = ThreadPoolExecutor(1, "everyone")
         self._reads: Batcher[None, People] = Batcher(self._read, self._pool)
@@ -86,46 +102,66 @@ class Everyone:
 
     def _read(self, calls: list[None]) -> list[People | Exception]:
         """Read once for all who wait."""
-        staff_ids, versions, read_at = self._versions()
-        complete = read_at is not None
-        if not complete and not staff_ids:
+        found = self._find()
+        if not (found.complete or found.staff_ids or found.ahead):
             raise StoreUnavailable("no shard answers")
         changed = [
             staff_id
-            for staff_id, version in zip(staff_ids, versions, strict=True)
+            for staff_id, version in zip(found.staff_ids, found.versions, strict=True)
             if (cached := self._cached.get(staff_id)) is None or cached.version != version
         ]
         for first in range(0, len(changed), GROUP):
-            self._renew(changed[first : first + GROUP], read_at)
+            self._renew(changed[first : first + GROUP], found.read_at)
         before = self._people
-        if changed or not (complete and before.complete and len(staff_ids) == len(before.staff)):
-            found = (self._cached.get(staff_id) for staff_id in staff_ids)
-            staff = sorted((one for one in found if one), key=lambda one: by_staff_id(one.staff_id))
-            if complete:  # who is missing now is gone
-                self._cached = {one.staff_id: one for one in staff}
-            self._people = _people(staff, read_at)
-        else:
-            self._people = before._replace(read_at=read_at)
+        same = found.complete and before.complete and found.ahead == self._ahead
+        everybody = found.ahead.keys() | found.staff_ids
+        if changed or not (same and len(everybody) == len(before.staff)):
+            told = (found.ahead.get(who) or self._cached.get(who) for who in everybody)
+            staff = sorted((one for one in told if one), key=lambda one: by_staff_id(one.staff_id))
+            if found.complete:  # who is missing now is gone
+                present = set(found.staff_ids)
+                self._cached = {who: one for who, one in self._cached.items() if who in present}
+            self._people = _people(staff, complete=found.complete)
+        self._ahead = found.ahead
         return [self._people] * len(calls)
 
-    def _versions(self) -> tuple[list[StaffId], list[int], Timestamp | None]:
-        """Return the staff ids and versions of those whose shards answer.
-
-        When all do as well the database's time: they have all that was noted then.
-        """
+    def _find(self) -> _Found:
+        """Find out where everybody was last heard, or those whose shards answer."""
         if not self._doubtful:
             try:
-                with time_limit(NOTE_SECONDS):
-                    noted_at = self._notes.bring_up()
+                with time_limit(NEW_SECONDS):
+                    ahead, read_at = self._arrived()
                 with time_limit(VERSIONS_SECONDS):
-                    return *self._latest.every_version(noted_at), noted_at
-            except StoreUnavailable:
-                self._doubtful = True
-        is_noted = self._notes.bring_up_there()
+                    everybody = self._latest.every_version(read_at)
+                return _Found(*everybody, ahead, read_at, complete=True)
+            except StoreUnavailable as error:
+                log.info("not everybody is told: %s", error)
         with time_limit(THERE_SECONDS):
-            staff_ids, versions, at = self._latest.every_version_there()
-        self._doubtful = at is None
-        return staff_ids, versions, at if is_noted else None
+            arrived, is_all = self._notes.arrived_there()
+        with time_limit(THERE_SECONDS):
+            staff_ids, versions, all_answer = self._latest.every_version_there()
+        self._doubtful = not all_answer
+        ahead = self._with(arrived, None)
+        return _Found(staff_ids, versions, ahead, None, complete=is_all and all_answer)
+
+    def _arrived(self) -> tuple[dict[StaffId, LastHeard], Timestamp | None]:
+        """Return where those were last heard of whom something is not noted yet."""
+        ahead: dict[StaffId, LastHeard] = {}
+        with self._notes.unnoted(MOST_STAMPS, NEW_SECONDS) as unnoted:
+            if len(unnoted) > MUCH or not unnoted.is_all:
+                self._notes.hurry()
+            if len(unnoted) > MOST_NEW or not unnoted.is_all:
+                raise StoreUnavailable("too much is new")
+            people = unnoted.people(unnoted.wanted)
+            while some := list(islice(people, BATCH)):
+                ahead |= self._with({who: shown for who, shown, _ in some}, unnoted.read_at)
+            return ahead, unnoted.read_at
+
+    def _with(
+        self, arrived: dict[StaffId, list[Document]], as_of: Timestamp | None
+    ) -> dict[StaffId, LastHeard]:
+        entries = self._latest.entries_with(arrived, as_of) if arrived else ()
+        return {one.staff_id: _last_heard(one, self._rule) for one in entries}
 
     def _renew(self, staff_ids: list[StaffId], as_of: Timestamp | None) -> None:
         for staff_id in staff_ids:  # whoever is not found any more is read again next time
@@ -138,7 +174,11 @@ def _last_heard(entry: Entry, rule: levels.Rule) -> LastHeard:
     last = where.settled(entry.recent, rule)
     heard_at = min(last.timestamp, last.received_at)
     beacon = _shared(HeardBeacon(last.level, last.location, last.mac))
-    return LastHeard(entry.staff_id, entry.version, last.timestamp, heard_at, last.rssi, beacon)
+    told = f"{entry.staff_id!r} {last.timestamp} {heard_at} {last.rssi} {beacon!r}".encode()
+    name = int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "big")
+    return LastHeard(
+        entry.staff_id, entry.version, last.timestamp, heard_at, last.rssi, beacon, name
+    )
 
 
 @lru_cache(2048)
@@ -147,7 +187,7 @@ def _shared(beacon: HeardBeacon) -> HeardBeacon:
     return beacon
 
 
-def _people(staff: list[LastHeard], read_at: Timestamp | None) -> People:
-    versions = array("q", (one.version for one in staff))
-    tag = hashlib.blake2b(versions, digest_size=8, key=b"complete" if read_at else b"").hexdigest()
-    return People(staff, array("d", (one.heard_at for one in staff)), tag, read_at)
+def _people(staff: list[LastHeard], *, complete: bool) -> People:
+    names = array("Q", (one.name for one in staff))
+    tag = hashlib.blake2b(names, digest_size=8, key=b"complete" if complete else b"").hexdigest()
+    return People(staff, array("d", (one.heard_at for one in staff)), tag, complete)

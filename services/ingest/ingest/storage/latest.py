@@ -1,10 +1,8 @@
 """The collection `latest`: one small document per staff member, for who asks for everybody.
 
-`storage/notes.py` brings it up to date. Its `version` tells a reader whether what is cached is
-still current, and its `changes` from which timestamp on to read again when it is not. Each note
-raises the version by a step of its own, chosen at random: a database that is restored under running
-services comes to none of the versions again that they know. So a version is a name, and how many
-notes lie between two is found by going back the steps.
+`storage/notes.py` brings it up to date, and a reader adds what it has not noted yet. A `version`
+names what a document shows, so it tells him whether what he has cached is still that. It is chosen
+at random: a database that is restored under running services comes to none again that they know.
 """
 
 from collections import defaultdict
@@ -21,14 +19,15 @@ from ingest.storage.client import time_limit
 from ingest.storage.documents import Detection, Document, detection
 from ingest.storage.driver import DUPLICATE_KEY, There, domain_errors, find_there, reading, write
 from ingest.storage.latest_updates import (
-    LAST,
     NEVER,
-    SINCE_BITS,
     UPDATE,
     Change,
+    as_shown,
     change,
+    newest_first,
+    version,
 )
-from ingest.storage.stamps import STAMP, number, stamp
+from ingest.storage.stamps import STAMP, number, stamp, start_of
 
 # Documents that the driver decodes at once: some 8 kB each.
 BATCH = 100
@@ -43,28 +42,10 @@ _ENTRY = {
 }
 
 
-class Version(NamedTuple):
-    """A state of a staff member's detections, and the commits that led to it, newest last."""
-
-    number: int
-    changes: list[int]  # of each commit, packed: from which timestamp on, and the step
-
-    def changed_since(self, number: int) -> int | None:
-        """Return the lowest timestamp that changed after version `number`, None if not known."""
-        lowest = LAST
-        before = self.number
-        for packed in reversed(self.changes):
-            lowest = min(lowest, packed & LAST)
-            before -= packed >> SINCE_BITS or 1  # the release before counted
-            if before <= number:
-                return lowest if before == number else None
-        return None
-
-
 class Entry(NamedTuple):
     """One staff member: the version, and the newest detections, newest first, at most RECENT.
 
-    Of those who were heard at one place alone only the newest: no other could tell a place.
+    Of those who were heard at one place alone maybe only the newest: no other could tell a place.
     """
 
     staff_id: StaffId
@@ -87,36 +68,39 @@ class Latest:
         self._latest = latest.with_options(read_concern=ReadConcern("majority"))
 
     def record_changes(self, documents: Iterable[Document]) -> Recorded:
-        """Show documents that were stored, and raise the versions.
+        """Show documents that were stored.
 
-        StoreUnavailable: the versions may have grown or not. Once more does no harm.
+        StoreUnavailable: some may be shown. Once more does no harm.
         """
         groups: defaultdict[StaffId, list[Document]] = defaultdict(list)
         for document in documents:
             groups[document["staff_id"]].append(document)
-        return self._write([change(staff_id, group) for staff_id, group in groups.items()])
+        return self.show(
+            change(staff_id, group, max(one.get(STAMP, NEVER) for one in group))
+            for staff_id, group in groups.items()
+        )
+
+    def show(self, changes: Iterable[Change]) -> Recorded:
+        """Do the same with what each of some people's detections change."""
+        given = list(changes)
+        return self._write(given) if given else Recorded({}, NEVER)
 
     def cut_stamps(self, told: int) -> None:
         """Let none be later than that: in a copy, of a server whose clock was ahead.
 
-        Else what is stamped now would pass for older than what is shown.
+        They become the earliest: else what was stamped since would pass for older than what is
+        shown. All of it is noted again.
         """
-        now = stamp(told)
-        earlier = {STAMP: {"$min": [f"$$this.{STAMP}", now]}}
-        recent = {"$map": {"input": "$recent", "in": {"$mergeObjects": ["$$this", earlier]}}}
+        earliest = stamp(start_of(1))
+        cut = {
+            STAMP: {
+                "$cond": [{"$gt": [f"$$this.{STAMP}", stamp(told)]}, earliest, f"$$this.{STAMP}"]
+            }
+        }
+        recent = {"$map": {"input": "$recent", "in": {"$mergeObjects": ["$$this", cut]}}}
         with domain_errors():
-            found: dict[str, Any] = {STAMP: {"$gt": now}}
-            self._latest.update_many(found, [{"$set": {STAMP: now, "recent": recent}}])
-
-    def versions(self, staff_ids: list[StaffId]) -> dict[StaffId, Version]:
-        """Return where each staff member's history stands; those without detections are left out.
-
-        What was noted before the call is included.
-        """
-        query = {"_id": {"$in": staff_ids}}
-        with domain_errors():
-            found = self._latest.find(query, {"version": 1, "changes": 1})
-            return {one["_id"]: Version(one["version"], one["changes"]) for one in found}
+            found: dict[str, Any] = {STAMP: {"$gt": stamp(told)}}
+            self._latest.update_many(found, [{"$set": {STAMP: earliest, "recent": recent}}])
 
     def shown(self, staff_ids: list[StaffId]) -> dict[StaffId, set[ObjectId]]:
         """Return which detections are shown of each staff member who has a stamp."""
@@ -161,7 +145,7 @@ class Latest:
             return False
         return True
 
-    def every_version(self, as_of: Timestamp) -> tuple[list[StaffId], list[int]]:
+    def every_version(self, as_of: Timestamp | None) -> tuple[list[StaffId], list[int]]:
         """Return everybody's staff id and version, in the same order, with all that was noted then.
 
         As two lists, which cost a quarter of what a document for each does.
@@ -176,14 +160,13 @@ class Latest:
                 return one["staff_ids"], one["versions"]
         return [], []
 
-    def every_version_there(self) -> tuple[list[StaffId], list[int], Timestamp | None]:
-        """Do the same for those whose shards answer; when all do, tell the database's time too.
+    def every_version_there(self) -> tuple[list[StaffId], list[int], bool]:
+        """Do the same for those whose shards answer; tell whether all do.
 
         With a dead shard it takes all the time that it is given.
         """
-        found, complete, at = self._read_there({}, {})
-        versions = [one["version"] for one in found]
-        return [one["_id"] for one in found], versions, at if complete else None
+        found, all_answered, _ = self._read_there({}, {})
+        return [one["_id"] for one in found], [one["version"] for one in found], all_answered
 
     def entries(self, staff_ids: list[StaffId], as_of: Timestamp | None = None) -> Iterator[Entry]:
         """Yield those of these staff members of whom anything is shown, as of then."""
@@ -191,9 +174,31 @@ class Latest:
             found = self._latest.find({"_id": {"$in": staff_ids}}, _ENTRY, session=session)
             for one in found.batch_size(BATCH):
                 if one["recent"]:
-                    who = {"staff_id": one["_id"]}
-                    recent = [detection(shown | who) for shown in one["recent"]]
-                    yield Entry(recent[0].staff_id, int(one["version"]), recent)
+                    yield _entry(one["_id"], one["version"], one["recent"])
+
+    def entries_with(
+        self, arrived: dict[StaffId, list[Document]], as_of: Timestamp | None = None
+    ) -> Iterator[Entry]:
+        """Yield each of these staff members with detections that may not be noted yet."""
+        rows = {who: [as_shown(one) for one in found] for who, found in arrived.items()}
+        with reading(self._latest, as_of) as session:
+
+            def noted(staff_ids: Iterable[StaffId], fields: dict[str, Any]) -> dict[StaffId, Any]:
+                query = {"_id": {"$in": list(staff_ids)}}
+                found = self._latest.find(query, fields, session=session)
+                return {one["_id"]: one for one in found.batch_size(len(rows) + 1)}
+
+            known = noted(rows, _ENTRY)
+            # What tells no place alone may do so together with what is new.
+            alone = {who: one["recent"] for who, one in known.items() if len(one["recent"]) == 1}
+            two = [who for who, one in alone.items() if _places(one + rows[who]) > 1]
+            if two:
+                known |= noted(two, {"version": 1, "recent": 1})
+        for who, new in rows.items():
+            one = known.get(who, {"version": 0, "recent": []})
+            ids = {shown["id"] for shown in new}
+            older = [shown for shown in one["recent"] if shown["id"] not in ids]
+            yield _entry(who, one["version"], newest_first(new + older))
 
     def _read_there(self, query: dict[str, Any], fields: dict[str, int]) -> There:
         """Read versions and these fields from the shards that answer."""
@@ -203,12 +208,12 @@ class Latest:
     def _write(self, changes: list[Change]) -> Recorded:
         """Apply changes with one command; those that lost a race of two services once more."""
         wrong: dict[StaffId, str] = {}
-        at = NEVER
+        at, name = NEVER, {"version": version()}
         for _ in range(2):
             if not changes:
                 break
             updates = [
-                {"q": {"_id": staff_id}, "u": UPDATE, "c": constants, "upsert": True}
+                {"q": {"_id": staff_id}, "u": UPDATE, "c": constants | name, "upsert": True}
                 for staff_id, constants in changes
             ]
             failed, at = write(self._latest, "update", {"updates": updates})
@@ -224,3 +229,12 @@ class Latest:
 
 def _stamps(found: Iterable[dict[str, Any]]) -> dict[StaffId, int]:
     return {one["_id"]: number(one[STAMP]) for one in found if STAMP in one}
+
+
+def _entry(staff_id: StaffId, version: int, recent: list[Document]) -> Entry:
+    found = [detection(one | {"staff_id": staff_id}) for one in recent]
+    return Entry(found[0].staff_id, int(version), found)
+
+
+def _places(recent: list[Document]) -> int:
+    return len({(one.get("level"), one.get("location")) for one in recent})

@@ -1,6 +1,10 @@
-"""What a note does to a document of the collection `latest`, in MongoDB's words."""
+"""What a note does to a document of the collection `latest`, in MongoDB's words.
+
+And in which order somebody's detections are the newest: said here for MongoDB and for Python.
+"""
 
 import secrets
+from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any
 
@@ -14,15 +18,6 @@ from ingest.storage.stamps import STAMP
 
 # How many of the newest detections each document shows.
 RECENT = 8
-# How many commits a reader may be behind before it has to read everything again.
-CHANGES = 32
-# The steps of versions. Longer than CHANGES: for a service of the release before, which takes them
-# for counts, a reader is then too far behind. Short enough for 8,000 million commits.
-STEPS = (2 * CHANGES, 2**31 - 1)
-# A change is the timestamp and, above these bits, the step. A later one is taken for this last one:
-# to read more again does no harm.
-SINCE_BITS = 32
-LAST = 2**SINCE_BITS - 1
 # What of each.
 SHOWN = ("timestamp", "received_at", "mac", "rssi", "level", "location")
 NEVER = Timestamp(0, 0)
@@ -30,36 +25,44 @@ NEVER = Timestamp(0, 0)
 Change = tuple[StaffId, dict[str, Any]]  # whose, and the constants of the update
 
 
-def change(staff_id: StaffId, documents: list[Document]) -> Change:
-    """Return what a commit of some of a staff member's documents changes."""
-    since = min(document["timestamp"] for document in documents)
-    newest = max(document.get(STAMP, NEVER) for document in documents)
-    if len(documents) > 1:
-        documents = sorted(documents, key=itemgetter("timestamp"), reverse=True)[:RECENT]
-    shown = [
-        {"id": one["_id"], STAMP: one.get(STAMP, NEVER)} | {name: one[name] for name in SHOWN}
-        for one in documents
-    ]
-    return staff_id, step(since) | {"shown": shown, "newest": newest}
+def newest_first(shown: Iterable[Document], name: str = "id") -> list[Document]:
+    """Return the newest in their order; `name`: of what names each."""
+    return sorted(shown, key=itemgetter("timestamp", name), reverse=True)[:RECENT]
 
 
-def step(since: int) -> dict[str, int]:
-    """Return the constants of a commit that changed what is not before a timestamp."""
-    number = STEPS[0] + secrets.randbelow(STEPS[1] - STEPS[0] + 1)
-    return {"step": number, "change": number << SINCE_BITS | min(since, LAST)}
+def _by_newest(name: str) -> dict[str, int]:
+    """Return the same order in MongoDB's words."""
+    return {"timestamp": -1, name: -1}
 
 
-# What every update does, by the constants of `step`.
-_CHANGES = {"$concatArrays": [{"$ifNull": ["$changes", []]}, ["$$change"]]}
-_RAISED: dict[str, Any] = {
-    # From the clock on (ms): versions of a document that was lost and made anew grow all the same.
-    "version": {"$add": [{"$ifNull": ["$version", {"$toLong": "$$NOW"}]}, "$$step"]},
-    "changes": {"$slice": [_CHANGES, -CHANGES]},
+# Of detections, whose they are: the newest of each.
+NEWEST_OF_EACH: dict[str, Any] = {
+    "$group": {
+        "_id": "$staff_id",
+        "newest": {"$max": f"${STAMP}"},
+        "shown": {"$topN": {"n": RECENT, "sortBy": _by_newest("_id"), "output": "$$ROOT"}},
+    }
 }
 
 
+def as_shown(found: Document) -> Document:
+    """Return what is shown of a detection."""
+    fields = {name: found[name] for name in SHOWN if name in found}
+    return {"id": found["_id"], STAMP: found.get(STAMP, NEVER)} | fields
+
+
+def change(staff_id: StaffId, detections: Iterable[Document], newest: Timestamp) -> Change:
+    """Return what some of a staff member's detections change; `newest`: their latest stamp."""
+    return staff_id, {"shown": newest_first(map(as_shown, detections)), "newest": newest}
+
+
+def version() -> int:
+    """Return a version: a name that nothing else ever has."""
+    return secrets.randbits(62)
+
+
 def _sorted_in() -> dict[str, Any]:
-    """Return what is shown after a commit, by the constant `shown`: of each the last stamped."""
+    """Return what is shown after a note, by the constant `shown`: of each the last stamped."""
     kept = {"$ifNull": ["$recent", []]}
     older = {
         "$and": [{"$eq": ["$$kept.id", "$$one.id"]}, {"$gt": [f"$$kept.{STAMP}", f"$$one.{STAMP}"]}]
@@ -70,12 +73,24 @@ def _sorted_in() -> dict[str, Any]:
     in_order = {
         "$sortArray": {
             "input": {"$concatArrays": ["$$fresh", others]},
-            "sortBy": {"timestamp": -1, "id": -1},
+            "sortBy": _by_newest("id"),
         }
     }
     return {"$let": {"vars": {"fresh": fresh}, "in": {"$slice": [in_order, RECENT]}}}
 
 
+# A version names what is shown: who changes nothing leaves it. And one of the release before reads
+# everything again without the list of changes that he looks for.
+_WAS = "was"
+_STEPS: list[dict[str, Any]] = [
+    {"$set": {_WAS: "$recent", "recent": _sorted_in(), STAMP: {"$max": [f"${STAMP}", "$$newest"]}}},
+    {
+        "$set": {
+            "version": {"$cond": [{"$eq": ["$recent", f"${_WAS}"]}, "$version", "$$version"]},
+            "changes": [],
+        }
+    },
+    {"$unset": _WAS},
+]
 # It is the same for all, and encoded once: what differs comes as constants.
-_SHOWS = {"recent": _sorted_in(), STAMP: {"$max": [f"${STAMP}", "$$newest"]}}
-UPDATE = [RawBSONDocument(bson.encode({"$set": _RAISED | _SHOWS}))]
+UPDATE = [RawBSONDocument(bson.encode(step)) for step in _STEPS]

@@ -1,11 +1,11 @@
-"""Up to where it is noted who was heard: one document, the position, in the collection `notes`."""
+"""Up to where it is noted who was heard: one document, the position, in the collection `notes`.
+
+It also says whose turn it is to note: one service at a time.
+"""
 
 import secrets
 import time
 from array import array
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from pymongo.client_session import ClientSession
@@ -13,27 +13,33 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 from pymongo.read_concern import ReadConcern
 
-from ingest.storage.documents import Document
+from ingest.errors import StoreUnavailable
 from ingest.storage.driver import domain_errors
-from ingest.storage.stamps import STAMP, WRITE_SECONDS, number, settled
+from ingest.storage.stamps import WRITE_SECONDS, second_of, settled, start_of
 
 # After that the commits of whatever was stamped before are there, or it is stamped again.
 COMMITTED_SECONDS = WRITE_SECONDS + 2
-# How many the position lists, 8 bytes each. The rest is noted again each time, for some seconds: as
-# at more than 2000 detections a second.
-MAX_LISTED = 16_000
+# No turn is longer; a clock that was set back makes none longer either.
+LONGEST_TURN_SECONDS = 150
 _ID = "staff"
 
 
 class NotePosition(NamedTuple):
-    """All with a stamp up to `at` is noted, and of what is newer all that is listed."""
+    """All with a stamp up to `at` is noted, and of newer seconds those that have these names."""
 
     at: int
-    listed: "array[int]"  # their keys
+    seconds: dict[int, int]
     name: int = 0  # of this write of it
 
+    def advanced(self, at: int, seconds: dict[int, int]) -> "NotePosition":
+        """Return it with all up to a stamp, and these seconds, noted as well."""
+        at = max(at, self.at)
+        names = self.seconds | seconds
+        newer = {second: name for second, name in names.items() if start_of(second) >= at}
+        return self._replace(at=at, seconds=newer)
 
-NOWHERE_YET = NotePosition(0, array("q"))
+
+NOWHERE_YET = NotePosition(0, {})
 
 
 class NotePositions:
@@ -42,6 +48,7 @@ class NotePositions:
     def __init__(self, database: Database[dict[str, Any]]) -> None:
         majority = ReadConcern("majority")
         self._positions = database["notes"].with_options(read_concern=majority)
+        self._us = secrets.token_hex(8)
 
     def read(self, session: ClientSession) -> NotePosition:
         """Return the position. StoreUnavailable."""
@@ -49,61 +56,46 @@ class NotePositions:
             found = self._positions.find_one({"_id": _ID}, session=session)
         if found is None:
             return NOWHERE_YET
-        # Packed; the release before had a list of numbers.
-        return NotePosition(found["at"], array("q", found["listed"]), found["name"])
+        packed = array("Q", found.get("seconds", b""))  # the release before has none
+        seconds = dict(zip(packed[::2], packed[1::2], strict=True))
+        return NotePosition(found["at"], seconds, found["name"])
 
-    def write(self, position: NotePosition) -> NotePosition:
-        """Write a position, unless another service did so meanwhile: then that stands."""
-        name = secrets.randbits(62)
-        named = position._replace(name=name)
-        values = named._asdict() | {"listed": named.listed.tobytes()}
+    def write(self, position: NotePosition, turn_seconds: float) -> NotePosition:
+        """Write a position, and have the turn for so long: by the database's clock.
+
+        So a service that dies keeps the others from noting for no longer. StoreUnavailable: it is
+        another's turn, or it was since this position was read.
+        """
+        named = position._replace(name=secrets.randbits(62))
+        packed = array("Q", [one for pair in position.seconds.items() for one in pair])
+        until = {"$add": ["$$NOW", int(1000 * turn_seconds)]}
+        # The release before looks for a list.
+        values = named._asdict() | {"seconds": packed.tobytes(), "by": self._us, "listed": b""}
+        update = [{"$set": values | {"until": until}}]
+        where: dict[str, Any] = {"_id": _ID, "name": position.name}
+        if position.name:
+            where["$expr"] = {"$or": [{"$eq": ["$by", self._us]}, {"$not": [_RUNS]}]}
         with domain_errors():
             try:
-                where = {"_id": _ID, "name": position.name}
-                self._positions.update_one(where, {"$set": values}, upsert=not position.name)
+                written = self._positions.update_one(where, update, upsert=not position.name)
             except DuplicateKeyError:
-                pass  # another service was the first
+                raise NotOurTurn from None
+        if not (written.matched_count or written.upserted_id):
+            raise NotOurTurn
         return named
 
 
-def advance(
-    position: NotePosition,
-    proved: int,
-    pieces: Iterable[tuple[list[Document], bool]],
-    note: Callable[[list[Document]], None],
-    kept: Callable[[NotePosition], NotePosition],
-) -> NotePosition:
-    """Note what is after a position, piece by piece; return the position then.
-
-    `proved`: up to which stamp the pieces have all that is ever acknowledged.
-    """
-    left = set(position.listed)  # less what the pieces have told
-    keys, stamps = array("q"), array("Q")  # of what is listed now, by the stamps
-    last_keys: Collection[int] = ()  # a piece begins with the last stamp of the one before
-    for found, is_all in pieces:
-        keyed = {_key(one): one for one in found}
-        fresh = {key: one for key, one in keyed.items() if key not in last_keys}
-        new = [one for key, one in fresh.items() if key not in left]
-        note(new)
-        at = max(position.at, proved if is_all else min(proved, last_stamp(found, proved)))
-        left.difference_update(left if is_all else fresh)
-        keys.extend(fresh)
-        stamps.extend(number(one[STAMP]) for one in fresh.values())
-        first = max(bisect_right(stamps, at), len(stamps) - MAX_LISTED)
-        del keys[:first], stamps[:first]
-        last_keys = keyed.keys()
-        # Who does not come to the end gets further each time, also when nothing is new.
-        is_less = at > position.at and first > 0
-        if new or (set(keys) != set(position.listed) if is_all else is_less):
-            fits = len(keys) + len(left) <= MAX_LISTED
-            listed = keys + array("q", left) if fits else keys[:]
-            position = kept(position._replace(at=at, listed=listed))
-    return position
+class NotOurTurn(StoreUnavailable):
+    """Another service notes, or has noted meanwhile."""
 
 
-def last_stamp(found: list[Document], otherwise: int = 0) -> int:
-    """Return after which stamp to go on: two shards may have stamped at once."""
-    return number(found[-1][STAMP]) - 1 if found else otherwise
+# That a turn is not over.
+_RUNS = {
+    "$and": [
+        {"$gt": ["$until", "$$NOW"]},
+        {"$lt": ["$until", {"$add": ["$$NOW", 1000 * LONGEST_TURN_SECONDS]}]},
+    ]
+}
 
 
 class Proof:
@@ -120,17 +112,20 @@ class Proof:
         self._asked: tuple[int, float] | None = None  # with which time, and when all had answered
 
     def before(self, told: int) -> int:
-        """Return it for a question that is to be asked with this time."""
-        if self._asked and time.monotonic() - self._asked[1] > COMMITTED_SECONDS:
-            self._proved, self._asked = self._asked[0], None
-        return max(settled(told), min(told, self._proved))
+        """Return it for a question that is to be asked with this time.
+
+        It is the start of a second, for seconds have names; or a time within the present one, when
+        the clock does not go on.
+        """
+        asked = self._asked
+        if asked and time.monotonic() - asked[1] > COMMITTED_SECONDS:
+            self._proved, self._asked = asked[0], None
+        proved = min(told, self._proved)
+        if second_of(proved) < second_of(told):
+            proved = start_of(second_of(proved))
+        return max(settled(told), proved)
 
     def asked(self, told: int) -> None:
         """Note that all shards have answered a question with this time."""
         if self._asked is None:
             self._asked = told, time.monotonic()
-
-
-def _key(found: Document) -> int:
-    named = f"{found['_id']} {number(found[STAMP])}".encode()
-    return int.from_bytes(blake2b(named, digest_size=8).digest(), "big", signed=True)

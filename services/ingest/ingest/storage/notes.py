@@ -1,52 +1,118 @@
-"""Brings the collection `latest` up to date with what was stored: before a read, and now and then.
+"""Brings the collection `latest` up to date with what was stored, in the background.
 
-So a detection costs one commit, not two: of what comes in meanwhile each person is noted once.
+So a detection costs one commit, not two. MongoDB groups what came in by person, and of each person
+his newest detections are written once. Who reads does not wait for it: he adds what is not noted.
 """
 
 import logging
+import secrets
+import sys
 import threading
+import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
+from itertools import islice
 from typing import Any
 
-from bson import Timestamp
 from pymongo.client_session import ClientSession
 from pymongo.database import Database
 from pymongo.read_concern import ReadConcern
 
 from ingest.errors import StoreUnavailable
+from ingest.rules.request_parameters import StaffId
+from ingest.storage.arrivals import BATCH, Arrivals, Group
 from ingest.storage.client import time_limit
 from ingest.storage.documents import Document, has_staff_and_time, whole
-from ingest.storage.driver import domain_errors, find_there, reading
+from ingest.storage.driver import There, find_there, reading
 from ingest.storage.indexes import BY_STAMP
 from ingest.storage.inserts import Inserts
 from ingest.storage.latest import Latest
-from ingest.storage.latest_updates import SHOWN
+from ingest.storage.latest_updates import SHOWN, change, newest_first
 from ingest.storage.note_positions import (
     NOWHERE_YET,
     NotePosition,
     NotePositions,
+    NotOurTurn,
     Proof,
-    advance,
-    last_stamp,
 )
-from ingest.storage.stamps import NEW, STAMP, number, read, settled, stamp
+from ingest.storage.stamps import STAMP, number, second_of, settled, stamp, start_of
 
 log = logging.getLogger(__name__)
 
-# How often `latest` is brought up to date when nobody reads it.
-NOTE_SECONDS = 20.0
-# The same while much is still to be noted: a quarter of the time, and some 2000 a second.
-REST_SECONDS = 2.0
-# How many detections are noted with one command, and on a machine that is too slow for so many;
-# how many at most while a shard is away.
-PIECE, LEAST, MAX_THERE, MAX_PIECES_THERE = 500, 60, 2000, 4
-# What it may take to find what is new while a shard is away, or to note it; another thread before;
-# and this one when nobody waits for it, but others for their turn.
-NEW_SECONDS, TURN_SECONDS, ALONE_SECONDS = 0.3, 0.8, 0.6
+# How often what is settled is noted, when no reader has much to add.
+NOTE_SECONDS = 10.0
+# How much a reader may add until he asks for it; how soon after each other they are heard.
+MUCH, HURRY_SECONDS = 1000, 1.0
+# How many detections are grouped at once, and how long that may take. Who is too slow for it groups
+# fewer, down to those of one second, in more time.
+PIECE, LEAST = 20_000, 100
+PATIENCE_SECONDS, LONGEST_SECONDS = 2.0, 60.0
+# Stamps so long after the present are of a clock that was ahead; how many are renewed at once.
+AHEAD_SECONDS, RENEWED = 60, 500
+# While a shard is away: how many detections of the others are looked at, and how long it may take.
+MAX_THERE, THERE_SECONDS = 2000, 0.3
 # How long before the newest stamp that is noted to begin when the position is away.
 BEFORE_SECONDS = 60
 _FIELDS = dict.fromkeys(("staff_id", STAMP, *SHOWN), 1)
+
+
+class Last(Enum):
+    """Up to where to note."""
+
+    SETTLED = "what is settled: once is enough"
+    WHOLE = "seconds that are over"
+    ANY = "all of it"
+
+
+class Unnoted:
+    """What is stored and not noted, as of a moment."""
+
+    def __init__(
+        self, arrivals: Arrivals, session: ClientSession, position: NotePosition, most: int
+    ) -> None:
+        """Look for it, with `most` stamps at most. Raises StoreUnavailable."""
+        self._arrivals = arrivals
+        self._session = session
+        self.read_at = session.operation_time
+        self.told = number(self.read_at)  # before the look
+        if not self.told:
+            raise StoreUnavailable("the database has just started")
+        # A copy, of a server whose clock was ahead: all of it may have to be noted.
+        self.is_ahead = position.at > self.told
+        self.position = NOWHERE_YET._replace(name=position.name) if self.is_ahead else position
+        found = arrivals.after(self.position.at, session, most)
+        self.is_all = found.is_all
+        self.seconds = found.seconds()
+        if not self.is_all:  # the last may have more: it is left; when it is alone it has no name
+            last, second = self.seconds.popitem()
+            if not self.seconds:
+                self.seconds[last] = second._replace(name=secrets.randbits(64))
+        noted = self.position.seconds
+        self.wanted = [n for n, one in self.seconds.items() if noted.get(n) != one.name]
+
+    def __len__(self) -> int:
+        """Return how many detections these are."""
+        return sum(self.seconds[second].rows for second in self.wanted)
+
+    def people(self, seconds: list[int]) -> Iterator[Group]:
+        """Yield whose detections these are in some of the seconds. StoreUnavailable."""
+        if seconds:
+            yield from self._arrivals.people(self.position.at, seconds, self._session)
+
+    def pieces(self, seconds: list[int], most: int) -> Iterator[list[int]]:
+        """Yield some of the seconds in pieces of so many detections, or of one second."""
+        piece: list[int] = []
+        rows = 0
+        for second in seconds:
+            rows += self.seconds[second].rows
+            if piece and rows > most:
+                yield piece
+                piece, rows = [], self.seconds[second].rows
+            piece.append(second)
+        if piece:
+            yield piece
 
 
 class Notes:
@@ -55,172 +121,186 @@ class Notes:
     def __init__(self, database: Database[dict[str, Any]], latest: Latest) -> None:
         self._staff = database["staff"].with_options(read_concern=ReadConcern("majority"))
         self._inserts = Inserts(database["staff"])
+        self._arrivals = Arrivals(database)
         self._positions = NotePositions(database)
         self._latest = latest
-        self._turn = threading.Lock()  # also guards all below
-        self._piece = PIECE
-        self._is_further = False  # than before this turn
-        self._known: NotePosition | None = None
         self._proof = Proof()
-        self._there: NotePosition | None = None  # while a shard is away, of the others
-        self._told_there = 0  # the last time that they told
-        self._noted_at = NEW  # the database's time of the last note, or when it began to be read
-        self._missed = False  # whether one was away since all was noted
-        self._failed = False  # whether something was not noted of the others
+        self._piece, self._patience_seconds = PIECE, PATIENCE_SECONDS
+        self._at = self._at_there = 0  # up to where it is noted; while a shard is away, of others
+        self._behind = 0, time.monotonic()  # by how many seconds, and when that was found
+        self._hurry = threading.Event()  # a reader has much to add, or it ends
         self._closed = threading.Event()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to do so now and then, in a thread."""
-        threading.Thread(target=self._run, name="notes", daemon=True).start()
+        """Begin, in a thread, if that was not done."""
+        with self._starting:
+            if not self._thread:
+                self._thread = threading.Thread(target=self._run, name="notes", daemon=True)
+                self._thread.start()
 
     def close(self) -> None:
         """End soon."""
         self._closed.set()
+        self._hurry.set()
 
-    def bring_up(self) -> Timestamp:
-        """Note all that was acknowledged before; return the database's time. StoreUnavailable.
+    @property
+    def behind_seconds(self) -> int:
+        """Tell how old the oldest detection is that is not noted, or that nobody could look for."""
+        seconds, found_at = self._behind
+        return int(seconds + time.monotonic() - found_at)
 
-        What is read as of that time has all that is noted.
-        """
+    @contextmanager
+    def unnoted(self, most: int, seconds: float) -> Iterator[Unnoted]:
+        """Look for what is not noted, for so long, and give it. Raises StoreUnavailable."""
         # What is asked in a session is told by who knows of all before: by no deposed primary.
-        with self._in_turn(), reading(self._staff) as session:
-            position = self._positions.read(session)
-            self._noted_at = session.operation_time or NEW
-            if not (told := number(self._noted_at)):
-                raise StoreUnavailable("the database has just started")
-            if position.at > told:  # a copy, of a server whose clock was ahead
-                position = NOWHERE_YET._replace(name=position.name)
-                self._latest.cut_stamps(told)
-            proved = self._proof.before(told)
-            pieces = self._pieces(position.at, session)
-            try:
-                self._known = advance(position, proved, pieces, self._note, self._keep)
-            except StoreUnavailable:
-                if not self._is_further:  # the next turn has to come further
-                    self._piece = max(self._piece // 2, LEAST)
-                raise
-            self._piece = PIECE
-            self._proof.asked(told)
-            self._there, self._missed = None, False
-            return self._noted_at
+        with reading(self._staff) as session:
+            with time_limit(seconds):
+                position = self._positions.read(session)
+                unnoted = Unnoted(self._arrivals, session, position, most)
+            self._proof.asked(unnoted.told)
+            self._at, self._at_there = unnoted.position.at, 0
+            told = second_of(unnoted.told)
+            self._behind = max(0, told - min(unnoted.wanted, default=told)), time.monotonic()
+            yield unnoted
 
-    def bring_up_there(self) -> bool:
-        """Do so for people whose shards answer; tell whether it is all. StoreUnavailable.
+    def hurry(self) -> None:
+        """Have it noted soon: there is much."""
+        self._hurry.set()
+        self.start()  # under a server that begins nothing else
+
+    def bring_up(self, last: Last = Last.ANY) -> bool:
+        """Note what is stored, as far as it is wanted; tell whether that is all of it.
+
+        StoreUnavailable: some is noted. NotOurTurn: another service does it.
+        """
+        with self.unnoted(4 * self._piece, self._patience_seconds) as unnoted:
+            proved = self._proof.before(unnoted.told)
+            if max(unnoted.seconds, default=0) > second_of(unnoted.told) + AHEAD_SECONDS:
+                self._mend(unnoted.told)
+                return self.bring_up(last)
+            end = {Last.ANY: sys.maxsize, Last.WHOLE: start_of(second_of(unnoted.told))}
+            until = end.get(last, proved)
+            wanted = [one for one in unnoted.wanted if start_of(one) < until]
+            pieces = list(unnoted.pieces(wanted, self._piece))
+            found_at = proved if unnoted.is_all else min(proved, start_of(max(unnoted.seconds) + 1))
+            position = unnoted.position
+            turn_seconds = 2 * self._patience_seconds
+            if pieces:
+                position = self._positions.write(position, turn_seconds)
+            for count, piece in enumerate(pieces, start=1):
+                self._note(unnoted, piece)
+                is_last = count == len(pieces)
+                at = found_at if is_last else min(proved, start_of(piece[-1] + 1))
+                names = {one: unnoted.seconds[one].name for one in piece}
+                position = self._positions.write(
+                    position.advanced(at, names), 0 if is_last else turn_seconds
+                )
+            is_further = unnoted.is_ahead or any(start_of(n) < found_at for n in unnoted.seconds)
+            if not pieces and is_further:
+                self._positions.write(position.advanced(found_at, {}), 0)
+            return unnoted.is_all
+
+    def arrived_there(self) -> tuple[dict[StaffId, list[Document]], bool]:
+        """Return the newest that is not noted of whose shards answer, and whether it is all.
 
         With a dead shard it takes all the time that it is given.
         """
-        with self._in_turn():
-            position = self._there or self._known or self._guessed()
-            proved = settled(self._told_there)
-            pieces = self._pieces_there(position.at)
-            self._failed = False
-            there = advance(position, proved, pieces, self._note_there, lambda one: one)
-            if not self._failed:  # else the same is noted again
-                self._there = there
-            return not self._missed
+        there = self._find_there(newest=True)
+        return _by_person(there.found), there.all_answered and len(there.found) < MAX_THERE
 
-    def _keep(self, position: NotePosition) -> NotePosition:
-        self._known = self._positions.write(position)
-        self._is_further = True
-        return self._known
+    def _find_there(self, *, newest: bool = False) -> There:
+        floor = self._at_there or self._at or self._guessed()
+        query = {STAMP: {"$gt": stamp(floor)}}
+        find = {"filter": query, "sort": {STAMP: -1 if newest else 1}, "projection": _FIELDS}
+        return find_there(self._staff, MAX_THERE, find, BY_STAMP)
 
-    def _note_there(self, found: list[Document]) -> None:
-        for first in range(0, len(found), self._piece):
-            try:
-                with time_limit(NEW_SECONDS):
-                    self._note(found[first : first + self._piece])
-            except StoreUnavailable:  # the shard that is away has to take some, or it is slow
-                self._failed = self._missed = True
+    def _note_there(self) -> bool:
+        """Note of whose shards answer; tell whether one does not. StoreUnavailable."""
+        with time_limit(THERE_SECONDS):
+            there = self._find_there()
+        if there.all_answered:
+            return False
+        with time_limit(THERE_SECONDS):
+            self._show(
+                Group(who, shown, max(one[STAMP] for one in shown))
+                for who, shown in _by_person(there.found).items()
+            )
+        at = settled(number(there.at))
+        if len(there.found) == MAX_THERE:
+            at = min(at, number(there.found[-1][STAMP]) - 1)
+        self._at_there = max(self._at_there, at)
+        return True
 
-    def _note(self, found: list[Document]) -> None:
-        some = [whole(one) | {STAMP: one[STAMP]} for one in found if has_staff_and_time(one)]
-        written = self._latest.record_changes(some)
-        if written.failed:
-            raise StoreUnavailable(str(written.failed))
-        self._noted_at = max(self._noted_at, written.at)
-
-    def _pieces(self, floor: int, session: ClientSession) -> Iterator[tuple[list[Document], bool]]:
-        """Yield what is stamped after `floor`, by the stamps, and whether that was the last."""
-        is_cut = False
-        while True:
-            found = self._found(floor, session)
-            is_all = len(found) < self._piece
-            if not is_all and self._piece < PIECE and found[0][STAMP] == found[-1][STAMP]:
-                self._piece = PIECE  # a copy may have one stamp for many: nothing is left out
-                continue
-            told = number(session.operation_time)
-            # They are in a copy, of a server whose clock was ahead: as if they were stored now.
-            if ahead := [one for one in found if number(one[STAMP]) > told]:
-                if not is_cut:  # before the rows are: else, if it ends here, nobody would
-                    self._latest.cut_stamps(told)
-                    is_cut = True
-                log.warning(
-                    "%d detections are from a clock that was ahead: stamped anew", len(ahead)
-                )
-                self._inserts.renew(ahead)
-                self._is_further = True
-                found, is_all = found[: -len(ahead)], False
-            yield found, is_all
-            if is_all:
-                return
-            if found:
-                floor = max(last_stamp(found), floor + 1)  # a copy may have one stamp for all
-
-    def _found(self, floor: int, session: ClientSession) -> list[Document]:
-        cursor = self._staff.find({STAMP: {"$gt": stamp(floor)}}, _FIELDS, session=session)
-        with domain_errors():
-            return read(cursor.sort(STAMP).limit(self._piece).batch_size(PIECE + 1), BY_STAMP)
-
-    def _pieces_there(self, floor: int) -> Iterator[tuple[list[Document], bool]]:
-        for _ in range(MAX_PIECES_THERE):
-            query = {STAMP: {"$gt": stamp(floor)}}
-            find = {"filter": query, "sort": {STAMP: 1}, "projection": _FIELDS}
-            with time_limit(NEW_SECONDS):
-                there = find_there(self._staff, MAX_THERE, find, BY_STAMP)
-            self._told_there = number(there.at)
-            self._missed |= not there.all_answered
-            is_all = len(there.found) < MAX_THERE
-            yield there.found, is_all
-            if is_all:
-                return
-            floor = max(last_stamp(there.found), floor + 1)
-        self._missed = True
-
-    def _guessed(self) -> NotePosition:
-        """Return where to begin when the position may be on the shard that is away."""
-        self._missed = True
-        with time_limit(NEW_SECONDS):
-            newest, at = self._latest.newest_stamps_there()
+    def _guessed(self) -> int:
+        """Return where to begin when the position was never read."""
+        newest, at = self._latest.newest_stamps_there()
         if not at:
             raise StoreUnavailable("the database has just started")
         known = min(max(newest.values(), default=0), number(at))
-        return NOWHERE_YET._replace(at=max(0, known - (BEFORE_SECONDS << 32)))
+        return max(0, known - start_of(BEFORE_SECONDS))
 
-    @contextmanager
-    def _in_turn(self) -> Iterator[None]:
-        if not self._turn.acquire(timeout=TURN_SECONDS):
-            raise StoreUnavailable("another thread has much to note")
-        self._is_further = False
-        try:
-            yield
-        finally:
-            self._turn.release()
+    def _note(self, unnoted: Unnoted, seconds: list[int]) -> None:
+        with time_limit(self._patience_seconds):
+            self._show(unnoted.people(seconds))
+
+    def _show(self, people: Iterator[Group]) -> None:
+        while some := list(islice(people, BATCH)):
+            recorded = self._latest.show(change(*one) for one in some)
+            if recorded.failed:
+                raise StoreUnavailable(str(recorded.failed))
+
+    def _mend(self, told: int) -> None:
+        """Stamp anew what a copy has of a server whose clock was ahead: as if it came now."""
+        self._latest.cut_stamps(told)  # before the rows are: else, if it ends here, nobody would
+        while found := self._arrivals.ahead(told + start_of(AHEAD_SECONDS), RENEWED):
+            log.warning("%d detections are from a clock that was ahead: stamped anew", len(found))
+            self._inserts.renew(found)
 
     def _run(self) -> None:
         is_told = False
         pause = NOTE_SECONDS
-        while not self._closed.wait(pause):
-            pause, piece = NOTE_SECONDS, self._piece
+        while not self._closed.is_set():
+            hurried = self._hurry.wait(pause)
+            self._hurry.clear()
+            if self._closed.is_set():
+                return
+            pause, began = NOTE_SECONDS, time.monotonic()
             try:
-                with time_limit(ALONE_SECONDS):
-                    self.bring_up()
+                if not self.bring_up(Last.WHOLE if hurried else Last.SETTLED):
+                    pause = 0
                 is_told = False
+                self._piece = min(PIECE, 2 * self._piece)
+                self._patience_seconds = max(PATIENCE_SECONDS, self._patience_seconds / 2)
+            except NotOurTurn:
+                pass
             except StoreUnavailable as error:
-                if self._is_further or self._piece < piece:
-                    pause = REST_SECONDS  # it is much: others get their turn, and it goes on
-                    continue
+                pause = 0
                 if not is_told:  # once, not for as long as the database is away
                     log.warning("it is not noted who was heard: %s", error)
                 is_told = True
+                self._after_failure()
             except Exception:  # whatever the database holds, the thread goes on
                 log.exception("it is not noted who was heard")
+            # On a machine on which it takes long others get as much time.
+            self._closed.wait(max(HURRY_SECONDS, time.monotonic() - began))
+
+    def _after_failure(self) -> None:
+        try:
+            if self._note_there():
+                return
+        except StoreUnavailable:
+            pass  # nothing answers, or not in this time either
+        self._piece = max(LEAST, self._piece // 2)
+        self._patience_seconds = min(LONGEST_SECONDS, 2 * self._patience_seconds)
+
+
+def _by_person(found: list[Document]) -> dict[StaffId, list[Document]]:
+    """Return the newest of each, newest first."""
+    groups: defaultdict[StaffId, list[Document]] = defaultdict(list)
+    for one in found:
+        if has_staff_and_time(one):
+            complete = whole(one)
+            groups[complete["staff_id"]].append(complete | {STAMP: one[STAMP]})
+    return {who: newest_first(rows, "_id") for who, rows in groups.items()}

@@ -4,7 +4,7 @@ MongoDB gives each detection that it stores or changes the time of its logical c
 goes back. The commit follows its stamp within `SETTLE_SECONDS`, less what a read may take, or the
 detection is stamped again before anybody hears of it. So whatever a reader has not seen yet has a
 later stamp than the newest that it has seen, less `SETTLE_SECONDS`; what is older is settled. That
-is true of one server; `storage/notes.py` says what it takes for several shards.
+is true of one server; `storage/note_positions.py` says what it takes for several shards.
 """
 
 import time
@@ -38,13 +38,23 @@ def stamp(number: int) -> Timestamp:
     return Timestamp(number >> 32, number & 0xFFFFFFFF)
 
 
+def second_of(number: int) -> int:
+    """Return the second of a stamp."""
+    return number >> 32
+
+
+def start_of(second: int) -> int:
+    """Return, as a number, what no stamp of a second is before."""
+    return second << 32
+
+
 def settled(told: int) -> int:
     """Return the last stamp after which a reader may have missed something; as numbers.
 
     `told`: a time that the database told before or while he read. Not a stamp alone: a copy may
     have been restored into a server whose clock is behind its stamps.
     """
-    return max(0, (told >> 32) - SETTLE_SECONDS) << 32
+    return start_of(max(0, second_of(told) - SETTLE_SECONDS))
 
 
 class Begun(NamedTuple):

@@ -48,7 +48,8 @@ class Endpoint(NamedTuple, Generic[Parsed, Result]):
                 request.explained(error), request.header(b"x-request-id")
             )
         except Exception as error:
-            return error_responses.response_to(error, request.header(b"x-request-id"))
+            request_id, stores = request.header(b"x-request-id"), self.role is Role.INGEST
+            return error_responses.response_to(error, request_id, stores=stores)
 
     def mount(self, app: Flask) -> None:
         """Let a Flask application answer it too."""

@@ -18,11 +18,13 @@ from ingest.web.responses import Response, of_json
 
 log = logging.getLogger(__name__)
 
-UNAVAILABLE = "the database does not answer: nothing was stored, send it again"
+# To who reads, and to who wants something stored.
+UNAVAILABLE = "the database does not answer, or not in time: nothing can be told, ask again"
+NOT_STORED = "the database does not answer: nothing was stored, send it again"
 
 
-def response_to(error: Exception, request_id: str) -> Response:
-    """Return the response to whatever went wrong with a request."""
+def response_to(error: Exception, request_id: str, *, stores: bool = False) -> Response:
+    """Return the response to whatever went wrong with a request; `stores`: one that stores."""
     if isinstance(error, ParameterError):
         return of_json(400, {"error": str(error), "parameter": error.parameter})
     if isinstance(error, Unauthenticated):
@@ -35,7 +37,7 @@ def response_to(error: Exception, request_id: str) -> Response:
     if isinstance(error, StoreUnavailable):
         log.error("request %s: %s", request_id or "-", error)
         retry = (b"retry-after", b"%d" % RETRY_AFTER_SECONDS)
-        return of_json(503, {"error": UNAVAILABLE}, retry)
+        return of_json(503, {"error": NOT_STORED if stores else UNAVAILABLE}, retry)
     if isinstance(error, HTTPException):  # Flask's own: no such address, not with this method
         if error.code == 413:
             return response_to(BodyTooLarge(), request_id)
