@@ -23,7 +23,7 @@ from ingest.storage.arrivals import BATCH
 from ingest.storage.client import time_limit
 from ingest.storage.documents import Document
 from ingest.storage.latest import Entry, Latest
-from ingest.storage.notes import MUCH, Notes
+from ingest.storage.notes import MUCH, Notes, TooMuch
 
 log = logging.getLogger(__name__)
 
@@ -134,8 +134,21 @@ class Everyone:
                 with time_limit(VERSIONS_SECONDS):
                     everybody = self._latest.every_version(read_at)
                 return _Found(*everybody, ahead, read_at, complete=True)
-            except StoreUnavailable as error:
+            except TooMuch as error:
                 log.info("not everybody is told: %s", error)
+                try:
+                    return self._find_there()
+                except StoreUnavailable:  # it answers, but nothing of this in time
+                    if not self._people.staff:
+                        raise
+                    known = list(self._cached), [one.version for one in self._cached.values()]
+                    return _Found(*known, self._ahead, None, complete=False)
+            except StoreUnavailable:
+                self._doubtful = True
+        return self._find_there()
+
+    def _find_there(self) -> _Found:
+        """Do so for those whose shards answer, or with the newest alone."""
         with time_limit(THERE_SECONDS):
             arrived, is_all = self._notes.arrived_there()
         with time_limit(THERE_SECONDS):
@@ -151,7 +164,7 @@ class Everyone:
             if len(unnoted) > MUCH or not unnoted.is_all:
                 self._notes.hurry()
             if len(unnoted) > MOST_NEW or not unnoted.is_all:
-                raise StoreUnavailable("too much is new")
+                raise TooMuch("too much is new")
             people = unnoted.people(unnoted.wanted)
             while some := list(islice(people, BATCH)):
                 ahead |= self._with({who: shown for who, shown, _ in some}, unnoted.read_at)

@@ -66,6 +66,10 @@ class Last(Enum):
     ANY = "all of it"
 
 
+class TooMuch(StoreUnavailable):
+    """The database answers, but a shard, or all of it, not in the time that it was given."""
+
+
 class Unnoted:
     """What is stored and not noted, as of a moment."""
 
@@ -153,17 +157,26 @@ class Notes:
 
     @contextmanager
     def unnoted(self, most: int, seconds: float) -> Iterator[Unnoted]:
-        """Look for what is not noted, for so long, and give it. Raises StoreUnavailable."""
+        """Look for what is not noted, for so long, and give it.
+
+        Raises StoreUnavailable; TooMuch when the database answers, but not in time.
+        """
         # What is asked in a session is told by who knows of all before: by no deposed primary.
         with reading(self._staff) as session:
             with time_limit(seconds):
                 position = self._positions.read(session)
-                unnoted = Unnoted(self._arrivals, session, position, most)
-            self._proof.asked(unnoted.told)
-            self._at, self._at_there = unnoted.position.at, 0
-            told = second_of(unnoted.told)
-            self._behind = max(0, told - min(unnoted.wanted, default=told)), time.monotonic()
-            yield unnoted
+            try:
+                with time_limit(seconds):
+                    unnoted = Unnoted(self._arrivals, session, position, most)
+                self._proof.asked(unnoted.told)
+                self._at, self._at_there = unnoted.position.at, 0
+                told = second_of(unnoted.told)
+                self._behind = max(0, told - min(unnoted.wanted, default=told)), time.monotonic()
+                yield unnoted
+            except NotOurTurn:
+                raise
+            except StoreUnavailable as error:
+                raise TooMuch(str(error)) from None
 
     def hurry(self) -> None:
         """Have it noted soon: there is much."""
