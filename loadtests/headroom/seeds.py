@@ -25,7 +25,7 @@ WINDOW_STAFF = 300  # each heard every 4 s makes 57,000 rows
 STAY_SECONDS = 120  # of somebody at one spot
 CACHED_SECONDS = 6.0  # after it the gateway no longer answers with the window before
 NOTED_SECONDS = 60.0  # services note every 20 s
-RECENT = 8  # detections that `latest` shows of somebody
+RECENT = 16  # detections that `latest` shows of somebody
 AT_ONCE = 5_000  # documents
 LEVELS, SPOTS = 7, 57
 
@@ -99,7 +99,9 @@ def _row(sample: Document, who: int, timestamp: int) -> Document:
 
 def _entry(sample: Document, who: int, newest: int) -> Document:
     recent = [
-        one | {"id": ObjectId(), "timestamp": newest - 4 * n} | _place(who, newest)
+        one
+        | {"id": ObjectId(), "timestamp": newest - 4 * n, "heard": newest - 4 * n}
+        | _place(who, newest)
         for n, one in enumerate(sample["recent"])
     ]
     return sample | {"_id": who, "recent": recent}

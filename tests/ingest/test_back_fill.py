@@ -15,8 +15,8 @@ from pymongo.database import Database
 
 from ingest.context import Context
 from ingest.rules.detection_identity import event_key
+from ingest.rules.where import RECENT
 from ingest.storage import documents
-from ingest.storage.latest_updates import RECENT
 from scripts.processes.waiting import eventually
 from tests.phones import BEACON, Phones, through
 from tests.service import Service

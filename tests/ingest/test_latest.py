@@ -16,11 +16,12 @@ from pymongo.database import Database
 
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
+from ingest.rules.where import RECENT
 from ingest.storage import everyone, note_positions, notes, recent_state, stamps
 from ingest.storage.documents import document
 from ingest.storage.driver import told
 from ingest.storage.latest import Latest, Recorded
-from ingest.storage.latest_updates import RECENT, Change
+from ingest.storage.latest_updates import Change
 from ingest.storage.note_positions import NotOurTurn
 from ingest.storage.notes import Notes
 from ingest.storage.recent_state import RecentState
@@ -55,7 +56,8 @@ def test_it_holds_the_newest_of_each_in_order(client: FlaskClient, database: Dat
     assert [one["timestamp"] - START for one in found["recent"]] == newest
     stored = database["staff"].find_one({"timestamp": START + 300}, {"staff_id": 0})
     assert stored
-    assert found["recent"][-2] == {"id": stored.pop("_id")} | stored
+    heard = {"id": stored.pop("_id"), "heard": START + 300}
+    assert found["recent"][-2] == heard | stored
     assert found["stored"] == database["staff"].find_one(sort=[("stored", -1)])["stored"]  # type: ignore[index]
 
 

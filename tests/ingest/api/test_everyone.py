@@ -23,8 +23,8 @@ from ingest.api.staff import Now, Staff
 from ingest.config import Config
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
+from ingest.rules.where import RECENT
 from ingest.storage.latest import Latest
-from ingest.storage.latest_updates import RECENT
 from ingest.storage.notes import Notes
 from tests.ingest.api.conftest import MAC, Api
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.rules.levels import Rule, settled
-from ingest.storage.latest_updates import RECENT
+from ingest.rules.where import RECENT
 
 RULE = Rule(hits=3, window_seconds=30, margin_db=10, silence_seconds=20)
 OFF = RULE._replace(hits=1)

@@ -5,12 +5,12 @@ import threading
 
 from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
+from ingest.rules.where import RECENT
 from ingest.storage.detections import Detections
 from ingest.storage.documents import Document
 from ingest.storage.inserts import Inserts
 from ingest.storage.large_ids import LargeIds
 from ingest.storage.latest import Latest
-from ingest.storage.latest_updates import RECENT
 
 log = logging.getLogger(__name__)
 

@@ -23,11 +23,12 @@ from pymongo.read_concern import ReadConcern
 
 from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import FIRST_MILLISECONDS, StaffId
+from ingest.rules.where import RECENT
 from ingest.storage import documents
 from ingest.storage.documents import Document, has_staff_and_time, whole
 from ingest.storage.driver import BAD_VALUE, domain_errors, reading
 from ingest.storage.indexes import BY_STAMP
-from ingest.storage.latest_updates import NEVER, NEWEST_OF_EACH, RECENT, newest_first
+from ingest.storage.latest_updates import NEVER, NEWEST_OF_EACH, newest_first
 from ingest.storage.stamps import NEW, STAMP, number, second_of, stamp, start_of
 
 # People that the driver decodes at once: some 3 kB each.
@@ -141,7 +142,7 @@ class Arrivals:
         """Yield who is in these seconds, as far as they are after the floor. StoreUnavailable."""
         within = {"$match": _within(floor, seconds)}
         with domain_errors():
-            for found in self._aggregate([within, NEWEST_OF_EACH], session):
+            for found in self._aggregate([within, *NEWEST_OF_EACH], session):
                 staff_id, shown = documents.staff_id(found["_id"]), found["shown"]
                 if staff_id == documents.UNKNOWN:
                     continue

@@ -5,20 +5,19 @@ And in which order somebody's detections are the newest: said here for MongoDB a
 
 import secrets
 from collections.abc import Iterable
-from operator import itemgetter
+from datetime import UTC, datetime
 from typing import Any
 
 import bson
 from bson import Timestamp
 from bson.raw_bson import RawBSONDocument
 
-from ingest.rules.request_parameters import StaffId
-from ingest.storage.documents import Document
+from ingest.rules.request_parameters import FIRST_MILLISECONDS, StaffId
+from ingest.rules.where import RECENT
+from ingest.storage.documents import HEARD, Document
 from ingest.storage.stamps import STAMP
 
-# How many of the newest detections each document shows.
-RECENT = 8
-# What of each.
+# What is shown of each of the newest detections, and beside it when it counts as heard.
 SHOWN = ("timestamp", "received_at", "mac", "rssi", "level", "location")
 NEVER = Timestamp(0, 0)
 
@@ -27,28 +26,46 @@ Change = tuple[StaffId, dict[str, Any]]  # whose, and the constants of the updat
 
 def newest_first(shown: Iterable[Document], name: str = "id") -> list[Document]:
     """Return the newest in their order; `name`: of what names each."""
-    return sorted(shown, key=itemgetter("timestamp", name), reverse=True)[:RECENT]
+    return sorted(shown, key=lambda one: _order(one, name), reverse=True)[:RECENT]
+
+
+def _order(found: Document, name: str) -> tuple[Any, ...]:
+    # Of one second the strongest; one that is not known is the weakest, as MongoDB has it.
+    rssi = found.get("rssi")
+    return _heard(found), found["timestamp"], rssi is not None, rssi or 0, found[name]
 
 
 def _by_newest(name: str) -> dict[str, int]:
     """Return the same order in MongoDB's words."""
-    return {"timestamp": -1, name: -1}
+    return dict.fromkeys(("heard", "timestamp", "rssi", name), -1)
 
 
+def _heard(found: Document) -> Any:
+    """Return when it was heard, as `levels.heard_at`; the time of an older database as it is."""
+    timestamp, received_at = found["timestamp"], found.get("received_at")
+    if not isinstance(received_at, datetime) or timestamp >= FIRST_MILLISECONDS:
+        return timestamp
+    return min(timestamp, int(received_at.replace(tzinfo=UTC).timestamp()))
+
+
+_IS_PLAIN = {"$lt": ["$timestamp", FIRST_MILLISECONDS]}
 # Of detections, whose they are: the newest of each.
-NEWEST_OF_EACH: dict[str, Any] = {
-    "$group": {
-        "_id": "$staff_id",
-        "newest": {"$max": f"${STAMP}"},
-        "shown": {"$topN": {"n": RECENT, "sortBy": _by_newest("_id"), "output": "$$ROOT"}},
-    }
-}
+NEWEST_OF_EACH: list[dict[str, Any]] = [
+    {"$set": {"heard": {"$cond": [_IS_PLAIN, HEARD, "$timestamp"]}}},
+    {
+        "$group": {
+            "_id": "$staff_id",
+            "newest": {"$max": f"${STAMP}"},
+            "shown": {"$topN": {"n": RECENT, "sortBy": _by_newest("_id"), "output": "$$ROOT"}},
+        }
+    },
+]
 
 
 def as_shown(found: Document) -> Document:
     """Return what is shown of a detection."""
     fields = {name: found[name] for name in SHOWN if name in found}
-    return {"id": found["_id"], STAMP: found.get(STAMP, NEVER)} | fields
+    return {"id": found["_id"], "heard": _heard(found), STAMP: found.get(STAMP, NEVER)} | fields
 
 
 def change(staff_id: StaffId, detections: Iterable[Document], newest: Timestamp) -> Change:
