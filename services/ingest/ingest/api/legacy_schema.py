@@ -28,12 +28,12 @@ def _text(pattern: str, *, optional: bool = False) -> Meta:
     return Meta(extra_json_schema={"pattern": f"^({pattern}){'?' if optional else ''}$"})
 
 
-# JSON gives numbers or their texts alike.
+# JSON gives numbers or their texts alike; fractions of a second are cut.
 _StaffId = int | Annotated[str, _text(request_parameters.STAFF_TEXT.pattern)]
-_Whole = Annotated[int, Meta(ge=0, le=request_parameters.MAX_UNIX_SECONDS)]
+_Whole = Annotated[float, Meta(ge=0, le=request_parameters.MAX_UNIX_SECONDS)]
 _Seconds = _Whole | Annotated[str, _text(request_parameters.SECONDS_TEXT)]
 _Device = Annotated[
-    int, Meta(ge=request_parameters.EARLIEST, le=request_parameters.MAX_UNIX_SECONDS)
+    float, Meta(ge=request_parameters.EARLIEST, le=request_parameters.MAX_UNIX_SECONDS)
 ]
 _DeviceSeconds = _Device | Annotated[str, _text(request_parameters.SECONDS_TEXT, optional=True)]
 _Event = Annotated[str, _text(request_parameters.EVENT_ID.pattern, optional=True)]
