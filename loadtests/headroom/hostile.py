@@ -54,7 +54,7 @@ def forms(size: int, clients: int) -> Load:
 
 def largest(site: Site, seconds: float) -> None:
     """Send and ask for the most that an endpoint takes, one of each at a time."""
-    lines = [f"{n:012X},{n % 7},{'Hall ' * 12}{n},1.5,2.5" for n in range(BEACONS)]
+    lines = [f"{n:012X},{n % 7},{'Hall ' * 12}{n},1.5,2.5" for n in range(1, BEACONS + 1)]
     beacons = "\n".join(["mac,level,location,x,y", *lines]).encode()
     form = b"staff_id=%d&" % seeds.EXPORTED + b"a=%C3&" * 1_300
     path = f"/api/v1/staff/{seeds.EXPORTED}/detections"

@@ -106,7 +106,7 @@ def test_a_stream_takes_a_place(gateway: Gateway, connect: Callable[..., Http2])
     streams = [client.ask("/extractbeacon") for _ in range(60)]
     assert Counter(client.answered(*streams)) == {200: 52, 429: 8}
     for upstream in gateway.ingest:
-        upstream.delay_seconds = 10  # they hold their places for long, also on a busy machine
+        upstream.delay_seconds = 7  # they hold their places for long, also on a busy machine
     streams = [client.ask("/extractbeacon") for _ in range(52)]
     client.flush()
     eventually(lambda: sum(len(upstream.requests) for upstream in gateway.ingest) == 104)

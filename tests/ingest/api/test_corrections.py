@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from bson import ObjectId
+from flask import Flask
 from pymongo.database import Database
 
 from ingest.recording import corrections
@@ -115,7 +116,7 @@ def test_a_correction_is_foreseen_audited_and_undone(
     assert api.client.delete(f"{GO_ON}?id=x").status_code == 400
 
 
-def test_what_was_corrected_again_is_not_undone(database: Database[Any]) -> None:
+def test_what_was_corrected_again_is_not_undone(app: Flask, database: Database[Any]) -> None:
     database["staff"].insert_many(rows(3))
     past = PastPlaces(database["staff"])
     undo = corrections.Corrections(past, Beacons(database), 1).undo

@@ -84,7 +84,7 @@ def test_a_file_is_read_up_to_its_limit(api: Api, row: str, most: int) -> None:
 
 
 def test_the_largest_file_is_loaded(api: Api) -> None:
-    done = load(api, rows(MAX_LINES, "{number:012X},1,a,,") + "\n\n")
+    done = load(api, rows(MAX_LINES, "1{number:011X},1,a,,") + "\n\n")
     assert (done.status_code, done.json["added"]) == (200, MAX_LINES)
 
 

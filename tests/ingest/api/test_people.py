@@ -81,7 +81,7 @@ def test_what_did_not_change_is_not_sent_again(api: Api, path: str) -> None:
 def test_a_detection_changes_the_tag(api: Api, path: str) -> None:
     api.hear(1)
     first = api.client.get(f"/api/v1{path}")
-    api.hear(1, event_id="another")
+    api.hear(1, event_id="another", rssi=-1)
     again = api.client.get(f"/api/v1{path}", headers={"If-None-Match": first.headers["ETag"]})
     assert again.status_code == 200
 

@@ -73,7 +73,7 @@ _ANSWERS[200] = _ANSWERS[200]._replace(
     tells=Tells.ASKED,
     summary="Where everybody was last heard",
     description=f"One entry for every staff member ever heard. {_HYSTERESIS} The `ETag` changes"
-    " when a detection came in or a freshness changed.",
+    " with what is told of anybody, and with a freshness.",
     parameters=[LEVEL, _LIMIT, _AFTER, IF_NONE_MATCH],
     answers=_ANSWERS,
     problems=["invalid_request", "store_unavailable"],
