@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gzip
+import itertools
 import json
 import re
 import threading
@@ -102,7 +103,11 @@ async def one(
     scope |= {"query_string": parts.query.encode(), "scheme": "http", "server": ("localhost", 80)}
     scope |= {"headers": [(k.lower().encode(), v.encode()) for k, v in sent.items()]}
 
+    asked = itertools.count()
+
     async def receive() -> dict[str, Any]:
+        if next(asked):  # the client stays until it has all
+            await asyncio.Event().wait()
         return await Messages.next(body)
 
     async def send(message: dict[str, Any]) -> None:
