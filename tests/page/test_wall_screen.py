@@ -14,7 +14,7 @@ from tests.page.house import ROOMS, answer, crowd, furnished, person
 
 WALLS = [(1366, 768), (1920, 1080), (3840, 2160)]
 STRANGERS = [
-    {"mac": f"AABBCCDDEE{n:02}", "count": n + 1, "staff": [n], "last_heard": 0} for n in range(30)
+    {"mac": f"AABBCCDDEE{n:02}", "count": n + 2, "staff": [n], "last_heard": 0} for n in range(30)
 ]
 # 15 arc minutes at 3 m on a screen of 55 inches (685 mm high) are 13.1 mm for a capital letter,
 # which is 0.7 of its font size.
