@@ -1,4 +1,7 @@
-"""Three minutes of random faults: ingest services killed, stopped and back, under steady load."""
+"""Three minutes of random faults: ingest services killed, stopped and back, under steady load.
+
+And once the database hangs: what comes meanwhile is a backlog.
+"""
 
 import contextlib
 import random
@@ -16,6 +19,7 @@ import requests
 
 from scripts.processes.waiting import eventually
 from tests.system.conftest import Stack, running_stack
+from tests.system.watchers import Watchers
 
 SECONDS = 180
 RATE = 60.0
@@ -32,6 +36,7 @@ LONGEST_SECONDS = 18.0
 LONG = "/retrieveformonitoring"
 BROKEN_OFF = "broken off"
 SEED = 4
+FROZEN_SECONDS = 15.0  # the database: some 900 detections wait then
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +55,7 @@ class Phones:
         self._lock = threading.Lock()
         self.answers: Counter[int | str] = Counter()
         self.acknowledged: Counter[str] = Counter()
+        self._newest: dict[str, int] = {}  # timestamp that was answered with 200, of each
         self.worst_seconds = 0.0
         self._threads = [threading.Thread(target=self._run, args=(n,)) for n in range(CLIENTS)]
 
@@ -61,6 +67,11 @@ class Phones:
     def __exit__(self, *_: object) -> None:
         for thread in self._threads:
             thread.join()
+
+    def newest(self) -> dict[str, int]:
+        """Return up to which timestamp each one's detections are stored."""
+        with self._lock:
+            return dict(self._newest)
 
     def _run(self, number: int) -> None:
         staff_id = f"chaos-{number % STAFF}"
@@ -82,10 +93,14 @@ class Phones:
         self._count(session, "GET", path, params=parameters)
 
     def _report(self, session: requests.Session, staff_id: str) -> bool:
-        event = {"event_id": uuid.uuid4().hex, "timestamp": int(time.time())}
+        timestamp = int(time.time())
+        event = {"event_id": uuid.uuid4().hex, "timestamp": timestamp}
         body = event | {"user_address": staff_id, "beacon_address": "C2A628384B08", "rssi": -20}
         while time.monotonic() < self._end + PATIENCE_SECONDS:
             status = self._count(session, "POST", "/newbeacondetect", data=body)
+            if status == 200:
+                with self._lock:
+                    self._newest[staff_id] = max(self._newest.get(staff_id, 0), timestamp)
             if status in (200, 202):
                 return True
             time.sleep(0.5)  # whatever it was: the README tells phones to send it again
@@ -154,11 +169,26 @@ def stored(stack: Stack, staff_ids: Iterable[str]) -> dict[str, int]:
 
 @pytest.mark.long
 def test_random_faults_lose_nothing_and_surprise_nobody(stack: Stack) -> None:
-    gateway = psutil.Process(stack.pids()["gateway"])
-    with Phones(stack) as phones:
-        done = break_things(stack, random.Random(SEED), SECONDS - 15)
-    summary = f"{dict(done)}, answered {dict(phones.answers)}, longest {phones.worst_seconds:.1f} s"
+    gateway, mongod = (psutil.Process(stack.pids()[name]) for name in ("gateway", "mongod"))
+    phones = Phones(stack)
+    with Watchers(stack, phones.newest) as watchers:
+        with phones:
+            freeze = threading.Timer(SECONDS / 3, mongod.suspend)
+            thaw = threading.Timer(SECONDS / 3 + FROZEN_SECONDS, mongod.resume)
+            freeze.start()
+            thaw.start()
+            done = break_things(stack, random.Random(SEED), SECONDS - 15)
+        with contextlib.suppress(TimeoutError):  # it is told below what is missing
+            eventually(lambda: watchers.followed == phones.acknowledged, PATIENCE_SECONDS)
+    summary = (
+        f"{dict(done)}, answered {dict(phones.answers)}, longest {phones.worst_seconds:.1f} s,"
+        f" readers {dict(watchers.answers)}, blind for {watchers.blind_seconds:.1f} s"
+    )
     print(summary)
+    assert watchers.behind == [], summary
+    assert watchers.followed == phones.acknowledged, summary
+    assert watchers.doubled == 0, summary
+    assert watchers.answers[410] == 0, summary
     assert gateway.is_running(), summary
     assert set(phones.answers) <= ALLOWED | {BROKEN_OFF}, summary
     assert phones.answers[BROKEN_OFF] <= sum(done.values()) / 4, summary
