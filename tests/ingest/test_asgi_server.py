@@ -8,7 +8,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -88,6 +88,18 @@ class Messages:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
+def receiver(body: bytes) -> Callable[[], Coroutine[Any, Any, dict[str, Any]]]:
+    """Return what gives what the client sends; then it stays until it has all."""
+    asked = itertools.count()
+
+    async def receive() -> dict[str, Any]:
+        if next(asked):
+            await asyncio.Event().wait()
+        return await Messages.next(body)
+
+    return receive
+
+
 async def one(
     service: Server, method: str, url: str, body: bytes, headers: dict[str, str]
 ) -> Answer:
@@ -103,17 +115,10 @@ async def one(
     scope |= {"query_string": parts.query.encode(), "scheme": "http", "server": ("localhost", 80)}
     scope |= {"headers": [(k.lower().encode(), v.encode()) for k, v in sent.items()]}
 
-    asked = itertools.count()
-
-    async def receive() -> dict[str, Any]:
-        if next(asked):  # the client stays until it has all
-            await asyncio.Event().wait()
-        return await Messages.next(body)
-
     async def send(message: dict[str, Any]) -> None:
         messages.append(message)
 
-    await service(scope, receive, send)
+    await service(scope, receiver(body), send)
     names = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
     assert [message["more_body"] for message in messages[1:]] == [True] * (len(messages) - 2) + [
         False
@@ -418,7 +423,7 @@ def test_what_was_sent_in_part_when_the_service_ends_is_sent_whole(app: Flask) -
 
         scope = {"type": "http", "method": "GET", "path": path, "query_string": b""}
         scope |= {"http_version": "1.1", "scheme": "http", "headers": [(b"host", b"[::1]")]}
-        request = asyncio.create_task(service(scope, lambda: Messages.next(b""), send))
+        request = asyncio.create_task(service(scope, receiver(b""), send))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(begun.wait(), 60 if path == "/rows" else 0.1)
         request.cancel()
