@@ -101,10 +101,18 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say loudly what could not be tested here, and why."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None, None, None]:
+    """Say loudly what could not be tested here, and why; the names of what failed come last.
+
+    A reason may be long: whoever sees but the end of a log still knows what to run again.
+    """
     for line in needs.summary(terminalreporter.getreports("skipped")):
         terminalreporter.write_line(line, yellow=True, bold=True)
+    yield
+    failed = terminalreporter.getreports("failed") + terminalreporter.getreports("error")
+    for name in sorted({report.nodeid for report in failed}):
+        terminalreporter.write_line(f"TO MEND {name}", red=True)
 
 
 @pytest.fixture(scope="session")

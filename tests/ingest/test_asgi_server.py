@@ -53,12 +53,20 @@ class Answer(NamedTuple):
 
 
 @pytest.fixture
-def serve(app: Flask) -> Iterator[Callable[..., Answer]]:
-    """Return a function that asks the service as its server would."""
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """Run an event loop of its own: a browser's of other tests may run in the main thread."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
+    yield loop
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
 
+
+@pytest.fixture
+def serve(app: Flask, loop: asyncio.AbstractEventLoop) -> Iterator[Callable[..., Answer]]:
+    """Return a function that asks the service as its server would."""
     context: Context = app.extensions["context"]
 
     async def make() -> Server:
@@ -75,9 +83,6 @@ def serve(app: Flask) -> Iterator[Callable[..., Answer]]:
 
     yield ask
     service.close()
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
 
 
 class Messages:
@@ -394,7 +399,9 @@ def test_what_fails_before_its_first_piece_is_said(
     assert (answer.status, answer.headers["content-type"]) == (503, "application/problem+json")
 
 
-def test_what_was_sent_in_part_when_the_service_ends_is_sent_whole(app: Flask) -> None:
+def test_what_was_sent_in_part_when_the_service_ends_is_sent_whole(
+    app: Flask, loop: asyncio.AbstractEventLoop
+) -> None:
     """The rest is waited for; an answer that had not begun is a 503."""
     released = threading.Event()
 
@@ -432,12 +439,12 @@ def test_what_was_sent_in_part_when_the_service_ends_is_sent_whole(app: Flask) -
         await asyncio.to_thread(service.close)
         return messages
 
-    start, *body = asyncio.run(ended("/rows"))
+    start, *body = asyncio.run_coroutine_threadsafe(ended("/rows"), loop).result(90)
     assert start["status"] == 200
     assert b"".join(message["body"] for message in body)[-PIECE_BYTES - 1 :][:2] == b"yz"
     assert not body[-1]["more_body"]
     released.clear()
-    start, _ = asyncio.run(ended("/later"))
+    start, _ = asyncio.run_coroutine_threadsafe(ended("/later"), loop).result(90)
     assert start["status"] == 503
 
 

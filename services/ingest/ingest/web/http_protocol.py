@@ -44,8 +44,8 @@ class _Joined:
         return self._transport.is_closing()
 
     def _flush(self) -> None:
-        if self._parts:
-            parts, self._parts, self._size = self._parts, [], 0
+        parts, self._parts, self._size = self._parts, [], 0
+        if parts and not self._transport.is_closing():  # uvloop raises where asyncio would not
             self._transport.writelines(parts)
 
     def __getattr__(self, name: str) -> Any:
