@@ -159,7 +159,7 @@ def test_an_unknown_beacon_is_assigned_in_one_step_with_its_past(
     expect(done.get_by_role("button")).to_be_hidden()
     expect(unknown).to_have_count(1)
     assert places() == [("unknown", "unknown")] * 2
-    office.hear("guest", "AABBCCDD0043")  # once: a phone that came by
+    office.hear("stranger", "AABBCCDD0043")  # once: a phone that came by
     page.get_by_text("heard once").click()
     expect(page.locator("#unknown-once li").filter(has_text="DD:00:43")).to_be_visible()
 
