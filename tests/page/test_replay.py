@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Route, expect
 
 from tests.page.conftest import Office, Opener, loaded
@@ -39,18 +40,56 @@ def replay(opened: Opener, noon: int, at: int, **more: object) -> Page:
     return opened(f"/replay?{urlencode({'person': 'patrol'} | times)}", **more)
 
 
+def local(timestamp: int) -> str:
+    """Return a time as a clock in Singapore shows it."""
+    return time.strftime("%H:%M:%S", time.gmtime(timestamp + 8 * 3600))
+
+
+def test_a_moment_of_silence_has_the_last_before_and_the_next_after(
+    opened: Opener, noon: int
+) -> None:
+    start, end = noon - 75 * 60, noon - 74 * 60
+    page = opened(f"/replay?{urlencode({'person': 'patrol', 'from': start, 'to': end})}")
+    state = page.locator("#state")
+    before, after = local(noon - 86 * 60), local(noon - 60 * 60)
+    expect(state).to_contain_text(f"Last before: {before}, level 2, Room 2-02.")
+    expect(state).to_contain_text(f"Next after: {after}, level 4, Lobby B.")
+    assert Axe().run(page).response["violations"] == []
+    page.get_by_role("button", name=f"Go to {after}").click()
+    expect(page.locator("#place")).to_have_text("level 4, Lobby B")
+    expect(page).to_have_url(re.compile(f"at={noon - 60 * 60}"))
+    # A time alone, of somebody as a list writes them: some of what was around it.
+    page.locator("#person").fill("Staff patrol")
+    page.get_by_label("or at").fill(clock_field(noon - 84 * 60))
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("#place")).to_have_text("Not heard; last level 2, Room 2-02")
+    expect(page.locator("#stay")).to_contain_text(f"next {after}, level 4, Lobby B")
+    expect(page).to_have_url(re.compile("person=patrol&"))
+    expect(page.locator("#from")).to_have_value(clock_field(noon - 99 * 60))
+    # Before the range begins, what came before it.
+    page.get_by_label("or at").fill(clock_field(noon - 70 * 60))
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("slider", name="Time").press("Home")
+    expect(page.locator("#place")).to_have_text("level 2, Lobby A")
+
+
+def clock_field(timestamp: int) -> str:
+    """Return a time as a field holds it, in Singapore."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(timestamp + 8 * 3600))
+
+
 @pytest.mark.long
 def test_a_link_answers_where_somebody_was_at_a_time(opened: Opener, noon: int) -> None:
     page = replay(opened, noon, 95)
     expect(page.locator("#place")).to_have_text("level 2, Lobby A")
     expect(page.locator("#stay")).to_contain_text("11 min")
-    clock = time.strftime("%H:%M:%S", time.gmtime(noon - 95 * 60 + 8 * 3600))  # Singapore
-    expect(page.locator("#moment")).to_contain_text(clock)
+    expect(page.locator("#moment")).to_contain_text(local(noon - 95 * 60))
     expect(page.locator("#moment")).to_have_attribute("title", re.compile("UTC$"))
     expect(page.locator("#plan .marker.now")).to_have_attribute("data-staff", "patrol")
-    # In between nobody knows, and it says so.
+    # In between nobody knows, and it says so, with what was before and what came next.
     page = replay(opened, noon, 70)
     expect(page.locator("#place")).to_have_text("Not heard; last level 2, Room 2-02")
+    expect(page.locator("#stay")).to_contain_text(f"next {local(noon - 60 * 60)}, level 4, Lobby B")
     expect(page.locator("#plan .marker.stale")).to_be_attached()
     page = replay(opened, noon, 58)
     expect(page.locator("#place")).to_have_text("level 4, Lobby B")
@@ -155,7 +194,7 @@ def test_others_are_shown_at_the_same_time(opened: Opener, office: Office, noon:
         body = {"beacon_address": "C2A628020003", "timestamp": noon - ago * 60}
         assert office.detect("guest", **body).status_code == 200
     page = replay(opened, noon, 95, size=(1366, 768))
-    page.get_by_label("Together with").fill("guest, nobody-at-all")
+    page.get_by_label("Together with").fill("Staff guest, nobody-at-all")
     page.get_by_role("button", name="Show").click()
     others = page.locator("#companions li")
     expect(others).to_have_count(2)

@@ -5,6 +5,8 @@ import {
   bestMatch,
   finder,
   isNameOf,
+  staffIdOf,
+  staffIdsOf,
 } from "../../services/monitoring/monitoring/static/rules/people_search.js";
 
 const one = (id, location, level = "1", mac = "AA00") => ({ id, location, level, mac });
@@ -36,4 +38,10 @@ test("whoever has that very name is meant, else the first", () => {
   assert.equal(bestMatch(PEOPLE, "Staff 70").id, "70");
   assert.equal(bestMatch(PEOPLE, "spot").id, "17");
   assert.equal(bestMatch([], "spot"), undefined);
+});
+
+test("somebody may be typed as the lists write them", () => {
+  assert.deepEqual(["7", " staff 7 ", "Staff  7", "staff", "staff-7"].map(staffIdOf), ["7", "7", "7", "staff", "staff-7"]);
+  assert.deepEqual(staffIdsOf("Staff 7, staff 8 9,staff ann"), ["7", "8", "9", "ann"]);
+  assert.deepEqual(staffIdsOf("staff, mystaff 7"), ["staff", "mystaff", "7"]);
 });

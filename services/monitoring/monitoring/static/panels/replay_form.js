@@ -3,15 +3,23 @@
 import { $, el, inputById, keyed, selectById, setAttribute } from "../page/dom.js";
 import { DOWNLOADS } from "../page/shell.js";
 import { secondsOf, setSeconds } from "../page/time_field.js";
-import { hourFrom, hoursOfDay } from "../rules/day_ranges.js";
+import { around, hourFrom, hoursOfDay } from "../rules/day_ranges.js";
+import { staffIdOf, staffIdsOf } from "../rules/people_search.js";
 import { clock, compare } from "../rules/words.js";
 import { MAX_COMPANIONS } from "./companions.js";
 
-/** @returns {{ id: string, others: string[], range: Range }} */
+/**
+ * `moment`: the time that is asked for, also by a range without any length; NaN: none. A range that
+ * does not have it gives way to what is around it.
+ * @returns {{ id: string, others: string[], range: Range, moment: number }}
+ */
 export function readForm() {
-  const id = inputById("person").value.trim();
-  const others = new Set(inputById("with").value.split(/[\s,]+/).filter((one) => one && one !== id));
-  return { id, others: [...others], range: { from: secondsOf("from"), to: secondsOf("to") } };
+  const id = staffIdOf(inputById("person").value);
+  const others = new Set(staffIdsOf(inputById("with").value).filter((one) => one !== id));
+  const range = { from: secondsOf("from"), to: secondsOf("to") };
+  const moment = secondsOf("at") || (range.from === range.to ? range.from : NaN);
+  const isOutside = moment < range.from || moment > range.to || range.from === range.to;
+  return { id, others: [...others], range: isOutside ? around(moment) : range, moment };
 }
 
 /**
@@ -27,6 +35,7 @@ export function formProblem({ id, others, range }) {
 
 /** @param {Range} range */
 export function setRange(range) {
+  setSeconds("at", NaN); // what was asked for is shown, and the range holds from now on
   setSeconds("from", range.from);
   setSeconds("to", range.to);
   drawHours(range);

@@ -3,6 +3,7 @@
 /** @typedef {{ from: number, to: number }} Range unix seconds */
 
 const HOUR_SECONDS = 3600;
+const AROUND_SECONDS = 900;
 
 /**
  * The midnight that begins a day, in unix seconds.
@@ -35,3 +36,10 @@ export function hoursOfDay(timestamp) {
  * @returns {Range}
  */
 export const hourFrom = (start) => ({ from: start, to: start + HOUR_SECONDS });
+
+/**
+ * What is shown of a moment: some of what was before and after it, too.
+ * @param {number} moment
+ * @returns {Range}
+ */
+export const around = (moment) => ({ from: moment - AROUND_SECONDS, to: moment + AROUND_SECONDS });

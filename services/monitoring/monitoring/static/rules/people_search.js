@@ -28,11 +28,27 @@ export function finder(search, spots) {
 }
 
 /**
+ * The id of whom somebody typed, who may write "Staff 7" as every list does: no id has a space.
+ * @param {string} text
+ */
+export const staffIdOf = (text) => text.trim().replace(/^staff\s+/i, "");
+
+/**
+ * The ids of several, with spaces or commas between them.
+ * @param {string} text
+ */
+export const staffIdsOf = (text) =>
+  text
+    .replace(/(^|[\s,])staff\s+(?=[^\s,])/gi, "$1")
+    .split(/[\s,]+/)
+    .filter(Boolean);
+
+/**
  * The one whom a search means most of those whom it finds: who has that very name, else the first.
  * @param {Person[]} found
  * @param {string} search
  */
 export function bestMatch(found, search) {
-  const wanted = plain(search).replace(/^staff +/, "");
+  const wanted = plain(staffIdOf(search));
   return found.find((one) => plain(one.id) === wanted) ?? found[0];
 }

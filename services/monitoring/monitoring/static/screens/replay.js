@@ -5,11 +5,12 @@
 import { Plan } from "../drawings/plan.js";
 import { adopt, changeAddress, parameter } from "../page/address.js";
 import { $, buttonById, el, inputById, selectById, setAttribute, setText } from "../page/dom.js";
-import { readHistory } from "../page/history.js";
+import { readAround, readHistory } from "../page/history.js";
 import { RequestFailed } from "../page/request.js";
 import { showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
+import { setSeconds } from "../page/time_field.js";
 import { Companions } from "../panels/companions.js";
 import { Playback } from "../panels/playback.js";
 import { offerPrinting } from "../panels/printed_visits.js";
@@ -56,6 +57,8 @@ let visits = []; // the oldest first
 /** @type {Range} */
 let range = { from: 0, to: 0 };
 let at = 0; // unix seconds, of what is shown
+/** The visits just outside the range. @type {{ before?: Visit, after?: Visit }} */
+let outside = {};
 let loads = 0;
 
 /**
@@ -84,17 +87,19 @@ function show(wanted) {
 /** Reads and shows what the form says. */
 async function load() {
   const form = readForm();
-  const { id, others } = form;
+  const { id, others, moment } = form;
   range = form.range;
   pause();
   visits = [];
+  outside = {};
+  if (!Number.isNaN(moment)) setRange(range);
   loads += 1;
   const thisLoad = loads;
   const wrong = formProblem(form);
   drawDownloads(wrong ? "" : id, range);
   if (wrong) return drawState(wrong);
   changeAddress(
-    { person: id, with: others.join(" "), from: range.from, to: range.to },
+    { person: id, with: others.join(" "), ...range, ...(!Number.isNaN(moment) && { at: moment }) },
     { replace: parameter("person") === id },
   );
   try {
@@ -106,8 +111,12 @@ async function load() {
     if (!history || thisLoad !== loads) return;
     const reading = companions.load(others, range, () => thisLoad === loads);
     showHistory(id, history);
+    const { before, after } = await readAround(id, range);
     await reading;
-    if (thisLoad === loads) draw();
+    if (thisLoad !== loads) return;
+    outside = { before: before && visitsOf([before])[0], after: after && visitsOf([after])[0] };
+    if (!visits.length) drawOutside();
+    draw();
   } catch (error) {
     if (thisLoad !== loads) return;
     if (error instanceof RequestFailed && error.problem?.code === "not_found")
@@ -146,9 +155,30 @@ function drawState(text, { retry = false } = {}) {
   setText($("state"), text);
   $("state").hidden = !text;
   $("retry").hidden = !retry;
+  $("outside").hidden = true;
   $("player").hidden = Boolean(text) || visits.length === 0;
   drawNote("");
   setAttribute(document.body, "data-replay", text ? "none" : "shown");
+}
+
+/** Nothing was heard in the range: tells what was before and after it, and leads there. */
+function drawOutside() {
+  const { before, after } = outside;
+  const says = [
+    before ? `Last before: ${clock(before.to)}, ${placeText(before)}.` : "Never heard before.",
+    after ? `Next after: ${clock(after.from)}, ${placeText(after)}.` : "Not heard since.",
+  ];
+  setText($("state"), `${$("state").textContent} ${says.join(" ")}`);
+  const found = [before, after].filter((one) => one !== undefined);
+  const buttons = found.map(({ from }) => {
+    const show = () => {
+      setSeconds("at", from);
+      load();
+    };
+    return el("button", { type: "button", onclick: show }, `Go to ${clock(from)}`);
+  });
+  $("outside").replaceChildren(...buttons);
+  $("outside").hidden = !buttons.length;
 }
 
 /** @param {string} text */
@@ -160,21 +190,27 @@ function drawNote(text) {
 /** Draws the time `at`. */
 function draw() {
   if (!visits.length) return;
-  const { visit, index, there } = visitAt(visits, at) ?? {
-    visit: visits[0],
-    index: 0,
-    there: false,
-  };
-  drawPlan(visit, index, there);
-  const place = placeText(visit);
-  const stay = `${clock(visit.from)} – ${clock(visit.to)}, ${duration(visit.to - visit.from)}`;
-  const isBefore = at < visits[0].from;
-  const placeNow = isBefore ? "Not heard yet" : there ? place : `Not heard; last ${place}`;
+  const found = visitAt(visits, at);
+  const there = found?.there ?? false;
+  const last = found?.visit ?? outside.before;
+  const next = there ? undefined : (nextVisit(visits, at, false) ?? outside.after);
+  drawPlan(last ?? visits[0], found?.index ?? 0, there);
+  const place = last ? placeText(last) : "";
+  const placeNow = !last ? "Not heard yet" : there ? place : `Not heard; last ${place}`;
   setText($("place"), placeNow);
-  setText($("stay"), isBefore ? "" : `${there ? "there" : "was there"} ${stay}`);
+  const stays = [
+    last && `${there ? "there" : "was there"} ${stayText(last)}`,
+    next && `next ${clock(next.from)}, ${placeText(next)}`,
+  ];
+  setText($("stay"), stays.filter(Boolean).join("; "));
   updateTime($("moment"), at);
   drawScrubber(at, range, placeNow);
   companions.draw(parameter("person"), at, range);
+}
+
+/** @param {Visit} visit */
+function stayText({ from, to }) {
+  return from === to ? `at ${clock(from)}` : `${clock(from)} – ${clock(to)}, ${duration(to - from)}`;
 }
 
 /**
@@ -183,7 +219,7 @@ function draw() {
  * @param {boolean} there whether it lasts at that time
  */
 function drawPlan(visit, index, there) {
-  const spots = levelSpots(visit, [...visits, ...companions.visits], beacons.data?.data ?? []);
+  const spots = levelSpots(visit, [visit, ...visits, ...companions.visits], beacons.data?.data ?? []);
   const trail = visits
     .slice(Math.max(0, index - TRAIL_VISITS), index + 1)
     .filter((one) => one.level === visit.level)
