@@ -59,7 +59,7 @@ test("what has no level is left out", () => {
 
 test("gaps: the longest first; tiles: from west to east, then without a position", () => {
   const all = withStates(
-    [place("B", 5000, { x: 9 }), place("A", 5000, { x: null }), place("never", null, { x: 1 })],
+    [place("A", 5000, { x: null }), place("B", 5000, { x: 9 }), place("never", null, { x: 1 })],
     NOW,
     30,
   );

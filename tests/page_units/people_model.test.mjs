@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
+  byFloor,
   directorySpots,
   everyone,
+  levelsOf,
   spotsToDraw,
 } from "../../services/monitoring/monitoring/static/rules/people_model.js";
 
@@ -67,6 +69,17 @@ test("an unknown level has one name, and a clock that is ahead is told", () => {
   assert.equal(one.ahead, 7205);
   assert.equal(one.fresh, "now");
   assert.equal(one.title, "Staff 1: level unknown, unknown beacon ZZ, now");
+});
+
+test("levels lie as the directory has them, then others by name, unknown ones last", () => {
+  const found = ["G", "unknown", "B2"].map((level) => ({ ...BEACONS[0], mac: level, level }));
+  const levels = directorySpots(found);
+  const data = ["unknown", "Roof 10", "B2", "Roof 2", "G"].map((level) => member(level, "ZZ", level, "A"));
+  const staff = { data: { as_of: NOW, data }, failure: "", takenAt: NOW, now: () => NOW };
+  const order = ["G", "B2", "Roof 2", "Roof 10", "unknown"];
+  const people = everyone(staff, levels, "");
+  assert.deepEqual(people.sort(byFloor).map((one) => one.level), order);
+  assert.deepEqual(levelsOf(levels, people.reverse()), order);
 });
 
 test("the chosen person is marked", () => {

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import {
@@ -12,7 +11,6 @@ import {
   heardAt,
   heardText,
   isComplete,
-  levelOrder,
   levelText,
   levelTitle,
   macText,
@@ -57,19 +55,6 @@ table("levels", levelText, [
   ["unknown", "level unknown"],
   [null, "level unknown"],
 ]);
-
-const buildings = readFileSync(new URL("../floors.tsv", import.meta.url), "utf8")
-  .split("\n")
-  .filter((line) => line && !line.startsWith("#"))
-  .map((line) => line.split("\t"));
-
-test("levels lie in the order of the building, as the API has them", () => {
-  assert.ok(buildings.length);
-  for (const levels of buildings) {
-    assert.deepEqual([...levels].reverse().sort(levelOrder), levels);
-    assert.deepEqual([...levels].sort(levelOrder), levels);
-  }
-});
 
 test("a title begins with a capital", () => {
   assert.equal(levelTitle("B2"), "Level B2");

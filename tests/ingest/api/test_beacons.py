@@ -277,7 +277,8 @@ def test_the_directory_is_a_file_that_can_be_loaded_again(api: Api) -> None:
     assert answer.mimetype == "text/csv"
     assert 'filename="beacons.csv"' in answer.headers["Content-Disposition"]
     lines = answer.text.splitlines()
-    assert lines[:2] == [HEADER.strip(), "AABBCC000000,'-1,'=1+1,,"]
+    assert lines[0] == HEADER.strip()
+    assert "AABBCC000000,'-1,'=1+1,," in lines
     assert len(lines) == 1 + len(names)
     again = load(api, answer.data, "?dry_run=1").json
     assert (again["unchanged"], again["added"], again["changed"]) == (len(names), 0, 0)

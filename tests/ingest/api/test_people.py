@@ -94,6 +94,9 @@ def test_now_has_the_lowest_level_first(api: Api) -> None:
             api.client.put(f"/api/v1/beacons/{mac}", json={"level": level, "location": "Lift"})
         api.hear(number, mac)
     assert [one["level"] for one in api.get("/now")["levels"]] == levels
+    directory = ["B2", "G", "2", "4", "10", "Roof"]  # the fourth is of the fixture
+    for path in ("/beacons", "/coverage"):  # in the order in which the page shows them
+        assert [one["level"] for one in api.get(path)["data"]] == directory
 
 
 def test_pages_hold_each_detection_once_also_within_a_second(api: Api) -> None:

@@ -39,7 +39,8 @@ class Directory(ResponseBody):
     role=Role.READ,
     tells=Tells.ASKED,
     summary="The directory of beacons",
-    description="All of it, by MAC. Another service's writes are seen after 2 s at the latest.",
+    description="All of it, level by level, the lowest first, then by name. Another service's"
+    " writes are seen after 2 s at the latest.",
     parameters=[LEVEL, _FORMAT, IF_NONE_MATCH],
     answers=openapi.gives(Directory, cached=True, file="text/csv"),
     problems=["invalid_request", "store_unavailable"],

@@ -62,8 +62,8 @@ class Coverage(ResponseBody):
     "/coverage",
     role=Role.READ,
     summary="When each location was last visited, and by whom",
-    description="Every location of the directory: by a detection of a beacon while it hung there,"
-    " at its time, or when it came if that was earlier."
+    description="Every location, in the order of the directory: by a detection of a beacon while it"
+    " hung there, at its time, or when it came if that was earlier."
     " Beacons of one name are one location, unless they have different positions."
     f" Up to {SHARED_SECONDS:.0f} s old; `as_of` says when it was read.",
     parameters=[IF_NONE_MATCH],
@@ -92,7 +92,7 @@ def _coverage(context: Context, directory: Snapshot, people: People) -> Coverage
     by_place: dict[tuple[str, str], list[Beacon]] = {}
     for beacon in directory.beacons.values():
         by_place.setdefault((beacon.level, beacon.location), []).append(beacon)
-    spots = [spot for at in sorted(by_place) for spot in _spots(by_place[at])]
+    spots = [spot for beacons in by_place.values() for spot in _spots(beacons)]
     return Coverage(now, people.complete, [_place(spot, visits, now) for spot in spots])
 
 

@@ -1,9 +1,10 @@
 """In which order levels lie: by the names that buildings give them, the lowest first.
 
-`levelOrder` of the page does the same; one table, `tests/floors.tsv`, holds for both.
+The page has no such rule: it shows levels in the order in which the directory tells them.
 """
 
 import re
+import unicodedata
 from functools import lru_cache
 
 from ingest.rules.request_parameters import CACHED
@@ -31,10 +32,14 @@ _DIGITS = re.compile(r"([0-9]+)")
 @lru_cache(CACHED)
 def by_level(level: str) -> tuple[float, list[tuple[str, int]], str]:
     """Return the sort key of levels: by height, then by name; `unknown` comes last."""
-    name = " ".join(level.casefold().split())
-    parts = _DIGITS.split(name)
+    return _height(" ".join(level.casefold().split())), *by_name(level)
+
+
+def by_name(name: str) -> tuple[list[tuple[str, int]], str]:
+    """Return the sort key of names: "Room 2" before "Room 10", whatever the case."""
+    parts = _DIGITS.split(unicodedata.normalize("NFD", " ".join(name.casefold().split())))
     numbers = [*map(int, parts[1::2]), 0]
-    return _height(name), list(zip(parts[::2], numbers, strict=True)), level
+    return list(zip(parts[::2], numbers, strict=True)), name
 
 
 def _height(name: str) -> float:

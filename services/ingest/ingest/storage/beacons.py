@@ -8,6 +8,7 @@ import pymongo
 from pymongo.client_session import ClientSession
 from pymongo.database import Database
 
+from ingest.rules.floors import by_level, by_name
 from ingest.storage.driver import domain_errors
 
 # Without an answer detections go to the spool: long before the gateway asks the other service.
@@ -75,10 +76,11 @@ class Beacons:
         return int(found["revision"]) if found else 0
 
     def read(self) -> list[Beacon]:
-        """Return the whole directory, by MAC."""
+        """Return the whole directory: level by level, the lowest first, then by name and MAC."""
         with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
             found = self._beacons.find().sort("_id", pymongo.ASCENDING)
-            return [Beacon.from_document(one) for one in found]
+            beacons = [Beacon.from_document(one) for one in found]
+        return sorted(beacons, key=lambda one: (by_level(one.level), by_name(one.location)))
 
     def find(self, mac: str) -> Beacon | None:
         """Return one beacon as the directory has it now."""

@@ -32,7 +32,7 @@ UNKNOWN = Place(UNKNOWN_TEXT, UNKNOWN_TEXT)
 
 
 class Snapshot(NamedTuple):
-    """The directory as it was read; `tag` changes with its content."""
+    """The directory as it was read, in its order; `tag` changes with its content."""
 
     revision: int
     tag: str

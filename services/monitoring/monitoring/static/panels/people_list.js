@@ -4,11 +4,11 @@
 import { parameter } from "../page/address.js";
 import { $, el, isKeyed, keyed, setAttribute, setText, showWithin } from "../page/dom.js";
 import { updateTime } from "../page/time_element.js";
+import { byFloor } from "../rules/people_model.js";
 import {
   compare,
   heardText,
   isComplete,
-  levelOrder,
   levelText,
   levelTitle,
   spotText,
@@ -19,7 +19,7 @@ const ORDERS = {
   name: (one, other) => one.order - other.order,
   heard: (one, other) => other.heardAt - one.heardAt || one.order - other.order,
   level: (one, other) =>
-    levelOrder(one.level, other.level) ||
+    byFloor(one, other) ||
     compare(spotText(one), spotText(other)) ||
     one.order - other.order,
 };

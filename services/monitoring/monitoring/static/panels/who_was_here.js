@@ -7,7 +7,7 @@ import { API, onlyLevel } from "../page/shell.js";
 import { secondsOf, setSeconds } from "../page/time_field.js";
 import { updateTime } from "../page/time_element.js";
 import { answerText, replayAddress, spanOf, stayText, widened, within } from "../rules/visitors.js";
-import { compare, isUnknown, levelOrder, levelTitle } from "../rules/words.js";
+import { isUnknown, levelTitle } from "../rules/words.js";
 import { errorTexts, openDialog } from "./dialog.js";
 
 const MINUTES = 15;
@@ -22,7 +22,7 @@ export class WhoWasHere {
 
   /**
    * @param {() => number} now the server's unix seconds
-   * @param {() => Room[]} rooms those to choose from
+   * @param {() => Room[]} rooms those to choose from, level by level
    */
   constructor(now, rooms) {
     this.now = now;
@@ -49,7 +49,7 @@ export class WhoWasHere {
    * @param {Room} [room] else one of the level that is shown
    */
   open(room) {
-    const rooms = this.#sorted();
+    const rooms = this.#known();
     const wanted = room ?? rooms.find((one) => one.level === parameter("level")) ?? rooms[0];
     if (onlyLevel || !wanted || isUnknown(wanted.location)) return;
     changeAddress({ ...NOTHING, room: wanted.location, room_level: wanted.level });
@@ -139,10 +139,8 @@ export class WhoWasHere {
     $("room-visits").replaceChildren();
   }
 
-  #sorted() {
-    return this.rooms()
-      .filter((one) => !isUnknown(one.level) && !isUnknown(one.location))
-      .sort((one, other) => levelOrder(one.level, other.level) || compare(one.location, other.location));
+  #known() {
+    return this.rooms().filter((one) => !isUnknown(one.level) && !isUnknown(one.location));
   }
 
   /**
@@ -150,7 +148,7 @@ export class WhoWasHere {
    * @param {Room} chosen
    */
   #drawRooms(chosen) {
-    const values = new Set([...this.#sorted(), chosen].map(valueOf));
+    const values = new Set([...this.#known(), chosen].map(valueOf));
     /** @type {Map<string, HTMLElement>} */
     const groups = new Map();
     for (const value of values) {

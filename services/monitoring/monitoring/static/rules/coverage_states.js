@@ -1,5 +1,5 @@
 // Which locations are a gap in the coverage, and their order. Pure.
-import { compare, duration, isUnknown, levelOrder, macText } from "./words.js";
+import { compare, duration, isUnknown, macText } from "./words.js";
 
 /**
  * A location with the seconds since anyone was there (Infinity: never). "soon": over half of the time.
@@ -70,13 +70,11 @@ export function sinceText(age) {
 }
 
 /**
+ * Of those that were never visited, or equally long ago, the order of the API stays.
  * @param {Gap} one
  * @param {Gap} other
  */
-export const byLongestGap = (one, other) =>
-  other.age - one.age ||
-  levelOrder(one.level, other.level) ||
-  compare(one.location, other.location);
+export const byLongestGap = (one, other) => other.age - one.age || 0;
 
 /**
  * @param {Gap} one

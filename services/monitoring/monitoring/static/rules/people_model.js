@@ -7,7 +7,6 @@ import {
   heardAt as heardTime,
   heardText,
   isUnknown,
-  levelOrder,
   placeText,
   spotText,
 } from "./words.js";
@@ -21,12 +20,14 @@ import {
  * @property {Spot[]} known
  * @property {Map<string, Spot>} byMac
  * @property {Map<string, Spot>} byName by level and location
+ * @property {Map<string, number>} floors of each level its place in their order, the lowest first
  *
  * Somebody who was ever heard.
  * @typedef {object} Person
  * @property {string} id
  * @property {number} order their place among all, by name
  * @property {string} level
+ * @property {number} floor the place of the level among all, the lowest first
  * @property {string} location
  * @property {string} mac
  * @property {number | null} [rssi] dBm
@@ -44,7 +45,7 @@ import {
  */
 
 /**
- * @param {Beacon[]} beacons
+ * @param {Beacon[]} beacons level by level, as the API has them
  * @returns {Directory}
  */
 export function directorySpots(beacons) {
@@ -57,6 +58,7 @@ export function directorySpots(beacons) {
     known,
     byMac: new Map(known.map((spot) => [spot.mac, spot])),
     byName: new Map(known.map((spot) => [`${spot.level}\n${spot.location}`, spot])),
+    floors: new Map([...new Set(known.map(({ level }) => level))].map((level, floor) => [level, floor])),
   };
 }
 
@@ -83,6 +85,7 @@ export function everyone(staff, directory, picked) {
       return {
         ...found,
         level,
+        floor: floorOf(level, directory),
         age,
         heardAt,
         spot,
@@ -97,6 +100,21 @@ export function everyone(staff, directory, picked) {
       };
     });
 }
+
+/**
+ * A level that the directory has not comes after those that it has, and an unknown one last.
+ * @param {string} level
+ * @param {Directory} directory
+ */
+const floorOf = (level, { floors }) =>
+  isUnknown(level) ? Infinity : (floors.get(level) ?? floors.size);
+
+/**
+ * @param {{ floor: number, level: string }} one
+ * @param {{ floor: number, level: string }} other
+ */
+export const byFloor = (one, other) =>
+  (one.level === other.level ? 0 : one.floor - other.floor) || compare(one.level, other.level);
 
 /**
  * @param {StaffMember} found
@@ -134,5 +152,8 @@ export function spotsToDraw(directory, present) {
  * @param {Directory} directory
  * @param {{ level: string }[]} drawn
  */
-export const levelsOf = ({ known }, drawn) =>
-  [...new Set([...known, ...drawn].map(({ level }) => level))].sort(levelOrder);
+export const levelsOf = (directory, drawn) =>
+  [...new Set([...directory.floors.keys(), ...drawn.map(({ level }) => level)])]
+    .map((level) => ({ level, floor: floorOf(level, directory) }))
+    .sort(byFloor)
+    .map(({ level }) => level);

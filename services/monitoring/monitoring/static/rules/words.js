@@ -106,45 +106,6 @@ export const peopleText = (count) => (count === 1 ? "1 person" : `${count} peopl
 /** By number, then by name, so that a refresh never moves a row without a reason. */
 export const compare = new Intl.Collator(undefined, { numeric: true }).compare;
 
-// The names of levels, as `rules/floors.py` of the ingest service has them.
-const BELOW =
-  /^(?:(?:b|u|p|ug|kg|ss|basement|parking) ?([0-9]{1,3})f?|([0-9]{1,3}) ?\.? ?(?:ug|kg|ss))$/;
-const ABOVE =
-  /^(?:l|f|e|og|level|floor|etage|piso|stock)? ?([+-]?[0-9]{1,3}(?:\.[0-9])?)(?:st|nd|rd|th|er)? ?\.? ?(?:f|og|floor|level|etage|piso|stock)?[a-z]?$/;
-/** @type {[number, string[]][]} */
-const NAMED = [
-  [-1, ["b", "u", "ug", "kg", "basement", "cellar", "keller"]],
-  [-0.5, ["lg", "lower ground"]],
-  [0, ["g", "gf", "eg", "l", "rdc", "ground", "ground floor", "erdgeschoss", "lobby"]],
-  [0.5, ["m", "mezzanine"]],
-  [1000, ["dg", "attic", "penthouse"]],
-  [1001, ["r", "roof", "rooftop"]],
-];
-const HEIGHTS = new Map(NAMED.flatMap(([height, names]) => names.map((name) => [name, height])));
-const OTHER = 1002;
-
-/** @param {string} level */
-function heightOf(level) {
-  const name = level.toLowerCase().trim().replace(/\s+/g, " ");
-  const below = BELOW.exec(name);
-  const above = below ? null : ABOVE.exec(name);
-  if (below) return -Number(below[1] ?? below[2]);
-  return HEIGHTS.get(name) ?? (above ? Number(above[1]) : OTHER);
-}
-
-/**
- * The lowest first, by height and then by name; unknown levels come last.
- * @param {LevelName} one
- * @param {LevelName} other
- */
-export function levelOrder(one, other) {
-  return (
-    Number(isUnknown(one)) - Number(isUnknown(other)) ||
-    heightOf(String(one)) - heightOf(String(other)) ||
-    compare(String(one), String(other))
-  );
-}
-
 /**
  * The monitoring service's verdict on the whole system, in one sentence or two.
  * @param {Verdict} verdict

@@ -12,7 +12,7 @@ import { drawLevelTabs } from "../panels/level_tabs.js";
 import { WhoWasHere } from "../panels/who_was_here.js";
 import { byLongestGap, fromWestToEast, gapMinutesOf, sinceText, withStates } from "../rules/coverage_states.js";
 import { nearestText, walkers } from "../rules/nearest_person.js";
-import { duration, isComplete, levelOrder, levelText, levelTitle } from "../rules/words.js";
+import { duration, isComplete, levelText, levelTitle } from "../rules/words.js";
 
 const REFRESH_SECONDS = 10;
 const MAX_COLUMNS = 12; // with more, a level has several rows
@@ -38,7 +38,7 @@ function draw() {
   const ready = Boolean(coverage.data);
   $("skeleton").hidden = ready || Boolean(coverage.failure);
   $("board").hidden = !ready;
-  const levels = [...new Set(all.map((one) => one.level))].sort(levelOrder);
+  const levels = [...new Set(all.map((one) => one.level))];
   const level = shownLevel(levels, coverage.data);
   const gaps = all.filter((one) => one.state === "gap");
   drawTabs(levels, level, gaps);

@@ -23,7 +23,6 @@ import {
   duration,
   isComplete,
   isUnknown,
-  levelOrder,
   levelText,
   levelTitle,
   macText,
@@ -153,7 +152,7 @@ function drawSilent() {
 }
 
 function drawBeacons() {
-  const levels = [...new Set(all().map((one) => String(one.level)))].sort(levelOrder);
+  const levels = [...new Set(all().map((one) => String(one.level)))];
   keyed(
     levelField,
     ["", ...levels],
@@ -163,12 +162,6 @@ function drawBeacons() {
   );
   levelField.value = levels.includes(parameter("level")) ? parameter("level") : "";
   const shown = all().filter((one) => matches(one, levelField.value, parameter("q")));
-  shown.sort(
-    (one, other) =>
-      levelOrder(one.level, other.level) ||
-      compare(one.location, other.location) ||
-      compare(one.mac, other.mac),
-  );
   const body = $("beacons", HTMLTableElement).tBodies[0];
   keyed(body, shown, (one) => one.mac, createBeacon, updateBeacon);
   $("none").hidden = shown.length > 0;
