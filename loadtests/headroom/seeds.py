@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from bson import ObjectId, Timestamp
-from pymongo import MongoClient
+from pymongo import DESCENDING, MongoClient
 
 from loadtests.engine import endpoints
 from loadtests.headroom.ledger import Document, delete
@@ -21,26 +21,32 @@ FIRST_STAFF = 100_000
 EXPORTED = 90_000_000  # who has the long history
 HISTORY = 10_000  # detections of it: 0.9 MB as CSV
 WINDOW_SECONDS = 780  # of the 900 in the window: none leaves it during a case
+OLD_SECONDS = 1000  # not of the window any more
 WINDOW_STAFF = 300  # each heard every 4 s makes 57,000 rows
 STAY_SECONDS = 120  # of somebody at one spot
 CACHED_SECONDS = 6.0  # after it the gateway no longer answers with the window before
 NOTED_SECONDS = 60.0  # services note every 20 s
-RECENT = 16  # detections that `latest` shows of somebody
+SENT = 40  # detections of one person, to see how many `latest` shows: fewer
 AT_ONCE = 5_000  # documents
 LEVELS, SPOTS = 7, 57
 
 
 @contextmanager
 def people(site: Site, count: int, rows: int = 0) -> Iterator[None]:
-    """Have so many people known, heard just now, and so many detections of the last minutes."""
+    """Have so many people known, and so many detections of the last minutes.
+
+    They are at least those that are shown; without any, these are older.
+    """
     detection, entry = _samples(site)
     staff = range(FIRST_STAFF, FIRST_STAFF + count)
-    newest = int(time.time()) - 5
-    times = (newest - n * WINDOW_SECONDS // max(1, rows) for n in range(rows))
+    shown = len(entry["recent"])
+    newest = int(time.time()) - (5 if rows else OLD_SECONDS)
+    total = rows or count * shown
+    times = [newest - n * WINDOW_SECONDS // total for n in range(total)]
     with _stored(
         site,
-        (_row(detection, staff[n % count], at) for n, at in enumerate(times)),
-        (_entry(entry, who, newest) for who in staff),
+        (_row(detection, staff[n % count], n // count, at) for n, at in enumerate(times)),
+        (_entry(entry, who, times[n::count][:shown]) for n, who in enumerate(staff)),
         staff,
     ):
         yield
@@ -59,8 +65,10 @@ def history(site: Site) -> Iterator[None]:
     """Have somebody with a long history, older than the window."""
     detection, entry = _samples(site)
     newest = int(time.time()) - 86_400
-    rows = (_row(detection, EXPORTED, newest - 4 * n) for n in range(HISTORY))
-    with _stored(site, rows, [_entry(entry, EXPORTED, newest)], [EXPORTED]):
+    times = range(newest, newest - 4 * HISTORY, -4)
+    rows = (_row(detection, EXPORTED, n, at) for n, at in enumerate(times))
+    shown = times[: len(entry["recent"])]
+    with _stored(site, rows, [_entry(entry, EXPORTED, shown)], [EXPORTED]):
         yield
 
 
@@ -73,7 +81,7 @@ def campus(site: Site, count: int) -> Iterator[None]:
 
 def _samples(site: Site) -> tuple[Document, Document]:
     """Store detections of one person through a service; return how it stored them."""
-    items = site.ledger.backlog(RECENT)
+    items = site.ledger.backlog(SENT)
     for one in items:
         if site.gateway.send(endpoints.insert(one)).status in endpoints.STORED:
             site.ledger.acknowledge([one])
@@ -81,28 +89,33 @@ def _samples(site: Site) -> tuple[Document, Document]:
     until = time.monotonic() + NOTED_SECONDS
     with MongoClient[Document](site.mongodb_uri) as client:
         while time.monotonic() < until:
-            detection = client[DATABASE]["staff"].find_one({"staff_id": who})
-            entry = client[DATABASE]["latest"].find_one({"_id": who})
             position = client[DATABASE]["notes"].find_one() or {"at": 0}
-            if detection and entry and len(entry["recent"]) == RECENT and position["at"]:
+            staff = client[DATABASE]["staff"]
+            detection = staff.find_one({"staff_id": who}, sort=[("stored", DESCENDING)])
+            entry = client[DATABASE]["latest"].find_one({"_id": who})
+            if detection and entry and position["at"] >> 32 > detection["stored"].time:
                 return detection, entry
             time.sleep(1)
     raise OSError("the stack noted no detection to learn their shape from")
 
 
-def _row(sample: Document, who: int, timestamp: int) -> Document:
-    heard = {"_id": ObjectId(), "staff_id": who, "timestamp": timestamp}
+def _name(who: int, number: int) -> ObjectId:
+    """Return what names somebody's detection of this number, the newest first."""
+    return ObjectId(f"{who:08x}{number:016x}")
+
+
+def _row(sample: Document, who: int, number: int, timestamp: int) -> Document:
+    heard = {"_id": _name(who, number), "staff_id": who, "timestamp": timestamp}
     # Stored then, and noted since: what the services have to note is not measured here.
     stamp = {"stored": Timestamp(timestamp - WINDOW_SECONDS, random.getrandbits(31))}
     return sample | heard | _place(who, timestamp) | stamp
 
 
-def _entry(sample: Document, who: int, newest: int) -> Document:
+def _entry(sample: Document, who: int, times: Sequence[int]) -> Document:
+    """Return what is shown of somebody: who is shown by what is not stored is soon removed."""
     recent = [
-        one
-        | {"id": ObjectId(), "timestamp": newest - 4 * n, "heard": newest - 4 * n}
-        | _place(who, newest)
-        for n, one in enumerate(sample["recent"])
+        one | {"id": _name(who, n), "timestamp": at, "heard": at} | _place(who, at)
+        for n, (one, at) in enumerate(zip(sample["recent"], times, strict=True))
     ]
     return sample | {"_id": who, "recent": recent}
 
