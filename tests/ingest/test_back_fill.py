@@ -14,9 +14,13 @@ from pymongo import MongoClient
 from pymongo.database import Database
 
 from ingest.context import Context
+from ingest.recording import back_fill
 from ingest.rules.detection_identity import event_key
 from ingest.rules.where import RECENT
 from ingest.storage import documents
+from ingest.storage.inserts import Inserts
+from ingest.storage.latest import Latest
+from ingest.storage.stamps import NEW
 from scripts.processes.waiting import eventually
 from tests.phones import BEACON, Phones, through
 from tests.service import Service
@@ -94,6 +98,74 @@ def test_what_is_noted_stays_as_it_is(app: Flask, upgraded: Database[Any]) -> No
     assert list(upgraded["latest"].find()) == before
     upgraded["staff"].delete_one({"staff_id": "broken"})
     assert exact(upgraded)
+
+
+def test_nobody_is_shown_by_what_another_hand_deleted(
+    client: FlaskClient, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is deleted, and while others note: the newest of what is left, or nothing."""
+    context: Context = client.application.extensions["context"]
+    monkeypatch.setattr(back_fill, "SWEEP_REST_SECONDS", 0)
+    last = OLD + 2 * RECENT
+    kinds = {
+        "all": {"$gte": OLD},
+        "heard again": {"$gte": OLD},
+        "heard late": {"$gte": OLD},
+        "newest": {"$gte": last - RECENT},
+        "newest, heard late": {"$gt": last - RECENT},
+        "all but the oldest": {"$gt": OLD},
+        "some": {"$in": [last, last - 5]},
+        "oldest": {"$lt": last - RECENT},
+        "nothing": {"$lt": OLD},
+    }
+    staff = database["staff"]
+    staff.insert_many([old(who, OLD + n) for who in kinds for n in range(2 * RECENT + 1)])
+    context.back_fill.fill()
+    context.notes.bring_up()
+    assert context.back_fill.sweep() == 0
+    for who, timestamp in kinds.items():
+        staff.delete_many({"staff_id": who, "timestamp": timestamp})
+    replace, renew = Latest.replace, Inserts.renew
+
+    def hear(who: str, timestamp: int) -> None:
+        made = staff.insert_one(old(who, timestamp) | {"stored": NEW})
+        context.latest.record_changes(staff.find({"_id": made.inserted_id}))
+
+    def while_others_note(*given: Any) -> Any:
+        """What is late is older than what is gone: it is not shown with that."""
+        hear("heard late", OLD - 1)
+        hear("newest, heard late", last - RECENT)
+        return replace(*given)
+
+    def and_then(*given: Any) -> None:
+        renew(*given)
+        hear("heard again", last + 1)
+
+    monkeypatch.setattr(Latest, "replace", while_others_note)
+    monkeypatch.setattr(Inserts, "renew", and_then)
+    assert context.back_fill.sweep() == len(kinds) - 2
+    monkeypatch.undo()
+    monkeypatch.setattr(back_fill, "SWEEP_REST_SECONDS", 0)
+    for _ in range(2):
+        assert exact(database)
+        told = {one["staff_id"] for one in client.get("/api/v1/staff").get_json()["data"]}
+        assert told == kinds.keys() - {"all"}
+        assert database["latest"].count_documents({}) == len(told)
+        context.notes.bring_up()
+        assert context.back_fill.sweep() == 0
+
+
+def test_a_service_looks_for_what_was_deleted(
+    app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(back_fill, "SWEEP_SECONDS", 0.05)
+    context: Context = app.extensions["context"]
+    database["staff"].insert_many([old(who, OLD) | {"stored": NEW} for who in (7, "gone")])
+    context.notes.bring_up()
+    assert database["latest"].count_documents({}) == 2
+    context.back_fill.start()
+    database["staff"].delete_one({"staff_id": "gone"})
+    eventually(lambda: [one["_id"] for one in database["latest"].find()] == [7], 30)
 
 
 ICCID = 8_944_500_612_345_678_901

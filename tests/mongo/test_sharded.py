@@ -268,12 +268,20 @@ def test_what_another_hand_deletes_is_told_no_longer(
     ]
     sent = services[0].post("/api/v1/detections", json={"detections": items})
     assert sent.status_code == 200, sent.text
+    context: Context = services[1].application.extensions["context"]
+    eventually(context.notes.bring_up)
     for left in (80, 60):
         for path, rows in ((f"{EXTRACT}2", left // 4), ("/retrieveformonitoring", left)):
             for _ in range(2):
                 heard = answered(services[0], path, 200).get_json()["location"]
                 assert len(heard) == rows, path
         staff.delete_many({"timestamp": {"$lte": now - 20 - 60}})
+    staff.delete_many({"$or": [{"staff_id": 3}, {"timestamp": {"$gt": now - 20 - 40}}]})
+    assert context.back_fill.sweep() == 4
+    told = answered(services[0], "/api/v1/staff", 200).get_json()["data"]
+    assert {one["staff_id"]: one["timestamp"] for one in told} == {
+        n: now - 20 - 40 - n for n in range(3)
+    }
 
 
 def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[FlaskClient]) -> None:

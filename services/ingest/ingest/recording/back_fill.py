@@ -1,4 +1,4 @@
-"""Detections that are older than the collection `latest` or have no stamps: of older releases."""
+"""What `latest` lacks, of an older release, and what it shows that somebody has deleted."""
 
 import logging
 import threading
@@ -6,6 +6,7 @@ import threading
 from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
 from ingest.rules.where import RECENT
+from ingest.storage.deleted import Deleted
 from ingest.storage.detections import Detections
 from ingest.storage.documents import Document
 from ingest.storage.inserts import Inserts
@@ -18,6 +19,9 @@ log = logging.getLogger(__name__)
 GROUP = 100
 REST_SECONDS = 0.1
 RETRY_SECONDS = 5.0
+# How long after a look for what was deleted the next one begins, and the rest within it: together
+# a minute, of up to 1500 people.
+SWEEP_SECONDS, SWEEP_REST_SECONDS = 45.0, 1.0
 
 
 class BackFill:
@@ -25,6 +29,8 @@ class BackFill:
 
     So each has a state that names his history (`storage/states.py`), once `storage/notes.py` has
     noted him with that stamp: in turns, for a copy may have much that nobody noted.
+
+    Then it looks for what another hand has deleted, an operator's or a TTL index, again and again.
 
     Two services may do so at once, and while detections come in: to record one twice does no harm.
     """
@@ -35,11 +41,12 @@ class BackFill:
         self._detections = detections
         self._inserts = inserts
         self._latest = latest
+        self._deleted = Deleted(detections, inserts, latest)
         self._large_ids = large_ids
         self._closed = threading.Event()
 
     def start(self) -> None:
-        """Begin in a thread, which goes on until all is recorded."""
+        """Begin, in a thread."""
         threading.Thread(target=self._run, name="back-fill", daemon=True).start()
 
     def close(self) -> None:
@@ -63,17 +70,25 @@ class BackFill:
                 break
         return count
 
+    def sweep(self) -> int:
+        """Show nobody by what is deleted; return of how many it was shown. StoreUnavailable."""
+        count = 0
+        everybody, _ = self._latest.every_version(None)
+        for first in range(0, len(everybody), GROUP):
+            count += self._deleted.replace(everybody[first : first + GROUP])
+            if self._closed.wait(SWEEP_REST_SECONDS):
+                break
+        return count
+
     def _missing(self, staff_ids: list[StaffId]) -> list[list[Document]]:
         """Return the newest detections of each of those of whom some are not shown, or no stamp."""
-        shown = self._latest.shown(staff_ids)
+        shown, _ = self._latest.shown(staff_ids)
         missing = []
         for staff_id in staff_ids:
             present = shown.get(staff_id, set())
             if len(present) == RECENT:
                 continue
             newest = self._detections.newest(staff_id, RECENT)
-            # What has no time cannot be the latest of anything.
-            newest = [document for document in newest if document["timestamp"]]
             if any(document["_id"] not in present for document in newest):
                 missing.append(newest)
         return missing
@@ -92,5 +107,13 @@ class BackFill:
             else:
                 if count:
                     log.info("recorded %d staff members with older detections", count)
-                return
+                break
             self._closed.wait(RETRY_SECONDS)
+        while not self._closed.wait(SWEEP_SECONDS):
+            try:
+                if count := self.sweep():
+                    log.info("of %d staff members newest detections were deleted", count)
+            except StoreUnavailable:
+                pass  # who reads tells of it, and the next look finds the same
+            except Exception:  # whatever the database holds, the thread goes on
+                log.exception("it is not known what was deleted")

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import bson
 import pymongo
 from bson import ObjectId, Timestamp
 from pymongo import DESCENDING
 from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
+from pymongo.cursor import Cursor
 from pymongo.read_concern import ReadConcern
 
 from ingest.rules.detection_identity import is_reused
@@ -37,6 +39,8 @@ SCAN_TIMEOUT_SECONDS = 30
 COUNT_TIMEOUT_SECONDS = 10
 
 NOT_STORED = -1
+
+_ID_BYTES = len(bson.encode({"_id": ObjectId()}))
 
 HistoryRow = tuple[int, str, str]  # timestamp, level, location
 
@@ -100,15 +104,34 @@ class Detections:
         with domain_errors():
             return self._staff.find_one({"staff_id": staff_id}, {"_id": 1}) is not None
 
-    def newest(self, staff_id: StaffId, limit: int) -> list[Document]:
-        """Return the newest documents of a staff member that a majority has, newest first."""
+    def gone(self, ids: set[ObjectId], as_of: Timestamp | None) -> set[ObjectId]:
+        """Return those that are not stored any more; `as_of`: by then all of them were."""
+        with reading(self._staff, as_of) as session:
+            query, size = {"_id": {"$in": list(ids)}}, len(ids) + 1
+            found: Cursor[Any] = self._durable.find_raw_batches(
+                query, {"_id": 1}, batch_size=size, session=session
+            )
+            encoded = b"".join(found)
+        if len(encoded) == len(ids) * _ID_BYTES:  # as nearly always: nothing is made of it
+            return set()
+        return ids - {one["_id"] for one in bson.decode_all(encoded)}
+
+    def newest(
+        self, staff_id: StaffId, limit: int, as_of: Timestamp | None = None
+    ) -> list[Document]:
+        """Return the newest documents of a staff member that a majority has, newest first.
+
+        `as_of` as in `list_between`.
+        """
         found: list[Document] = []
         # An older database's milliseconds are large numbers, and need not be the newest.
         for times in ({"$lt": FIRST_MILLISECONDS}, {"$gte": FIRST_MILLISECONDS}):
             query = {"staff_id": staff_id, "timestamp": times}
-            with domain_errors():
-                rows = self._durable.find(query).sort("timestamp", DESCENDING).limit(limit)
-                found += [whole(one) for one in rows]
+            with reading(self._staff, as_of) as session:
+                rows = self._durable.find(query, session=session)
+                rows = rows.sort("timestamp", DESCENDING).limit(limit)
+                # What has no time cannot be the latest of anything.
+                found += [known for one in rows if (known := whole(one))["timestamp"]]
         return sorted(found, key=itemgetter("timestamp"), reverse=True)[:limit]
 
     def list_between(

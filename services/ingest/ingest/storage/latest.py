@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from bson import ObjectId, Timestamp
+from bson.raw_bson import RawBSONDocument
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
@@ -19,7 +20,9 @@ from ingest.storage.client import time_limit
 from ingest.storage.documents import Detection, Document, detection
 from ingest.storage.driver import DUPLICATE_KEY, There, domain_errors, find_there, reading, write
 from ingest.storage.latest_updates import (
+    EARLIEST,
     NEVER,
+    REPLACE,
     UPDATE,
     Change,
     as_shown,
@@ -27,7 +30,7 @@ from ingest.storage.latest_updates import (
     newest_first,
     version,
 )
-from ingest.storage.stamps import STAMP, number, stamp, start_of
+from ingest.storage.stamps import STAMP, number, stamp
 
 # Documents that the driver decodes at once: some 8 kB each.
 BATCH = 100
@@ -91,23 +94,39 @@ class Latest:
         They become the earliest: else what was stamped since would pass for older than what is
         shown. All of it is noted again.
         """
-        earliest = stamp(start_of(1))
         cut = {
             STAMP: {
-                "$cond": [{"$gt": [f"$$this.{STAMP}", stamp(told)]}, earliest, f"$$this.{STAMP}"]
+                "$cond": [{"$gt": [f"$$this.{STAMP}", stamp(told)]}, EARLIEST, f"$$this.{STAMP}"]
             }
         }
         recent = {"$map": {"input": "$recent", "in": {"$mergeObjects": ["$$this", cut]}}}
         with domain_errors():
             found: dict[str, Any] = {STAMP: {"$gt": stamp(told)}}
-            self._latest.update_many(found, [{"$set": {STAMP: earliest, "recent": recent}}])
+            self._latest.update_many(found, [{"$set": {STAMP: EARLIEST, "recent": recent}}])
 
-    def shown(self, staff_ids: list[StaffId]) -> dict[StaffId, set[ObjectId]]:
-        """Return which detections are shown of each staff member who has a stamp."""
-        query = {"_id": {"$in": staff_ids}, STAMP: {"$gt": NEVER}}
+    def replace(
+        self, gone: dict[StaffId, set[ObjectId]], newest: dict[StaffId, list[Document]]
+    ) -> Recorded:
+        """Show the newest of some people in place of what is not stored any more, at once."""
+        changes = [change(who, newest[who], NEVER) for who in gone]
+        return self._write(
+            [(who, constants | {"gone": list(gone[who])}) for who, constants in changes], REPLACE
+        )
+
+    def remove_empty(self, staff_ids: list[StaffId]) -> None:
+        """Remove those of whom nothing is shown. Whoever is noted meanwhile is there again."""
         with domain_errors():
-            found = self._latest.find(query, {"recent.id": 1})
-            return {one["_id"]: {shown["id"] for shown in one["recent"]} for one in found}
+            self._latest.delete_many({"_id": {"$in": staff_ids}, "recent": []})
+
+    def shown(
+        self, staff_ids: list[StaffId]
+    ) -> tuple[dict[StaffId, set[ObjectId]], Timestamp | None]:
+        """Return which detections are shown of each staff member who has a stamp, and the time."""
+        query = {"_id": {"$in": staff_ids}, STAMP: {"$gt": NEVER}}
+        with reading(self._latest) as session:
+            found = self._latest.find(query, {"shown": "$recent.id"}, session=session)
+            shown = {one["_id"]: set(one["shown"]) for one in found}
+            return shown, session.operation_time
 
     def newest_stamps(
         self, staff_ids: list[StaffId]
@@ -205,7 +224,7 @@ class Latest:
         find = {"filter": query, "projection": fields | {"version": 1}}
         return find_there(self._latest, MAX_READ, find)
 
-    def _write(self, changes: list[Change]) -> Recorded:
+    def _write(self, changes: list[Change], update: list[RawBSONDocument] = UPDATE) -> Recorded:
         """Apply changes with one command; those that lost a race of two services once more."""
         wrong: dict[StaffId, str] = {}
         at, name = NEVER, {"version": version()}
@@ -213,7 +232,7 @@ class Latest:
             if not changes:
                 break
             updates = [
-                {"q": {"_id": staff_id}, "u": UPDATE, "c": constants | name, "upsert": True}
+                {"q": {"_id": staff_id}, "u": update, "c": constants | name, "upsert": True}
                 for staff_id, constants in changes
             ]
             failed, at = write(self._latest, "update", {"updates": updates})

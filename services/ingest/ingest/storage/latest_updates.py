@@ -19,7 +19,7 @@ from ingest.storage.stamps import STAMP
 
 # What is shown of each of the newest detections, and beside it when it counts as heard.
 SHOWN = ("timestamp", "received_at", "mac", "rssi", "level", "location")
-NEVER = Timestamp(0, 0)
+NEVER, EARLIEST = Timestamp(0, 0), Timestamp(1, 0)
 
 Change = tuple[StaffId, dict[str, Any]]  # whose, and the constants of the update
 
@@ -111,3 +111,8 @@ _STEPS: list[dict[str, Any]] = [
 ]
 # It is the same for all, and encoded once: what differs comes as constants.
 UPDATE = [RawBSONDocument(bson.encode(step)) for step in _STEPS]
+# And where some of what is shown is not stored any more, the constant `gone`. The newest stamp may
+# have gone with it: too low a one makes readers look at more, too high a one at less.
+_KEPT = {"$filter": {"input": "$recent", "cond": {"$not": [{"$in": ["$$this.id", "$$gone"]}]}}}
+_WITHOUT_GONE = {"$set": {"recent": _KEPT, STAMP: EARLIEST, "version": "$$version"}}
+REPLACE = [RawBSONDocument(bson.encode(_WITHOUT_GONE)), *UPDATE]
