@@ -5,12 +5,16 @@ exactly what was confirmed, once, and both services must answer exactly that.
 """
 
 import time
+from functools import partial
 from typing import Any, Literal
 
 import pytest
 from pymongo import MongoClient
+from pymongo.database import Database
 
+from ingest.rules.where import RECENT
 from scripts.processes.cluster import Cluster
+from scripts.processes.waiting import eventually
 from tests.phones import Phones, through
 from tests.service import Service
 from tests.system import acknowledged
@@ -23,14 +27,21 @@ STAFF = [f"walker-{number % 6}" for number in range(24)]  # 24 phones: groups ar
 def check(cluster: Cluster, services: list[Service], phones: Phones) -> None:
     """The database and both services hold what was confirmed, and nothing else."""
     acknowledged.check(cluster, services, phones.acknowledged)
-    services[0].read("/api/v1/staff")  # before it, what was stored is noted
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
-        staff = client["ICT3102"]["staff"]
-        noted = {one["_id"]: one["recent"] for one in client["ICT3102"]["latest"].find()}
-        for staff_id, recent in noted.items():
-            newest = staff.find({"staff_id": staff_id}).sort("timestamp", -1).limit(len(recent))
-            assert [one["timestamp"] for one in recent] == [one["timestamp"] for one in newest]
-            assert len({one["id"] for one in recent}) == len(recent)
+        database = client["ICT3102"]
+        for staff_id in set(STAFF):
+            eventually(partial(all_is_noted, database, staff_id), 60)
+
+
+def all_is_noted(database: Database[dict[str, Any]], staff_id: str) -> bool:
+    """Tell whether `latest` shows the newest of somebody, each once."""
+    noted = database["latest"].find_one({"_id": staff_id}) or {"recent": []}
+    newest = database["staff"].find({"staff_id": staff_id}).sort("timestamp", -1).limit(RECENT)
+    recent = noted["recent"]
+    assert len({one["id"] for one in recent}) == len(recent)
+    # What came later for its time stands further behind.
+    times = sorted((one["timestamp"] for one in recent), reverse=True)
+    return times == [one["timestamp"] for one in newest]
 
 
 def keep_reading(services: list[Service]) -> None:
