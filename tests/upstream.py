@@ -36,7 +36,7 @@ class Upstream:
 
     `fault` makes it fail: `hang` (takes the request and never answers), `reset` (closes the
     connection instead of an answer), `drip` (a byte of the answer per half second), `die` (half of
-    the body, then a reset); close() makes it refuse connections, and reopen() ends that.
+    the body, then a reset), `missing` (404); close() makes it refuse connections, and reopen() ends that.
     """
 
     def __init__(self, port: int = 0, host: str = "127.0.0.1") -> None:
@@ -112,24 +112,25 @@ class Upstream:
             return
         if fault == "drip" and _has_hung_up(request.connection):
             return
-        request.send_response_only(self._status)  # without a Server and a Date of its own
+        status, body = (404, b"") if fault == "missing" else (self._status, self._body)
+        request.send_response_only(status)  # without a Server and a Date of its own
         if "Date" not in self._headers:
             request.send_header("Date", request.date_time_string())
         for name, value in self._headers.items():
             request.send_header(name, value)
-        request.send_header("Content-Length", str(len(self._body)))
+        request.send_header("Content-Length", str(len(body)))
         request.end_headers()
         if fault == "die":
-            request.wfile.write(self._body[: len(self._body) // 2])
+            request.wfile.write(body[: len(body) // 2])
             time.sleep(0.05)  # so that the half is read before the reset discards it
             _reset(request)
         elif fault == "drip":
-            drops = _Drops(request, iter(self._body), threading.Event())
+            drops = _Drops(request, iter(body), threading.Event())
             self._dripping.append(drops)
             while not drops.ended.wait(10) and not self._ended.is_set():
                 pass
         else:
-            request.wfile.write(self._body)
+            request.wfile.write(body)
 
     def _drip(self, stopped: threading.Event) -> None:
         """Send a byte to each; threads of their own would wake a thousand times a second."""

@@ -39,6 +39,7 @@ def service(upstream: Upstream, tmp_path: Path) -> Iterator[Service]:
     body = json.dumps({"as_of": 100, "data": people}).encode()
     assert 0.9 * MAX_BODY_BYTES < len(body) < MAX_BODY_BYTES
     upstream.answer(200, body)
+    upstream.fault, upstream.faulty_path = "missing", "/_service/"  # no report is so long
     limits = Limits(None, LIMIT_BYTES) if available() else None
     service = Service(upstream.url, tmp_path, limits)
     service.start()
@@ -201,7 +202,7 @@ def received_until(client: socket.socket, end: bytes) -> bytes:
 
 def test_a_stop_answers_who_waits_for_the_gateway(service: Service, upstream: Upstream) -> None:
     """Which is silent: the page waits for it for 4 s, and a stop for 8."""
-    upstream.fault = "hang"
+    upstream.fault, upstream.faulty_path = "hang", "/"
     with contextlib.ExitStack() as held:
         client = Crowd(service, held).connect(STAFF)
         eventually(lambda: "/api/v1/staff" in [path for _, path, _, _ in upstream.requests])
