@@ -128,7 +128,7 @@ def test_a_dry_run_tells_and_stores_nothing(api: Api, database: Database[Any]) -
     answer = post(api, {"detections": items}, "?dry_run=1")
     assert answer.json is not None
     assert answer.json["dry_run"] is True
-    statuses = ["duplicate", "stored", "duplicate", "rejected"]
+    statuses = ["duplicate", "would store", "duplicate", "rejected"]
     assert [one["status"] for one in results(answer)] == statuses
     assert database["staff"].count_documents({}) == 1
 

@@ -11,6 +11,8 @@ from flask import Flask
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from ingest.api import openapi, problem_details
+from ingest.api.detection_input import MAX_ITEMS
+from ingest.web.lanes import BATCH_BODY_BYTES
 from tests.ingest.api.conftest import Api
 
 AUTOMATIC = {"HEAD", "OPTIONS"}
@@ -83,6 +85,25 @@ def test_the_page_is_complete_and_needs_nothing_else(api: Api) -> None:
     identifiers = re.findall(r'id="([^"]*)"', answer.text)
     assert len(identifiers) == len(set(identifiers))
     assert {link[1:] for link in links if link.startswith("#")} <= set(identifiers)
+
+
+def test_the_page_tells_what_a_phone_has_to_know(api: Api) -> None:
+    pages = [api.client.get("/docs").text for _ in range(2)]
+    phone = pages[0].partition('id="phone"')[2].partition('id="operations"')[0]
+    for word in (
+        "backlog",
+        "Offline",
+        "CORS",
+        "WAYMARK_ALLOWED_ORIGINS",
+        "iBeacon",
+        "never a counter",
+    ):
+        assert word in phone
+    assert f"{MAX_ITEMS} detections and {BATCH_BODY_BYTES // 1024} KiB" in phone
+    assert not re.search(r"`|\*\*", phone)
+    named = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+    sent = [found for page in pages for found in named.findall(page)]
+    assert len(set(sent)) == len(sent) == 2 * 3  # an event id in each example, fresh on each page
 
 
 @pytest.mark.parametrize("host", ["<script>alert(1)</script>", "a b", "é", ""])

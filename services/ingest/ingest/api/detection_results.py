@@ -10,6 +10,8 @@ from ingest.recording.outcome import Outcome
 
 # A request with items that are `unavailable` is a 503.
 STATUSES = [str(outcome) for outcome in Outcome if outcome is not Outcome.UNAVAILABLE]
+# What a dry run says instead of `stored` and `queued`.
+WOULD_STORE, WOULD_QUEUE = "would store", "would queue"
 
 
 class ItemError(ResponseBody):
@@ -28,8 +30,8 @@ class DetectionResult(ResponseBody, kw_only=True):
         Meta(
             description="`stored` durably; `duplicate`: it was stored before; `queued`: on this"
             " service's disk until the database is back; `rejected`: `errors` says why, do not"
-            " repeat it",
-            extra_json_schema={"enum": STATUSES},
+            " repeat it. A dry run says `would store` and `would queue`",
+            extra_json_schema={"enum": [*STATUSES, WOULD_STORE, WOULD_QUEUE]},
         ),
     ]
     mac: Mac | UnsetType = UNSET
@@ -62,7 +64,7 @@ class UnconfirmedResult(DetectionResult, kw_only=True):
 
 
 class Counts(ResponseBody):
-    """How many items have each status."""
+    """How many items have each status, in a dry run how many would have it."""
 
     stored: Annotated[int, Meta(description="How many")]
     duplicate: Annotated[int, Meta(description="How many")]

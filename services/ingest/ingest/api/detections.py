@@ -8,7 +8,13 @@ from flask import Response, request
 
 from ingest.api import bodies, detection_input, detection_items, openapi, responses
 from ingest.api.detection_input import MAX_ITEMS, BatchInput, DetectionInput
-from ingest.api.detection_results import Counts, DetectionResults, UnconfirmedResult
+from ingest.api.detection_results import (
+    WOULD_QUEUE,
+    WOULD_STORE,
+    Counts,
+    DetectionResults,
+    UnconfirmedResult,
+)
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import invalid, unavailable
 from ingest.api.query import Flag
@@ -20,9 +26,12 @@ from ingest.storage.directory import Snapshot
 from ingest.storage.documents import Document
 from ingest.web import request_identity
 
-_EXAMPLE = {"staff_id": 0, "mac": "C2:A6:28:38:4B:08", "rssi": -67, "event_id": "8f14e45f"}
+# `/docs` puts a fresh one in its place each time.
+EXAMPLE_ID = "8f14e45f-ceea-467f-a0e6-5c1d2b7e9a30"
+_EXAMPLE = {"staff_id": 0, "mac": "C2:A6:28:38:4B:08", "rssi": -67, "event_id": EXAMPLE_ID}
 _DRY_RUN = Flag("dry_run", "`1`: store nothing, answer what would happen")
 _ANSWERS = openapi.gives(DetectionResults)
+_WOULD: dict[str, str] = {Outcome.STORED: WOULD_STORE, Outcome.QUEUED: WOULD_QUEUE}
 
 
 @declare(
@@ -66,6 +75,9 @@ def post_detections() -> Response:
     counted = Counter(result.status for result in results)
     counts = Counts(*(counted[status] for status in Counts.__struct_fields__))
     status = 202 if counts.queued else 200
+    if dry_run:
+        for result in results:
+            result.status = _WOULD.get(result.status, result.status)
     return responses.as_json(DetectionResults(results, counts, dry_run), status)
 
 

@@ -4,13 +4,16 @@ import base64
 import hashlib
 import re
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import msgspec
 from flask import Blueprint, Response, render_template, request
 from markupsafe import Markup, escape
 
 from ingest.api import document, legacy_schema, openapi, responses
+from ingest.api.detections import EXAMPLE_ID
 from ingest.api.document import Schema
 from ingest.api.openapi import JSON, OPERATIONS, Body, Content, Operation, declare
 from ingest.api.problem_details import CODES
@@ -28,6 +31,9 @@ POLICY = (
 _HEADER = " -H 'Authorization: Bearer TOKEN'  # of ./scripts/token"
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 _CODE = re.compile(r"`([^`]+)`")
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+# README and docs/api.md lead to this file: of Markdown it has bold, code, and lists below them.
+_PHONE = Path(__file__).parent / "templates" / "phone.md"
 _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,255}")
 
 
@@ -72,6 +78,8 @@ def docs() -> Response:
     required = not get_context().admission.open
     page = _page(f"{'https' if secure else 'http'}://{host}", required=required)
     policy = POLICY.format(_style_hash(page))
+    # Who copies an example twice, or from another reader's page, sends two detections.
+    page = re.sub(EXAMPLE_ID, lambda _: str(uuid4()), page)
     return Response(page, headers={"Content-Security-Policy": policy}, mimetype="text/html")
 
 
@@ -98,6 +106,7 @@ def _page(host: str, *, required: bool) -> str:
         curls=curls,
         first=first,
         code=_code,
+        phone=_phone(),
         fields=_fields_of,
         parameters=document.parameters,
         description=document.description,
@@ -113,6 +122,13 @@ def _code(text: str) -> Markup:
     """Return a text with what stands in backquotes as code, and blank lines as paragraphs."""
     paragraphs = (_CODE.sub(r"<code>\1</code>", str(escape(part))) for part in text.split("\n\n"))
     return Markup("</p><p>").join(Markup(part) for part in paragraphs)  # noqa: S704  # escaped above
+
+
+def _phone() -> list[tuple[Markup, list[Markup]]]:
+    """Return the sections of what a phone has to know: each heading with its points."""
+    blocks = [_BOLD.sub(r"\1", block) for block in _PHONE.read_text("utf-8").split("\n\n")[2:]]
+    points = [[_code(one) for one in block[2:].split("\n- ")] for block in blocks[1::2]]
+    return list(zip(map(_code, blocks[::2]), points, strict=True))
 
 
 def _fields_of(content: Content) -> list[_Field]:
