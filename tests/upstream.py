@@ -36,7 +36,8 @@ class Upstream:
 
     `fault` makes it fail: `hang` (takes the request and never answers), `reset` (closes the
     connection instead of an answer), `drip` (a byte of the answer per half second), `die` (half of
-    the body, then a reset), `missing` (404); close() makes it refuse connections, and reopen() ends that.
+    the body, then a reset), `missing` (404); close() makes it refuse connections, and reopen()
+    ends that.
     """
 
     def __init__(self, port: int = 0, host: str = "127.0.0.1") -> None:
