@@ -19,10 +19,10 @@ threads = 8
 keepalive = 75  # longer than the gateway's 30 s, as in the ingest service
 timeout = 30
 graceful_timeout = 8
-# Accept every request that the gateway passes on (lines of 8 KiB, 32 KiB in all): gunicorn's
+# Accept every request that the gateway passes on (lines of 16 KiB, 32 KiB in all): gunicorn's
 # own refusals are HTML.
-limit_request_line = 8190
-limit_request_field_size = 8192
+limit_request_line = 0  # patient_worker.py bounds the whole; gunicorn knows no number above 8190
+limit_request_field_size = 16384
 limit_request_fields = 8192
 worker_tmp_dir = "/dev/shm"
 control_socket_disable = True

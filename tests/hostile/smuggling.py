@@ -235,9 +235,9 @@ _LINES = {
     "body of a DELETE": _GET.replace(b"GET", b"DELETE", 1)
     + b"Content-Length: %s\r\n\r\n%s" % (_LENGTH, _HIDDEN),
     "body without a length": _POST + b"\r\n" + _HIDDEN.replace(b"GET", b"x=GET"),
-    "line of 9 kB": _changed(b"?", b"?" + b"x" * 9_000 + b"&"),
+    "line of 17 kB": _changed(b"?", b"?" + b"x" * 17_000 + b"&"),
     "line of 70 kB": _changed(b"?", b"?" + b"x" * 70_000 + b"&"),
-    "value of 9 kB": _GET + b"X: " + b"x" * 9_000 + b"\r\n\r\n",
+    "value of 17 kB": _GET + b"X: " + b"x" * 17_000 + b"\r\n\r\n",
     "1,000 fields": _GET + b"".join(b"X-%d: y\r\n" % n for n in range(1000)) + b"\r\n",
     "10,000 fields": _GET + b"X: y\r\n" * 10_000 + b"\r\n",
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 20 + b"\r\n\r\n",

@@ -90,6 +90,8 @@ def test_nothing_is_believed_of_who_asks_or_where(service: Service) -> None:
     assert answer.status_code == 404
     assert "evil.example" not in answer.text + str(answer.headers)
     assert "Server" not in answer.headers
+    joined = f"{service.url}//retrieveformonitoring"  # a base URL that was badly joined
+    assert service.session.get(joined, allow_redirects=False).json().keys() == {"location"}
 
 
 def test_a_browser_gets_nothing_for_the_page_of_a_stranger(service: Service) -> None:

@@ -150,7 +150,10 @@ def test_a_head_may_come_in_parts_and_requests_one_behind_the_other(crowd: Crowd
     seen = received_until(client, b"not found")
     assert seen.count(b"HTTP/1.1 200") == 1
     assert seen.count(b"HTTP/1.1 404") == 1
-    client.sendall(b"Host: localhost\r\nConnection: close\r\n\r\n")
+    client.sendall(b"Host: localhost\r\n\r\n")
+    assert received_until(client, b'"ok"').count(b"HTTP/1.1 200") == 1
+    client.sendall(b"GET /healthz?%b HTTP/1.1\r\nHost: localhost\r\n" % (b"x" * 16_000))
+    client.sendall(b"Cookie: %b\r\nConnection: close\r\n\r\n" % (b"x" * 16_000))
     assert received_until(client, b"").count(b"HTTP/1.1 200") == 1
 
 

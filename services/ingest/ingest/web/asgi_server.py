@@ -79,6 +79,8 @@ class Server:
                 return
 
     async def _take(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"].startswith("//"):  # of a base URL that was badly joined
+            scope["path"] = "/" + scope["path"].lstrip("/")
         headers = dict(scope["headers"])
         if declared_length(headers) > LARGE_BODY_BYTES:
             async with self._large[lane_of(scope["path"])]:

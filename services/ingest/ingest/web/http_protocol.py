@@ -7,7 +7,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ingest.web.flask_bridge import PIECE_BYTES
 
-# The gateway lets 32 KiB of header fields through, and a line of 8 KiB.
+# The gateway lets 32 KiB of header fields through, and a line of 16 KiB.
 MAX_HEADER_BYTES = 64 * 1024
 
 
