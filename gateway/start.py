@@ -20,6 +20,7 @@ if not __package__:  # run as a file
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from gateway.certificate import Certificate, write_private
 from gateway.render import Config, ConfigError, check_exposure, render_all
+from gateway.silence import Silence
 
 # A service that moved is used again within 10 s: this, a look-up and a reload.
 LOOK_SECONDS = 5.0
@@ -77,6 +78,11 @@ class Followed:
         )
         return render_all(current, self._nginx, self._certificate.look())
 
+    def ingest(self) -> list[str]:
+        """Return the addresses of the ingest services, as they were looked up last."""
+        services = self._config.ingest.split()
+        return [one for service in services for one in self._known.get(service, [])]
+
     def _addresses(self, services: str) -> str:
         found: list[str] = []
         for service in services.split():
@@ -111,6 +117,8 @@ class Gateway:
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         self._write(self._followed.look())
         self._mark_room()
+        silence = Silence(self._run, self._followed.ingest)
+        threading.Thread(target=silence.watch, daemon=True).start()
         nginx = os.posix_spawnp(self._command[0], self._command, os.environ, setsigmask=[])
         self._repeat(lambda: self._look_again(nginx))
         while True:
