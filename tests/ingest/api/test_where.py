@@ -85,3 +85,15 @@ def test_a_clock_ahead_covers_no_place_before_somebody_comes(api: Api) -> None:
     assert (found[MAC]["staff_id"], found[ROOMS[0]]["staff_id"]) == (8, 7)
     assert now < found[MAC]["last_visited"] <= time.time()
     assert now <= found[ROOMS[0]]["last_visited"] <= found[MAC]["last_visited"]
+
+
+def test_a_clock_ahead_is_seen_nowhere_at_a_time_to_come(api: Api) -> None:
+    """Nor does it stand in the way of who was there."""
+    now = int(time.time())
+    send(api, [heard(mac, -50, now + 43_200) for mac in (MAC, WATCH)])
+    place = {"level": "4", "location": "Lobby B", "from": now - 60, "to": now + 86_000}
+    assert api.get("/visits", **place)["data"] == []
+    api.hear(8)
+    assert [one["staff_id"] for one in api.get("/visits", **place)["data"]] == [8]
+    (unknown,) = api.get("/beacons/unknown")["data"]
+    assert unknown["first_heard"] <= unknown["last_heard"] <= time.time()

@@ -1,5 +1,6 @@
 """Beacons that were heard but are not in the directory: /beacons/unknown."""
 
+import time
 from typing import Annotated
 
 from flask import Response, request
@@ -62,12 +63,13 @@ def unknown_beacons() -> Response:
     context = get_context()
     context.availability.check_answers()
     found = context.visits.unknown_beacons(context.directory.current().beacons, since)
+    now = int(time.time())  # no time of a clock that is ahead
     data = [
         UnknownBeacon(
             mac=one.mac,
             count=one.count,
-            first_heard=one.first_heard,
-            last_heard=one.last_heard,
+            first_heard=min(one.first_heard, now),
+            last_heard=min(one.last_heard, now),
             staff=sorted(one.staff, key=request_parameters.by_staff_id),
         )
         for one in found[:MAX_UNKNOWN]

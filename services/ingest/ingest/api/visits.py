@@ -2,6 +2,7 @@
 
 import heapq
 import re
+import time
 from typing import Annotated
 
 from flask import Response, request
@@ -65,9 +66,9 @@ class VisitsOfPlace(ResponseBody):
     role=Role.READ,
     summary="Who was at a place, and when",
     description="Those that began last come first. Every detection that was stored with this level"
-    " and location counts, whichever beacon was heard; what was heard elsewhere meanwhile does not"
-    f" end a visit. A place with more than {MAX_DETECTIONS} detections in the range is a 400 that"
-    " names the first `from` that is not too much.",
+    " and location counts, whichever beacon was heard, but none whose time is still to come; what"
+    f" was heard elsewhere meanwhile does not end a visit. A place with more than {MAX_DETECTIONS}"
+    " detections in the range is a 400 that names the first `from` that is not too much.",
     parameters=[
         _LEVEL,
         _LOCATION,
@@ -121,7 +122,8 @@ def _wanted() -> tuple[Place, int, int]:
         raise ParameterError(_FROM.name, "must not be after to")
     if end - start > MAX_DAYS * 86_400:
         raise ParameterError(_FROM.name, f"must be at most {MAX_DAYS} days before to")
-    return Place(level, location), start, end
+    # What a clock that is ahead stamped is a visit of nobody who was seen: not before its time.
+    return Place(level, location), start, min(end, int(time.time()))
 
 
 def _moment(given: Given, name: str) -> int:

@@ -7,8 +7,6 @@ import { compare, duration, isUnknown, macText } from "./words.js";
  *   key: string, label: string, level: string, age: number, state: "ok" | "soon" | "gap" }} Gap
  */
 
-const AHEAD_SECONDS = 120; // a visit in the future: the phone's clock is wrong, and so is the time
-
 /**
  * The locations whose level is known, each with its state.
  * @param {CoveredLocation[]} locations
@@ -49,7 +47,7 @@ function labelOf(one, names) {
  */
 function stateOf(age, gapSeconds) {
   if (age >= gapSeconds) return "gap";
-  return age >= gapSeconds / 2 || age < -AHEAD_SECONDS ? "soon" : "ok";
+  return age >= gapSeconds / 2 ? "soon" : "ok";
 }
 
 /**
@@ -65,7 +63,6 @@ export function gapMinutesOf(...texts) {
  */
 export function sinceText(age) {
   if (age === Infinity) return "never";
-  if (age < -AHEAD_SECONDS) return "clock ahead";
   return age < 60 ? "now" : duration(age);
 }
 
