@@ -10,6 +10,7 @@ def test_without_any_variable_the_defaults_hold() -> None:
     assert config == Config()
     assert (config.gateway_timeout_seconds, config.snapshot_seconds) == (4, 2)
     assert (config.observe_seconds, config.coverage_gap_minutes) == (5, 30)
+    assert config.lost_contact_minutes == 15
 
 
 def test_each_variable_is_its_fields_name_in_upper_case() -> None:

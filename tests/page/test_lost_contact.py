@@ -8,6 +8,7 @@ from typing import Any
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from scripts.processes.waiting import eventually
 from tests.page.conftest import Opener, loaded
 from tests.page.house import ROOMS, crowd, furnished, person
 
@@ -26,11 +27,12 @@ def test_who_dropped_out_is_told_until_dismissed(opened: Opener) -> None:
     chip.click()
     rows = page.locator("#lost li")
     expect(rows).to_have_count(2)
-    expect(rows.nth(0)).to_contain_text("Staff lost-1")
-    expect(rows.nth(0)).to_contain_text("last in Room 1-03, level 1")
-    expect(rows.nth(0)).to_contain_text(re.compile(r"2\d min ago"))
+    expect(rows.nth(1)).to_contain_text("Staff lost-1")  # the longest lost first
+    expect(rows.nth(1)).to_contain_text("last in Room 1-03, level 1")
+    expect(rows.nth(1)).to_contain_text(re.compile(r"2\d min ago"))
+    expect(page).to_have_title(re.compile(r"^\(2 lost\) "))
     assert Axe().run(page).response["violations"] == []
-    rows.nth(1).get_by_role("button", name="Staff lost-2", exact=True).click()
+    rows.nth(0).get_by_role("button", name="Staff lost-2", exact=True).click()
     expect(page.locator("#person")).to_contain_text("Staff lost-2")
     expect(page.locator("#section .marker.picked")).to_have_attribute("data-staff", "lost-2")
     page.get_by_role("button", name="Dismiss staff lost-1").click()
@@ -38,8 +40,68 @@ def test_who_dropped_out_is_told_until_dismissed(opened: Opener) -> None:
     page.reload()
     page.get_by_role("button", name="1 person lost contact").click()
     page.get_by_role("button", name="Dismiss all").click()
-    expect(page.locator("#lost")).to_be_hidden()
-    expect(page.locator("#lost-chip")).to_be_hidden()
+    expect(page.locator("#lost-chip")).to_have_text("Nobody lost contact")
+    expect(page).to_have_title(re.compile("^[^(]"))
+
+
+def test_after_how_long_is_said_and_can_be_set(opened: Opener) -> None:
+    page = opened(prepare=furnished([*crowd(3), *lost(), person("quiet", ROOMS[9], 650)]))
+    chip = page.locator("#lost-chip")
+    expect(chip).to_have_text("2 people lost contact")
+    picture = page.locator(".picture").bounding_box()
+    chip.click()
+    assert page.locator(".picture").bounding_box() == picture, "the list lies over the picture"
+    minutes = page.get_by_label("Not heard for")
+    expect(minutes).to_have_value("15")
+    for wanted, says in (("10", "3 people"), ("45", "1 person"), ("700", "Nobody")):
+        minutes.fill(wanted)
+        minutes.press("Enter")
+        expect(chip).to_have_text(f"{says} lost contact")
+    expect(page).to_have_url(re.compile("lost=700"))
+    minutes.fill("30")
+    minutes.press("Enter")
+    # The wall of the same browser does as this one does.
+    page.goto(page.url.split("?")[0] + "?wall")
+    expect(page.locator("#lost li")).to_have_text([re.compile("lost-2")])
+
+
+NOTED = """() => {
+  window.tones = 0; window.notes = [];
+  const start = OscillatorNode.prototype.start;
+  OscillatorNode.prototype.start = function (...given) {
+    window.tones += 1;
+    start.apply(this, given);
+  };
+  window.Notification = class {
+    static permission = "default";
+    static requestPermission() { this.permission = "granted"; return Promise.resolve("granted"); }
+    constructor(title, { body }) { window.notes.push(`${title}: ${body}`); }
+  };
+}"""
+
+
+def test_who_is_lost_is_told_aloud_once_that_is_allowed(opened: Opener) -> None:
+    def prepare(page: Page) -> None:
+        page.add_init_script(f"({NOTED})()")
+        furnished(crowd(3))(page)
+
+    page = opened(prepare=prepare)
+    chip = page.locator("#lost-chip")
+    expect(chip).to_have_text("Nobody lost contact")
+    furnished([*crowd(3), lost()[0]])(page)
+    expect(chip).to_have_text("1 person lost contact")
+    assert page.evaluate("[tones, notes]") == [0, []]  # nobody has allowed it
+    chip.click()
+    page.get_by_role("button", name="Notify me").click()
+    expect(page.get_by_role("button", name="Notify me")).to_be_hidden()
+    page.get_by_label("Sound when").check()
+    once = page.evaluate("tones")
+    assert once > 0
+    furnished([*crowd(3), *lost()])(page)
+    expect(chip).to_have_text("2 people lost contact")
+    note = f"1 person lost contact: Staff lost-2: last in level 3, {ROOMS[20]['location']}"
+    eventually(lambda: page.evaluate("notes.length"), 30)
+    assert page.evaluate("[tones, notes]") == [2 * once, [note]]
 
 
 def test_they_are_ghosts_on_the_plan_until_dismissed(opened: Opener) -> None:
@@ -52,18 +114,14 @@ def test_they_are_ghosts_on_the_plan_until_dismissed(opened: Opener) -> None:
     page.get_by_role("button", name="2 people lost contact").click()
     page.get_by_role("button", name="Dismiss staff lost-1").click()
     expect(ghosts).to_have_count(1)
+    page.get_by_role("button", name="1 person lost contact").click()  # it lies over the plan
     assert page.locator("#levels").get_by_text(re.compile("^All")).inner_text() == count
     ghosts.click()
     expect(page.locator("#person")).to_contain_text("Staff lost-2")
+    page.get_by_role("button", name="1 person lost contact").click()
     page.get_by_role("button", name="Dismiss all").click()
     page.keyboard.press("Escape")
     expect(ghosts).to_have_count(0)
-
-
-def test_nobody_lost_is_no_chip(opened: Opener) -> None:
-    page = opened(prepare=furnished(crowd(14)))
-    loaded(page)
-    expect(page.locator("#lost-chip")).to_be_hidden()
 
 
 WATCH = """() => {

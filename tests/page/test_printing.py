@@ -6,13 +6,16 @@ import time
 from collections.abc import Callable
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from scripts.processes.waiting import eventually
 from tests.needs import need
 from tests.page.conftest import ZONE, Opener, loaded
 from tests.page.house import ROOMS, answer, crowd, furnished
 
 MANY = 300
+HAS_STYLE = "[...document.styleSheets].some((one) => one.media.mediaText === 'print')"
 Sheets = Callable[[Page], list[str]]
 
 
@@ -22,9 +25,7 @@ def sheets() -> Sheets:
     need("pdftotext")
 
     def printed(page: Page) -> list[str]:
-        page.wait_for_function(
-            "[...document.styleSheets].some((one) => one.media.mediaText === 'print')"
-        )
+        eventually(lambda: page.evaluate(HAS_STYLE), 30)
         paper = page.pdf(format="A4", prefer_css_page_size=True)
         command = ["pdftotext", "-layout", "-", "-"]
         text = subprocess.run(command, input=paper, capture_output=True, check=True).stdout
@@ -96,3 +97,28 @@ def test_each_screen_prints_all_its_rows(
     assert len(shown) >= 4
     words = "".join("".join(sheets(page)).split())
     assert [text for text in shown if "".join(text.split()) not in words] == []
+
+
+STYLES = """(selector) => [...document.querySelectorAll(selector)].map((one) => {
+  const its = getComputedStyle(one);
+  return [its.backgroundImage !== "none", its.borderTopStyle, its.borderTopWidth].join();
+})"""
+
+
+@pytest.mark.parametrize(
+    ("screen", "states", "drawn"),
+    [
+        ("", ".legend .mark", "#section .marker.now, #section .marker.recent"),
+        ("/coverage?level=4", ".legend .swatch", "#plan .zone.gap"),
+        ("/coverage", "#levels-board .tile", "#levels-board .tile.gap"),
+    ],
+)
+def test_states_are_shapes_where_colours_are_the_viewers_own(
+    opened: Opener, screen: str, states: str, drawn: str
+) -> None:
+    page = opened(screen, prepare=furnished(crowd(14)), forced_colors="active")
+    loaded(page)
+    expect(page.locator(drawn).first).to_be_attached()
+    legend = page.locator(".legend li").count()
+    assert len(set(page.evaluate(STYLES, states))) == legend, "two states look alike"
+    assert Axe().run(page).response["violations"] == []

@@ -17,7 +17,7 @@ const texts = (rows) => rows.flat().map((marker) => marker.text);
 test("who fits is shown, and the others are counted", () => {
   assert.deepEqual(texts(pack(people(2), 100, 1)), ["100", "101"]);
   assert.deepEqual(texts(pack(people(9), 50, 2)), ["100", "101", "102", "+6"]);
-  assert.deepEqual(texts(pack(people(9), 14, 1)), ["+9"]);
+  assert.deepEqual(texts(pack(people(9), 14, 1)), ["9"], "all of them, and none besides");
 });
 
 test("first the chosen, then whom the search finds, then the freshest", () => {

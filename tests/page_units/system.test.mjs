@@ -7,6 +7,7 @@ import {
   sizeText,
 } from "../../services/monitoring/monitoring/static/rules/memory_use.js";
 import {
+  CIRCUIT_MEANS,
   CIRCUIT_WORDS,
   health,
   readsByMinute,
@@ -56,6 +57,8 @@ const away = { mongodb: { reachable: false } };
 test("every state has a name of its own", () => {
   const names = Object.values(CIRCUIT_WORDS).map(([name]) => name);
   assert.deepEqual(names, ["Closed", "Half-open", "Closed, busy", "Open", "Unknown"]);
+  for (const means of Object.values(CIRCUIT_MEANS))
+    assert.deepEqual(Object.keys(means), Object.keys(CIRCUIT_WORDS));
 });
 
 test("what was set aside is told with where it is and what to do", () => {

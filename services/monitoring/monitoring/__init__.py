@@ -20,6 +20,7 @@ def create_app(config: Config | None = None) -> Flask:
     app.url_map.merge_slashes = False  # it would redirect to whatever Host the client names
     app.config["PUBLIC_URL"] = config.public_url or config.gateway_url
     app.config["COVERAGE_GAP_MINUTES"] = config.coverage_gap_minutes
+    app.config["LOST_CONTACT_MINUTES"] = config.lost_contact_minutes
     app.config["OIDC_NAME"] = config.oidc_name if config.oidc_issuer else ""
     app.config["SNAPSHOT_SECONDS"] = config.snapshot_seconds
     token = Path(config.page_token_file).read_text("utf-8") if config.page_token_file else ""

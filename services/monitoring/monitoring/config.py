@@ -30,6 +30,8 @@ class Config:
     # A location that nobody visited for this long is a gap in the coverage. Each visitor of the
     # page may choose another time.
     coverage_gap_minutes: int = 30
+    # Who was not heard for this long has lost contact; the same holds for it.
+    lost_contact_minutes: int = 15
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":

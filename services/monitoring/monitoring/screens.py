@@ -85,6 +85,7 @@ def show(screen: str = "live") -> Response:
         api="/api/v1" if behind_gateway else "/monitoring/api",
         behind_gateway=behind_gateway,
         gap_minutes=current_app.config["COVERAGE_GAP_MINUTES"],
+        lost_minutes=current_app.config["LOST_CONTACT_MINUTES"],
     )
 
 

@@ -51,7 +51,7 @@ export function packCrowd(key, crowd, room, scale) {
     if (rows) return rows.map(centred);
   }
   const [first, ...others] = people;
-  if (!first.picked && others.length) return [centred([overflowMarker(key, people, scale)])];
+  if (!first.picked && others.length) return [centred([overflowMarker(key, people, scale, true)])];
   return [centred([personMarker(first, scale, room.width, others.length)])];
 }
 

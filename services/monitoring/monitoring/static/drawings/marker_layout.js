@@ -131,10 +131,11 @@ export function personMarker(person, scale, room, others) {
  * @param {string} key of the place
  * @param {Figure[]} people
  * @param {Scale} scale
+ * @param {boolean} [isAll] nobody else is shown there: a count of all, and no plus
  * @returns {Marker}
  */
-export function overflowMarker(key, people, scale) {
-  const text = `+${people.length}`;
+export function overflowMarker(key, people, scale, isAll = false) {
+  const text = `${isAll ? "" : "+"}${people.length}`;
   return {
     key: `more ${key}`,
     more: people,
@@ -142,7 +143,7 @@ export function overflowMarker(key, people, scale) {
     width: labelWidth(text, scale, true),
     textLength: null,
     fresh: FRESHEST_FIRST.find((fresh) => people.some((one) => one.fresh === fresh)) ?? "stale",
-    title: `${people.length} more: ${people.map((person) => person.id).join(", ")}`,
+    title: `${people.length} ${isAll ? "people" : "more"}: ${people.map((person) => person.id).join(", ")}`,
     picked: people.some((one) => one.picked),
     dimmed: people.every((one) => one.dimmed),
     compact: true,

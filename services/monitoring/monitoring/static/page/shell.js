@@ -19,6 +19,9 @@ export const onlyLevel = said.level ?? "";
 /** After so many minutes without a visit, a location is a gap. */
 export const officeGapMinutes = said.gap ?? "";
 
+/** After so many minutes in which they were not heard, somebody has lost contact. */
+export const officeLostMinutes = said.lost ?? "";
+
 /**
  * The visitor's only level, else the address's, where there is such a one; "": all of them. It says so
  * where the address names one that is not there.

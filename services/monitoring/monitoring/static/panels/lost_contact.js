@@ -2,16 +2,23 @@
 // dismisses whom they know of; their browser keeps that.
 /** @import { Dismissed } from "../rules/lost_contact.js" */
 /** @import { Person } from "../rules/people_model.js" */
-import { $, buttonById, el, keyed, setAttribute, setText } from "../page/dom.js";
+import { changeAddress, parameter } from "../page/address.js";
+import { $, buttonById, el, inputById, keyed, setAttribute, setText } from "../page/dom.js";
 import { remember, remembered } from "../page/remembered.js";
+import { officeLostMinutes } from "../page/shell.js";
 import { updateTime } from "../page/time_element.js";
 import { lostContact, withDismissed } from "../rules/lost_contact.js";
-import { duration, heardText, levelText, peopleText, spotText } from "../rules/words.js";
+import { duration, heardText, levelText, minutesOf, peopleText, spotText } from "../rules/words.js";
 
 const KEY = "dismissed";
 
+const TITLE = document.title;
+
+/** As the address, this browser, or else the office has it. */
+export const lostMinutes = () => minutesOf(parameter("lost"), remembered("lost"), officeLostMinutes);
+
 /** @returns {Dismissed} */
-function dismissed() {
+export function dismissed() {
   try {
     return JSON.parse(remembered(KEY) ?? "{}") ?? {};
   } catch {
@@ -24,6 +31,10 @@ export class LostContact {
   #all = [];
   /** @type {Person[]} */
   #lost = [];
+  /** Who was lost before, null: nothing was shown yet. @type {Set<string> | null} */
+  #known = null;
+  /** Called with those who are lost now, and were not before. @type {(people: Person[]) => void} */
+  alarm = () => {};
 
   /**
    * @param {(id: string) => void} choose called with the person to show
@@ -34,6 +45,15 @@ export class LostContact {
     this.changed = changed;
     buttonById("lost-chip").addEventListener("click", () => this.#open($("lost").hidden));
     buttonById("lost-dismiss").addEventListener("click", () => this.#dismiss(this.#lost));
+    const field = inputById("lost-minutes");
+    field.value = String(lostMinutes());
+    field.addEventListener("change", () => {
+      if (!field.validity.valid || !field.value) field.value = officeLostMinutes;
+      remember("lost", field.value);
+      changeAddress({ lost: field.value }, { replace: true });
+      this.#known = null; // another limit is no news
+      this.changed();
+    });
   }
 
   /**
@@ -43,13 +63,16 @@ export class LostContact {
    */
   show(all, blind) {
     this.#all = all;
-    this.#lost = lostContact(all, dismissed());
+    this.#lost = lostContact(all, dismissed(), lostMinutes());
     const count = this.#lost.length;
     const text = count ? `${peopleText(count)} lost contact` : "";
-    buttonById("lost-chip").hidden = count === 0;
-    setText(buttonById("lost-chip"), text);
+    buttonById("lost-chip").hidden = !all.length;
+    setAttribute(buttonById("lost-chip"), "data-none", count === 0);
+    setText(buttonById("lost-chip"), text || "Nobody lost contact");
     setText($("lost-says"), text); // a screen reader says it when it changes
-    if (!count) this.#open(false);
+    document.title = count ? `(${count} lost) ${TITLE}` : TITLE;
+    buttonById("lost-dismiss").hidden = !count;
+    this.#tell(all);
     keyed(
       $("lost-people"),
       this.#lost,
@@ -64,6 +87,15 @@ export class LostContact {
       },
     );
     return new Set(this.#lost);
+  }
+
+  /** @param {Person[]} all */
+  #tell(all) {
+    if (!all.length) return; // nothing was read yet
+    const known = this.#known;
+    const news = this.#lost.filter((one) => known && !known.has(one.id));
+    this.#known = new Set(this.#lost.map((one) => one.id));
+    if (news.length) this.alarm(news);
   }
 
   /** @param {boolean} isOpen */

@@ -39,6 +39,7 @@ export class WhoWasHere {
     selectById("room").addEventListener("change", () => this.#ask());
     buttonById("room-retry").addEventListener("click", () => this.#ask());
     const opener = buttonById("room-open");
+    opener.disabled = false;
     opener.hidden = Boolean(onlyLevel); // histories are not for who may see one level
     opener.addEventListener("click", () => this.open());
     window.addEventListener("popstate", () => this.showAddress());

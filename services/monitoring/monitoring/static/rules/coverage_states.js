@@ -51,14 +51,6 @@ function stateOf(age, gapSeconds) {
 }
 
 /**
- * Without a visit for so many minutes, a location is a gap: as the first of these has it.
- * @param {(string | null)[]} texts
- */
-export function gapMinutesOf(...texts) {
-  return texts.map((text) => Number.parseInt(text || "", 10)).find((minutes) => minutes > 0) ?? 0;
-}
-
-/**
  * @param {number} age seconds
  */
 export function sinceText(age) {

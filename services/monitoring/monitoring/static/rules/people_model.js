@@ -37,6 +37,7 @@ import {
  * @property {number} heardAt unix seconds
  * @property {number} age seconds
  * @property {number} ahead seconds, by which the phone's clock is ahead
+ * @property {number} silence seconds, when they were read: while the page is blind, it does not grow
  * @property {boolean} gone too long ago for the plan
  * @property {Freshness} fresh
  * @property {string} title
@@ -79,6 +80,7 @@ export function everyone(staff, directory, picked) {
     .map((found, order) => {
       const heardAt = heardTime(found, answeredAt);
       const age = now - heardAt;
+      const silence = asOf - heardAt;
       const level = isUnknown(found.level) ? "unknown" : String(found.level);
       const spot = spotOf(found, level, directory);
       const place = placeText({ ...found, level });
@@ -92,7 +94,8 @@ export function everyone(staff, directory, picked) {
         spotKey: spot?.key ?? `${level} ${found.mac}`,
         title: `Staff ${found.id}: ${place}, ${heardText(heardAt, age, staff.failure)}`,
         fresh: freshness(age),
-        gone: asOf - heardAt > GONE_SECONDS,
+        silence,
+        gone: silence > GONE_SECONDS,
         ahead: found.timestamp - heardAt,
         picked: found.id === picked,
         dimmed: false,

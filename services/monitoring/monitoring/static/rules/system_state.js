@@ -19,6 +19,24 @@ export const CIRCUIT_WORDS = {
   unknown: ["Unknown", "The gateway does not tell this service."],
 };
 
+/** What each state of a circuit means for people. @type {Record<string, Record<CircuitState, string>>} */
+export const CIRCUIT_MEANS = {
+  ingest: {
+    closed: "Detections come in",
+    "half-open": "Detections come in, by fewer services",
+    busy: "Detections come in, some of them late",
+    open: "No detections come in",
+    unknown: "Unknown",
+  },
+  reads: {
+    closed: "Everything can be read",
+    "half-open": "Everything can be read, by fewer services",
+    busy: "Everything can be read, some of it late",
+    open: "Nothing can be read",
+    unknown: "Unknown",
+  },
+};
+
 /**
  * What a state says of then, when nobody knows how it is now.
  * @param {string} state

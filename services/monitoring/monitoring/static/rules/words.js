@@ -47,6 +47,13 @@ export function duration(seconds) {
  */
 export const heardText = (heard, age, blind) => (blind ? `at ${clock(heard)}` : ageText(age));
 
+/**
+ * A limit as the first of these has it: the address, the viewer, the office.
+ * @param {(string | null)[]} texts
+ */
+export const minutesOf = (...texts) =>
+  texts.map((text) => Number.parseInt(text || "", 10)).find((minutes) => minutes > 0) ?? 0;
+
 /** @param {number} age */
 export function ageText(age) {
   const fresh = freshness(age);

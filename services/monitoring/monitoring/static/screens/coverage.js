@@ -10,9 +10,9 @@ import { updateTime } from "../page/time_element.js";
 import { offerClosing } from "../panels/form_dialog.js";
 import { drawLevelTabs } from "../panels/level_tabs.js";
 import { WhoWasHere } from "../panels/who_was_here.js";
-import { byLongestGap, fromWestToEast, gapMinutesOf, sinceText, withStates } from "../rules/coverage_states.js";
+import { byLongestGap, fromWestToEast, sinceText, withStates } from "../rules/coverage_states.js";
 import { nearestText, walkers } from "../rules/nearest_person.js";
-import { duration, isComplete, levelText, levelTitle } from "../rules/words.js";
+import { duration, isComplete, levelText, levelTitle, minutesOf } from "../rules/words.js";
 
 const REFRESH_SECONDS = 10;
 const MAX_COLUMNS = 12; // with more, a level has several rows
@@ -30,7 +30,7 @@ const plan = new Plan($("plan"), { choose: (spot) => whoWasHere.open(spot) });
 const gapField = inputById("gap");
 
 /** As the viewer, else the office, has it. */
-const gapMinutes = () => gapMinutesOf(parameter("gap"), remembered("gap"), officeGapMinutes);
+const gapMinutes = () => minutesOf(parameter("gap"), remembered("gap"), officeGapMinutes);
 
 function draw() {
   showFreshness(coverage, staff);

@@ -12,7 +12,6 @@ import { drawLevelTabs } from "../panels/level_tabs.js";
 import { LostContact } from "../panels/lost_contact.js";
 import { drawPeopleList, listed, orderName } from "../panels/people_list.js";
 import { PersonDetails } from "../panels/person_details.js";
-import { WhoWasHere } from "../panels/who_was_here.js";
 import { directorySpots, everyone, levelsOf, spotsToDraw } from "../rules/people_model.js";
 import { bestMatch, finder, isNameOf } from "../rules/people_search.js";
 import {
@@ -30,13 +29,17 @@ const DIRECTORY_SECONDS = 60;
 const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
 /** @type {Source<BeaconsAnswer>} */
 const beacons = new Source("/monitoring/api/beacons", DIRECTORY_SECONDS, draw);
-const whoWasHere = new WhoWasHere(
-  () => staff.now(),
-  () => directorySpots(beacons.data?.data ?? []).known,
+// No part of the first paint: until it has come, its button is disabled.
+const whoWasHere = import("../panels/who_was_here.js").then(
+  ({ WhoWasHere }) =>
+    new WhoWasHere(
+      () => staff.now(),
+      () => directorySpots(beacons.data?.data ?? []).known,
+    ),
 );
 const building = new Building({
   pick,
-  ...(!onlyLevel && { chooseSpot: (spot) => whoWasHere.open(spot) }),
+  ...(!onlyLevel && { chooseSpot: async (spot) => (await whoWasHere).open(spot) }),
   chooseLevel: (level) => open({ level }),
 });
 const details = new PersonDetails($("person"), () => open({ person: "" }), draw);
@@ -203,7 +206,11 @@ if (document.getElementById("wall"))
     ({ offerWallLink }) => offerWallLink(() => levels),
     (error) => console.warn("Wall links cannot be made:", error),
   );
+import("../panels/alarm.js").then(
+  ({ offerAlarm }) => (lost.alarm = offerAlarm()),
+  (error) => console.warn("Nobody is told aloud who lost contact:", error),
+);
 offerClosing();
 beacons.start();
 await staff.start().refresh(); // it tells the server's time
-whoWasHere.showAddress();
+(await whoWasHere).showAddress();

@@ -7,6 +7,7 @@ import { updateTime } from "../page/time_element.js";
 import { drawServices } from "../panels/services_table.js";
 import { sizeText } from "../rules/memory_use.js";
 import {
+  CIRCUIT_MEANS,
   CIRCUIT_WORDS,
   pastText,
   readsByMinute,
@@ -59,8 +60,8 @@ function drawVerdict(verdict) {
 function drawCircuit(circuit, { state, since }) {
   const [name, text] = CIRCUIT_WORDS[state];
   const isPast = Boolean(system.failure);
-  setText($(`${circuit}-state`), isPast ? pastText(name) : name);
-  setText($(`${circuit}-text`), isPast ? "How it is now, nobody can tell." : text);
+  setText($(`${circuit}-state`), isPast ? pastText(name) : CIRCUIT_MEANS[circuit][state]);
+  setText($(`${circuit}-text`), isPast ? "How it is now, nobody can tell." : `${name}: ${text}`);
   setAttribute($(`${circuit}-circuit`), "data-state", state);
   const time = updateTime(el("time"), since);
   const lasted = isPast ? `, at ${clock(system.takenAt)}` : ` (${duration(system.now() - since)})`;

@@ -7,11 +7,12 @@ import { officeGapMinutes, onlyLevel, showFreshness, shownLevel } from "../page/
 import { Source } from "../page/source.js";
 import { Building } from "../panels/building.js";
 import { drawExceptions } from "../panels/exceptions.js";
-import { byLongestGap, gapMinutesOf, sinceText, withStates } from "../rules/coverage_states.js";
+import { dismissed, lostMinutes } from "../panels/lost_contact.js";
+import { byLongestGap, sinceText, withStates } from "../rules/coverage_states.js";
 import { lostContact } from "../rules/lost_contact.js";
 import { directorySpots, everyone, levelsOf, spotsToDraw } from "../rules/people_model.js";
 import { byHowOften } from "../rules/unknown_beacons.js";
-import { clock, duration, isComplete, levelText, macText, peopleText, spotText } from "../rules/words.js";
+import { clock, duration, isComplete, levelText, macText, minutesOf, peopleText, spotText } from "../rules/words.js";
 
 const REFRESH_SECONDS = 5;
 const DIRECTORY_SECONDS = 60;
@@ -28,7 +29,7 @@ const coverage = new Source("/monitoring/api/coverage", EXCEPTIONS_SECONDS, draw
 /** @type {Source<UnknownAnswer>} */
 const unknown = new Source("/monitoring/api/beacons/unknown", EXCEPTIONS_SECONDS, drawColumn);
 const building = new Building({ isWall: true });
-const gapMinutes = gapMinutesOf(parameter("gap"), officeGapMinutes);
+const gapMinutes = minutesOf(parameter("gap"), officeGapMinutes);
 /** @type {Person[]} */
 let all = [];
 let level = onlyLevel;
@@ -62,7 +63,7 @@ function summaryText(present) {
 }
 
 function drawColumn() {
-  const exceptions = [{ name: "lost", lines: staff.data && lost(), none: "Nobody of this shift" }];
+  const exceptions = [{ name: "lost", lines: staff.data && lost(), none: `Nobody of this shift for ${lostMinutes()} min` }];
   if (!onlyLevel) {
     const visited = `Every place was visited in ${gapMinutes} min`;
     exceptions.push({ name: "gaps", lines: current(coverage) && gaps(), none: visited });
@@ -78,7 +79,7 @@ const isHere = (one) => !level || one.level === level;
 
 /** @returns {Line[]} */
 const lost = () =>
-  lostContact(all, {})
+  lostContact(all, dismissed(), lostMinutes())
     .filter(isHere)
     .map((one) => ({
       key: one.id,
