@@ -15,7 +15,7 @@ from ingest.config import Config
 from ingest.rules import where
 from ingest.rules.levels import Rule
 
-ROOMS, NEAREST = 8, 5  # the next room is one of the nearest
+ROOMS = 8
 APART_METRES = (8.0, 15.0)
 REST_SECONDS = (10, 60)
 METRES_PER_SECOND = 1.2
@@ -112,8 +112,7 @@ def _steps(rooms: list[Point], seconds: int, chance: random.Random) -> Iterator[
     """Yield where the walker is in each second: resting in a room, or on the way to another."""
     at, left = chance.choice(rooms), seconds
     while left > 0:
-        others = sorted(rooms, key=lambda room: math.dist(at, room))[1 : NEAREST + 1]
-        to = chance.choice(others)
+        to = chance.choice([room for room in rooms if room != at])
         steps = int(math.dist(at, to) / METRES_PER_SECOND)
         rest = chance.randint(*REST_SECONDS)
         for step in [0] * rest + list(range(1, steps + 1)):

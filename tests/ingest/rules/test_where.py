@@ -13,8 +13,9 @@ from tests.ingest.walk import AIRS, Air, Heard, Score
 
 RULE = walk.rule_of_services()
 WALKS, SECONDS = 4, 900
-# The least share of right seconds, and the longest delays: median and 90th percentile.
-GOALS = [Score(0.93, 3, 6), Score(0.87, 4, 8), Score(0.92, 3, 7), Score(0.84, 5, 9)]
+# The least share of right seconds, and the longest delays: median and 90th percentile. Of so few
+# walks, whose shares are up to a point from those of docs/measurements.md.
+GOALS = [Score(0.92, 3, 6), Score(0.87, 4, 8), Score(0.91, 3, 7), Score(0.84, 5, 9)]
 GOAL_IN = list(zip(AIRS, GOALS, strict=True))
 
 
