@@ -122,6 +122,25 @@ def test_the_future_ends_after_a_day(api: Api) -> None:
     assert -86_001 <= found[0]["skew_seconds"] <= -85_990
 
 
+def test_a_slip_in_a_field_is_named_and_guessed(api: Api) -> None:
+    slip = {"Staff_ID": 7, "mac": GOOD["mac"], "rsi": -60, "\ud800": 1}
+    reasons = {"Staff_ID": "did you mean staff_id?", "rsi": "did you mean rssi?", "?": "there are"}
+    batch = post(api, {"detections": [slip]})
+    single = post(api, slip)
+    assert single.json is not None
+    assert single.status_code == 400
+    for errors in (results(batch)[0]["errors"], single.json["errors"]):
+        told = {error["field"]: error["reason"] for error in errors}
+        assert told.keys() == {"staff_id", "rssi", *reasons}
+        assert all(said in told[name] for name, said in reasons.items())
+    assert "did you mean detections?" in post(api, {"detection": [GOOD]}).text
+    place = {"level": "4", "locatoin": "Lobby"}
+    assert (
+        "did you mean location?"
+        in api.client.put(f"/api/v1/beacons/{GOOD['mac']}", json=place).text
+    )
+
+
 def test_a_dry_run_tells_and_stores_nothing(api: Api, database: Database[Any]) -> None:
     post(api, GOOD | {"event_id": "a"})
     items = [GOOD | {"event_id": "a"}, GOOD | {"event_id": "b"}, GOOD | {"event_id": "b"}, {}]

@@ -10,6 +10,8 @@ import pytest
 from flask import Flask
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from ingest import api as api_module
+from ingest.api import document as document_module
 from ingest.api import openapi, problem_details
 from ingest.api.detection_input import MAX_ITEMS
 from ingest.web.lanes import BATCH_BODY_BYTES
@@ -104,6 +106,50 @@ def test_the_page_tells_what_a_phone_has_to_know(api: Api) -> None:
     named = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
     sent = [found for page in pages for found in named.findall(page)]
     assert len(set(sent)) == len(sent) == 2 * 3  # an event id in each example, fresh on each page
+
+
+def test_a_query_with_another_name_is_refused_everywhere_and_guessed(api: Api) -> None:
+    for one in openapi.OPERATIONS:
+        path = re.sub(r"<\w+>", "C2A628384B08", one.path)
+        if not path.startswith(api_module.PREFIX) or path.endswith("/callback"):
+            continue
+        declared = [
+            name["name"] for name in document_module.parameters(one) if name["in"] == "query"
+        ]
+        slips = {f"{name}s": f"did you mean {name}?" for name in declared[:1]} | {
+            "zzzz": "is not known"
+        }
+        answer = api.client.open(path, method=one.method, query_string=dict.fromkeys(slips, "1"))
+        assert (answer.status_code, answer.mimetype) == (400, "application/problem+json"), one
+        assert answer.json is not None
+        told = {fault["field"]: fault["reason"] for fault in answer.json["errors"]}
+        assert told.keys() == slips.keys()
+        assert all(said in told[name] for name, said in slips.items())
+    assert api.client.get("/api/v1/session/oidc/callback?session_state=1").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "near"),
+    [
+        ("/api/v1/detection", "did you mean /api/v1/detections?"),
+        ("/api/v1/staff/7/detection", "did you mean /api/v1/staff/<staff_id>/detections?"),
+        ("/api/v1/beacon/C2A628384B08", "did you mean /api/v1/beacons/<mac>?"),
+        ("/api/v1/", "/docs lists"),
+        ("/api/v1/" + "staff/" * 1000, "/docs lists"),
+    ],
+)
+def test_an_address_that_is_none_names_the_nearest(app: Flask, path: str, near: str) -> None:
+    answer = app.test_client().post(path)
+    assert (answer.status_code, answer.mimetype) == (404, "application/problem+json")
+    assert answer.json is not None
+    assert near in answer.json["detail"]
+
+
+def test_a_method_that_is_none_names_the_others(app: Flask) -> None:
+    answer = app.test_client().delete("/api/v1/detections")
+    assert (answer.status_code, answer.mimetype) == (405, "application/problem+json")
+    assert answer.json is not None
+    assert answer.json["detail"] == f"DELETE is not for this address; {answer.headers['Allow']} are"
 
 
 @pytest.mark.parametrize("host", ["<script>alert(1)</script>", "a b", "é", ""])

@@ -12,6 +12,7 @@ from ingest.api import (
     coverage,
     detections,
     docs,
+    guesses,
     legacy_schema,
     oidc,
     openapi,
@@ -61,11 +62,18 @@ def init_app(app: Flask) -> None:
 
 
 @openapi.bp.before_request
-def refuse_repeated_parameters() -> None:
-    """Refuse a query string in which two readers may take different values for the same name."""
-    known = openapi.QUERY_NAMES.get(request.endpoint or "", set())
+def refuse_other_queries() -> None:
+    """Refuse a query string with a name that is not known, which would change nothing.
+
+    And one in which two readers may take different values for the same name.
+    """
+    endpoint = request.endpoint or ""
+    known = openapi.QUERY_NAMES.get(endpoint, set())
     repeated = [name for name, values in request.args.lists() if len(values) > 1]
-    if faults := [Fault(name, "stands twice") for name in repeated if name in known]:
+    faults = [Fault(name, "stands twice") for name in repeated if name in known]
+    if endpoint not in openapi.OPEN_QUERIES:
+        faults += guesses.unknown(request.args, known)
+    if faults:
         raise problems.invalid(faults)
 
 

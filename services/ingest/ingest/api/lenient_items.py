@@ -68,6 +68,6 @@ def _fields(item: Any) -> dict[str, Any]:
 def faults_of(item: Any, by_field: Mapping[str, Reader]) -> list[Fault]:
     """Return everything that is wrong with an item."""
     try:
-        return read_all(by_field, _fields(item))[1]
+        return read_all(by_field, _fields(item), ["detections"])[1]
     except ParameterError as error:
         return [error.fault]

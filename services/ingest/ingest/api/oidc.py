@@ -71,6 +71,7 @@ def begin_oidc() -> Response:
     role=Role.NOBODY,
     summary="Where the provider leads people back to",
     description="Sets the cookie of the session, and leads on to the page.",
+    others=True,  # providers add what they like
     parameters=[
         Text("code", "What the provider proves by it, once"),
         Text("state", "As it was sent to the provider"),

@@ -54,22 +54,31 @@ class Operation(NamedTuple):
 OPERATIONS: list[Operation] = []
 # The parameters of each view's query string, by Flask's name of the view.
 QUERY_NAMES: dict[str, set[str]] = {}
+OPEN_QUERIES: set[str] = set()  # the views to which others may add parameters of their own
 # In the order of the document and the page.
 TAGS = ("detections", "people", "beacons", "access", "system", "legacy", "health", "description")
 
 
-def declare(method: str, path: str, *, role: Role, **words: Any) -> Callable[[View], View]:
-    """Document a view and route it, by the same words; `path` is below /api/v1."""
+def declare(
+    method: str, path: str, *, role: Role, others: bool = False, **words: Any
+) -> Callable[[View], View]:
+    """Document a view and route it, by the same words; `path` is below /api/v1.
+
+    `others`: its query string may have parameters that are not declared.
+    """
     shown = PREFIX + re.sub(r"<\w+:", "<", path)
 
     def decorate(view: View) -> View:
-        problems = [*words.pop("problems", ()), "internal_error"]
+        problems = [*words.pop("problems", ()), "invalid_request", "internal_error"]
+        problems = list(dict.fromkeys(problems))
         words.setdefault("description", (view.__doc__ or "").strip())
         if role is not Role.NOBODY:
             problems += ["unauthenticated", "forbidden"]
         OPERATIONS.append(
             Operation(method, shown, role, name=view.__name__, problems=problems, **words)
         )
+        if others:
+            OPEN_QUERIES.add(f"{bp.name}.{view.__name__}")
         described = [one.described() for one in words.get("parameters", ())]
         QUERY_NAMES[f"{bp.name}.{view.__name__}"] = {
             one["name"] for one in described if one["in"] == "query"

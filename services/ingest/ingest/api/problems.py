@@ -9,6 +9,7 @@ from flask import Response, request
 from msgspec import UNSET, UnsetType
 from werkzeug.exceptions import HTTPException
 
+from ingest.api import guesses
 from ingest.api.detection_results import UnconfirmedResult
 from ingest.api.problem_details import CODES, MEDIA_TYPE, FaultyField, ProblemDetails
 from ingest.errors import (
@@ -109,4 +110,11 @@ def _of_http(error: HTTPException) -> Problem:
         limit = request.max_content_length or 0
         detail = f"the body is larger than {limit} bytes; send it in parts"
     headers = {n: v for n, v in error.get_headers() if n in ("Allow", "Location")}
+    if status == 404:
+        near = guesses.address(request.path)
+        detail = "there is nothing at this address; " + (
+            f"did you mean {near}?" if near else "/docs lists all there are"
+        )
+    elif status == 405:
+        detail = f"{request.method} is not for this address; {headers.get('Allow', 'none')} are"
     return Problem(_BY_STATUS.get(status, "invalid_request"), detail, headers=headers)

@@ -112,7 +112,7 @@ def _wanted() -> tuple[Place, int, int]:
         _FROM.name: _moment,
         _TO.name: _moment,
     }
-    values, faults = readers.read_all(by_name, request.args)
+    values, faults = readers.read_all(by_name, request.args, request.args)
     if faults:
         raise problems.invalid(faults)
     level, location, start, end = values.values()
