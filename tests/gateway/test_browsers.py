@@ -187,6 +187,23 @@ def test_an_origin_has_to_be_listed_exactly(named: Gateway, origin: str) -> None
     assert answer.status_code == 403
 
 
+def test_a_preflight_that_opens_nothing_says_what_to_set(gateway: Gateway) -> None:
+    upstreams_answer(gateway, {})
+    origin, wish = {"Origin": ORIGIN}, {"Access-Control-Request-Method": "POST"}
+    for path in ("/api/v1/detections", "/api/v1/staff", "/docs"):
+        answer = gateway.request("OPTIONS", path, headers=origin | wish)
+        assert answer.status_code == 403
+        assert "WAYMARK_ALLOWED_ORIGINS" in answer.json()["error"]
+        assert [name for name in answer.headers if name.startswith("Access-Control")] == []
+    assert reached(gateway) == 0
+    for no_preflight in ({}, origin, wish):
+        assert gateway.request("OPTIONS", "/api/v1/staff", headers=no_preflight).status_code != 403
+    named = gateway.request(
+        "OPTIONS", "/api/v1/staff", headers=origin | wish | {"Host": "strange.example"}
+    )
+    assert named.status_code == 421
+
+
 @pytest.mark.parametrize("path", [*OWN, "/healthz", "/_circuit/ingest"])
 @pytest.mark.parametrize("kind", ["application/json", "text/html; charset=utf-8"])
 def test_every_answer_says_what_a_browser_must_not_do(
