@@ -1,8 +1,11 @@
 """POST /detections: what is stored, what is refused, and what the phone is told."""
 
 import contextlib
+import gzip
 import json
 import time
+import tracemalloc
+import zlib
 from typing import Any
 
 import pytest
@@ -18,6 +21,7 @@ from ingest.recording.recorder import Recorder
 from ingest.rules.request_parameters import EARLIEST
 from ingest.rules.strict_json import strict_json
 from ingest.web.lanes import BATCH_BODY_BYTES
+from ingest.web.request_body import may_become_large
 from tests.ingest.api.conftest import MAC, Api
 
 GOOD = {"staff_id": 1, "mac": MAC, "rssi": -67}
@@ -211,9 +215,47 @@ def test_bad_bodies_are_refused(api: Api, body: Any, kind: str, status: int, sai
     assert said in answer.json["detail"]
 
 
-def test_a_compressed_body_is_refused(api: Api) -> None:
-    answer = post(api, GOOD, headers={"Content-Encoding": "gzip"})
-    assert (answer.status_code, answer.mimetype) == (415, "application/problem+json")
+PACKED = gzip.compress(BATCH_TEXT.encode(), mtime=0)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "status", "said"),
+    [
+        ("gzip", PACKED, 200, "stored"),
+        ("GZIP", PACKED, 200, "stored"),
+        ("gzip", BATCH_TEXT.encode(), 400, "is not gzip"),
+        ("gzip", b"", 400, "whole gzip"),
+        ("gzip", PACKED[:-1], 400, "whole gzip"),
+        ("gzip", PACKED[:-6] + bytes(6), 400, "is not gzip"),  # its checksum
+        ("gzip", PACKED * 2, 400, "whole gzip"),
+        ("gzip", gzip.compress(b"[" * BATCH_BODY_BYTES), 400, "nested"),
+        ("gzip", gzip.compress(b" " * (BATCH_BODY_BYTES + 1)), 413, str(BATCH_BODY_BYTES)),
+        ("br", PACKED, 415, "gzip or none"),
+        ("gzip, gzip", PACKED, 415, "gzip or none"),
+    ],
+    ids=range(11),
+)
+def test_a_compressed_body_has_the_same_limits(
+    api: Api, encoding: str, body: bytes, status: int, said: str
+) -> None:
+    headers = {"Content-Encoding": encoding}
+    answer = api.client.post("/api/v1/detections", data=body, content_type=JSON, headers=headers)
+    assert (answer.status_code, said in answer.text) == (status, True), answer.text
+
+
+def test_of_a_bomb_no_more_is_made_than_the_limit(api: Api) -> None:
+    part = zlib.compressobj(wbits=31)
+    bomb = b"".join(part.compress(bytes(1 << 20)) for _ in range(32)) + part.flush()
+    assert len(bomb) < BATCH_BODY_BYTES
+    tracemalloc.start()
+    answer = api.client.post(
+        "/api/v1/detections", data=bomb, content_type=JSON, headers={"Content-Encoding": "gzip"}
+    )
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert answer.status_code == 413
+    assert may_become_large({b"content-encoding": b"gzip"}, len(bomb))  # two at a time in a lane
+    assert peak < 8 * BATCH_BODY_BYTES
 
 
 SCALARS = st.one_of(

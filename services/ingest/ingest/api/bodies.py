@@ -2,14 +2,17 @@
 
 import itertools
 import re
+import zlib
 from typing import Any
 
 from flask import request
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from ingest.api.openapi import JSON
 from ingest.api.problems import Problem
 from ingest.errors import ParameterError
 from ingest.rules.strict_json import strict_object
+from ingest.web.request_body import GZIP, IDENTITY
 
 # Values in a body: 12 for each item of the largest batch. More are refused before they are built:
 # 1 MiB of short ones would take up to 37 MiB.
@@ -53,6 +56,23 @@ def _body(kind: str) -> bytes:
     charset = request.mimetype_params.get("charset", "utf-8").lower()
     if request.mimetype != kind or charset not in ("utf-8", "utf8", "us-ascii"):
         raise Problem("unsupported_media_type", f"send the body as {kind} in UTF-8")
-    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise Problem("unsupported_media_type", "send the body without Content-Encoding")
+    encoding = request.headers.get("Content-Encoding", IDENTITY).lower()
+    if encoding == GZIP:
+        return _inflated(request.get_data(cache=False), request.max_content_length or 0)
+    if encoding != IDENTITY:
+        raise Problem("unsupported_media_type", "send the body with Content-Encoding gzip or none")
     return request.get_data(cache=False)
+
+
+def _inflated(packed: bytes, limit: int) -> bytes:
+    """Return what a body was before gzip; nothing beyond the limit is ever made of it."""
+    reader = zlib.decompressobj(zlib.MAX_WBITS | 16)  # 16: with the head and the checksum of gzip
+    try:
+        found = reader.decompress(packed, limit + 1)
+    except zlib.error:
+        raise ParameterError("body", "is not gzip") from None
+    if len(found) > limit:
+        raise RequestEntityTooLarge
+    if not reader.eof or reader.unused_data:
+        raise ParameterError("body", "is not one whole gzip member")
+    return found

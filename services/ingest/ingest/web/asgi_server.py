@@ -16,7 +16,7 @@ from ingest.web.endpoint import METHODS, Endpoint
 from ingest.web.flask_bridge import Bridge, pieces
 from ingest.web.lanes import LANES, SMALL_BODY_BYTES, lane_of, largest_body
 from ingest.web.request import Request
-from ingest.web.request_body import Receive, declared_length, read_body
+from ingest.web.request_body import Receive, declared_length, may_become_large, read_body
 from ingest.web.responses import Response
 
 # Bodies larger than this are taken a few at a time: 64 connections with 1 MiB each are too much.
@@ -82,7 +82,7 @@ class Server:
         if scope["path"].startswith("//"):  # of a base URL that was badly joined
             scope["path"] = "/" + scope["path"].lstrip("/")
         headers = dict(scope["headers"])
-        if declared_length(headers) > LARGE_BODY_BYTES:
+        if may_become_large(headers, LARGE_BODY_BYTES):
             async with self._large[lane_of(scope["path"])]:
                 await self._serve(scope, headers, receive, send)
         else:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 BODY_SECONDS = 20
 
 CHUNKED = b"transfer-encoding"
+GZIP, IDENTITY = "gzip", "identity"
 
 Headers = dict[bytes, bytes]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -24,6 +25,11 @@ class Body(NamedTuple):
 def declared_length(headers: Headers) -> int:
     """Return the length of the body as far as it is known; one without a length may be any."""
     return sys.maxsize if CHUNKED in headers else int(headers.get(b"content-length", 0))
+
+
+def may_become_large(headers: Headers, large: int) -> bool:
+    """Tell whether a body is, or inflates to, more than a large number of bytes."""
+    return declared_length(headers) > large or b"content-encoding" in headers
 
 
 async def read_body(headers: Headers, receive: Receive, limit: int) -> Body | None:
