@@ -56,6 +56,28 @@ def test_one_detection(api: Api, database: Database[Any]) -> None:
     assert database["staff"].count_documents({}) == 1
 
 
+@pytest.mark.parametrize("more", [{}, {"unknown": 1}])
+@pytest.mark.parametrize(("offset", "clock"), [(0, "right"), (-7200, "behind"), (7200, "ahead")])
+def test_the_time_of_sending_tells_a_wrong_clock_from_a_backlog(
+    api: Api, more: dict[str, Any], offset: int, clock: str
+) -> None:
+    """Also in what is read with care; a clock may say any time, and what was heard is stored."""
+    sent_at = int(time.time()) + offset
+    item = GOOD | {"timestamp": sent_at - 3600} | more  # a backlog of an hour, by that clock
+    for given_time in (sent_at, str(sent_at), sent_at + 0.5):
+        answer = post(api, {"detections": [item], "sent_at": given_time})
+        (result,) = results(answer)
+        assert result["status"] == "stored"
+        assert answer.json is not None
+        assert answer.json["clock"] == clock
+        assert -offset <= answer.json["clock_skew_seconds"] < 30 - offset
+    for nothing in (None, ""):
+        assert "clock" not in post(api, {"detections": [item], "sent_at": nothing}).text
+    if more:
+        refused = post(api, {"detections": [item], "sent_at": "noon"})
+        assert (refused.status_code, '"field":"sent_at"' in refused.text) == (400, True)
+
+
 def test_the_legacy_endpoint_knows_the_same_event(api: Api) -> None:
     timestamp = api.hear(1, event_id="e1")
     again = post(api, GOOD | {"timestamp": timestamp, "event_id": "e1"})

@@ -4,8 +4,8 @@ What phones usually send, msgspec reads: all items in the types of `DetectionInp
 another name, and none twice. Every other body is read as JSON, and `lenient_items` reads its items.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -14,7 +14,14 @@ from ingest.api import bodies
 from ingest.api.problems import Problem
 from ingest.api.schema_fields import STAFF_ID, Dbm, GivenRssi, StaffId, StaffText
 from ingest.errors import ParameterError
-from ingest.rules.request_parameters import BEACON_TEXT, EARLIEST, EVENT_ID, TIME_TEXT
+from ingest.rules.request_parameters import (
+    BEACON_TEXT,
+    EARLIEST,
+    EVENT_ID,
+    MAX_UNIX_SECONDS,
+    TIME_TEXT,
+    moment,
+)
 from ingest.rules.unique_keys import unique_keys
 
 MAX_ITEMS = 1000
@@ -61,6 +68,17 @@ class BatchInput(Struct):
     """Many detections."""
 
     detections: Annotated[list[DetectionInput], Meta(max_length=MAX_ITEMS)]
+    sent_at: Annotated[
+        int
+        | float
+        | Annotated[str, Meta(extra_json_schema={"pattern": f"^({TIME_TEXT})?$"})]
+        | UnsetType
+        | None,
+        Meta(
+            description="When this is sent, by the device's clock, in any form of `timestamp`: the"
+            " answer's `clock` then tells a clock that is wrong from a backlog. It is not stored."
+        ),
+    ] = UNSET
 
 
 class StrictItem(DetectionInput, forbid_unknown_fields=True, gc=False):
@@ -73,28 +91,44 @@ class StrictItem(DetectionInput, forbid_unknown_fields=True, gc=False):
 
 class _Batch(msgspec.Struct, forbid_unknown_fields=True):
     detections: Annotated[list[StrictItem], Meta(max_length=MAX_ITEMS)]
+    sent_at: int | float | str | UnsetType | None = UNSET
 
 
 _BATCHES = msgspec.json.Decoder(_Batch)
 
 
-def read(body: bytes) -> tuple[Sequence[Any], bool]:
-    """Return the items of a body, each strict or just JSON, and whether it was a single one."""
-    items: Any = _read_strictly(body)
-    single = False
-    if items is None:
-        value = bodies.json_object(body)
-        single = "detections" not in value
-        items = [value] if single else value["detections"]
+class Sent(NamedTuple):
+    """What a body has: items, strict or just JSON; whether a single one; when it was sent."""
+
+    items: Sequence[Any]
+    single: bool
+    at: int | None  # unix seconds, by the device's clock
+
+
+def read(body: bytes) -> Sent:
+    """Return what a body has. Raises ParameterError and Problem."""
+    batch = _read_strictly(body)
+    if batch is not None:
+        return Sent(batch.detections, single=False, at=_sent_at({"sent_at": batch.sent_at}))
+    value = bodies.json_object(body)
+    single = "detections" not in value
+    items = [value] if single else value["detections"]
     if not isinstance(items, list):
         raise ParameterError("detections", "must be a list")
     if len(items) > MAX_ITEMS:
         raise Problem("too_large", f"{len(items)} detections; at most {MAX_ITEMS} at once")
-    return items, single
+    return Sent(items, single, at=None if single else _sent_at(value))
 
 
-def _read_strictly(body: bytes) -> list[StrictItem] | None:
-    """Return the items of a body in which all are strict and no field stands twice, else None."""
+def _sent_at(given: Mapping[str, Any]) -> int | None:
+    """Return when a batch was sent: a clock may say any time."""
+    if given.get("sent_at", UNSET) in (UNSET, None, ""):
+        return None
+    return moment(given, "sent_at", 0, MAX_UNIX_SECONDS)
+
+
+def _read_strictly(body: bytes) -> _Batch | None:
+    """Return a body in which all items are strict and no field stands twice, else None."""
     if not body.isascii() or b"\x7f" in body:  # an event id may hold neither
         return None
     if body.count(b"{") > MAX_ITEMS + 1:  # too many, or some stand in event ids: read with care
@@ -103,4 +137,4 @@ def _read_strictly(body: bytes) -> list[StrictItem] | None:
         batch = _BATCHES.decode(body)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return batch.detections if unique_keys(body, batch) else None
+    return batch if unique_keys(body, batch) else None

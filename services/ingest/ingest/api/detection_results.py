@@ -8,6 +8,8 @@ from msgspec import UNSET, Meta, UnsetType
 from ingest.api.schema_fields import Known, Level, Location, Mac, ResponseBody
 from ingest.recording.outcome import Outcome
 
+# A clock that is wrong by no more is right enough: a request may take as long to come.
+RIGHT_SECONDS = 60
 # A request with items that are `unavailable` is a 503.
 STATUSES = [str(outcome) for outcome in Outcome if outcome is not Outcome.UNAVAILABLE]
 # What a dry run says instead of `stored` and `queued`.
@@ -80,3 +82,14 @@ class DetectionResults(ResponseBody):
     ]
     counts: Counts
     dry_run: Annotated[bool, Meta(description="Whether nothing was stored")]
+    clock: Annotated[
+        str | UnsetType,
+        Meta(
+            description="What `sent_at` says of the device's clock: `right` up to"
+            f" {RIGHT_SECONDS} s, else `ahead` or `behind`",
+            extra_json_schema={"enum": ["right", "ahead", "behind"]},
+        ),
+    ] = UNSET
+    clock_skew_seconds: Annotated[
+        int | UnsetType, Meta(description="Our clock at the arrival less `sent_at`")
+    ] = UNSET

@@ -9,6 +9,7 @@ from flask import Response, request
 from ingest.api import bodies, detection_input, detection_items, openapi, responses
 from ingest.api.detection_input import MAX_ITEMS, BatchInput, DetectionInput
 from ingest.api.detection_results import (
+    RIGHT_SECONDS,
     WOULD_QUEUE,
     WOULD_STORE,
     Counts,
@@ -59,10 +60,10 @@ _WOULD: dict[str, str] = {Outcome.STORED: WOULD_STORE, Outcome.QUEUED: WOULD_QUE
 def post_detections() -> Response:
     """Store one detection or many, and answer what became of each."""
     dry_run = _DRY_RUN.read(request.args)
-    items, single = detection_input.read(bodies.json_bytes())
-    context = get_context()
-    batch = detection_items.parse(items, request_identity.of_flask(), _directory(context))
-    if single and batch.faults:
+    sent = detection_input.read(bodies.json_bytes())
+    context, identity = get_context(), request_identity.of_flask()
+    batch = detection_items.parse(sent.items, identity, _directory(context))
+    if sent.single and batch.faults:
         raise invalid(batch.faults[0])
     try:
         outcomes = _outcomes(context, batch.documents, dry_run=dry_run)
@@ -78,7 +79,12 @@ def post_detections() -> Response:
     if dry_run:
         for result in results:
             result.status = _WOULD.get(result.status, result.status)
-    return responses.as_json(DetectionResults(results, counts, dry_run), status)
+    answer = DetectionResults(results, counts, dry_run)
+    if sent.at is not None:
+        skew = answer.clock_skew_seconds = int(identity.received_at) - sent.at
+        wrong = "behind" if skew > 0 else "ahead"
+        answer.clock = "right" if abs(skew) <= RIGHT_SECONDS else wrong
+    return responses.as_json(answer, status)
 
 
 def _directory(context: Context) -> Snapshot | None:
