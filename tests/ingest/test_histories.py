@@ -92,7 +92,7 @@ def read(histories: Histories, wanted: TimeRange, now: float = NOW) -> Window:
 def rows(window: Window) -> list[dict[str, Any]]:
     """Return the rows of a window, having compared its compressed form with the other."""
     text = b"".join(window.text())
-    assert gzip.decompress(window.gzip()) == text
+    assert gzip.decompress(b"".join(window.gzip())) == text
     assert len(text) == window.length
     found: list[dict[str, Any]] = json.loads(text)["location"]
     return found
@@ -510,6 +510,17 @@ def test_what_is_cached_stays_within_its_bound(
     assert 1 <= len(cached) < 8
     assert sum(history.size for history in cached.values()) <= 200_000
     assert 7 in cached
+    context.histories.make_room(cache.TOGETHER_BYTES - 60_000)
+    assert sum(history.size for history in cached.values()) <= 60_000
+    context.histories.make_room(0)
+    assert len(rows(read(context.histories, TimeRange(6, 0, LATER)))) == 5000
+    assert 6 in cached
+
+
+def test_the_last_minutes_take_the_room_that_they_need(context: Context) -> None:
+    add(context, [int(time.time()) - 5] * 3)
+    found, _ = context.last_minutes.read()
+    assert context.histories._others_bytes > found.length
 
 
 def test_readers_at_once_all_get_the_truth(context: Context, small: None) -> None:

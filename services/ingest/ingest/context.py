@@ -117,6 +117,9 @@ class Context(NamedTuple):
         attempts = Attempts()
         known = Known(tokens, accounts, spool_file.with_suffix(".access.json"))
         admission = Admission(config, known, sessions)
+        histories = Histories(
+            detections, states, availability.check_reachable, availability.check_shard_of
+        )
         context = cls(
             service_name=service_name(config.spool_file),
             client=client,
@@ -135,11 +138,9 @@ class Context(NamedTuple):
             spools=spools,
             recorder=recorder,
             drain=Drain(availability, recorder, spools),
-            histories=Histories(
-                detections, states, availability.check_reachable, availability.check_shard_of
-            ),
+            histories=histories,
             indexes=Indexes(staff),
-            last_minutes=LastMinutes(detections, Arrivals(client.database)),
+            last_minutes=LastMinutes(detections, Arrivals(client.database), histories.make_room),
             back_fill=BackFill(
                 detections, inserts, latest, LargeIds(staff, client.database["latest"])
             ),

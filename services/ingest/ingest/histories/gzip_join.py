@@ -22,8 +22,12 @@ class Piece(Protocol):
         """Return the compressed text, and the checksum of what had `crc` with the text after it."""
 
 
-def joined(opening: bytes, pieces: Iterable[Piece], closing: bytes, length: int) -> bytes:
-    """Return one gzip member of the pieces, with commas between them; `length` in bytes."""
+def joined(opening: bytes, pieces: Iterable[Piece], closing: bytes, length: int) -> list[bytes]:
+    """Return one gzip member of the pieces, with commas between them; `length` in bytes.
+
+    In parts, of which the long ones are those that are cached: nothing is copied. The last is the
+    checksum and the length of the text.
+    """
     crc = zlib.crc32(opening)
     parts = [_HEADER, literal(opening)]
     for number, piece in enumerate(pieces):
@@ -34,7 +38,7 @@ def joined(opening: bytes, pieces: Iterable[Piece], closing: bytes, length: int)
         parts.append(packed)
     crc = zlib.crc32(closing, crc)
     parts += [literal(closing, last=True), struct.pack("<II", crc, length % 2**32)]
-    return b"".join(parts)
+    return parts
 
 
 def deflate(text: bytes, level: int) -> bytes:

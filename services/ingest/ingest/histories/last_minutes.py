@@ -3,7 +3,7 @@
 import itertools
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -24,8 +24,8 @@ AHEAD_SECONDS = 60
 # What the legacy answer says of a strength that is not known, for its readers want a whole number:
 # the weakest that a controller reports, which nobody takes for near. 0 would be the strongest.
 NO_RSSI = -127
-# How many fit, some 20 bytes each: 300 a second. A 503 is better than to be killed.
-MAX_ROWS = 300_000
+# How many fit, some 20 bytes each: 380 a second. A 503 is better than to be killed.
+MAX_ROWS = 350_000
 TOO_MANY = f"more than {MAX_ROWS} detections in the last minutes"
 # What is younger is not counted: more of it comes meanwhile.
 COMING_SECONDS = 10
@@ -49,7 +49,13 @@ class LastMinutes:
     It needs no note: by their stamps it finds which are new, and the rows by their times.
     """
 
-    def __init__(self, detections: Detections, arrivals: Arrivals) -> None:
+    def __init__(
+        self,
+        detections: Detections,
+        arrivals: Arrivals,
+        make_room: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._make_room = make_room  # for so many bytes
         self._detections = detections
         self._arrivals = arrivals
         self._cached: _Cached | None = None
@@ -91,9 +97,10 @@ class LastMinutes:
             raise StoreUnavailable(TOO_MANY)
         history = History(None, start, blocks, counted_at)
         self._cached = _Cached(state, end, history)
+        self._make_room(history.size)
         window = history.window(TimeRange("", start, end))
         # By the newest stamp, and by the checksum of the text, with which its gzip member ends.
-        etag = f"{state.newest:x}-{window.rows:x}-{window.gzip()[-8:].hex()}"
+        etag = f"{state.newest:x}-{window.rows:x}-{window.gzip()[-1].hex()}"
         return [(window, etag)] * len(calls)
 
     def _some_are_gone(self, start: int, end: int, state: RecentState) -> bool:

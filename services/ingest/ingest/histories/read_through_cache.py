@@ -23,8 +23,9 @@ from ingest.storage.client import time_limit
 from ingest.storage.detections import Detections
 from ingest.storage.states import NOTHING, Mark, State, States
 
-# What all cached histories may take, compressed: 30,000 detections take about 0.3 MiB.
-CACHE_BYTES = 6 * 2**20
+# What all cached histories may take, compressed: 30,000 detections take about 0.3 MiB. And what
+# they may take together with the last minutes of everybody, for which they make room.
+CACHE_BYTES, TOGETHER_BYTES = 6 * 2**20, 9 * 2**20
 # How many windows are cached as they were sent; each at most WHOLE_BYTES.
 WINDOWS = 10
 # How many histories are read at once: each holds a batch of documents of the driver's.
@@ -60,6 +61,7 @@ class Histories:
         self._states = states
         self._check_reachable = check_reachable
         self._check_shard_of = check_shard_of
+        self._others_bytes = 0
         self._lock = threading.Lock()  # of the two below
         self._windows: OrderedDict[tuple[TimeRange, int], Window] = OrderedDict()
         self._cached: OrderedDict[StaffId, History] = OrderedDict()
@@ -77,6 +79,12 @@ class Histories:
         self._silent_asked: Batcher[StaffId, State | None] = Batcher(
             self._read_states_there, self._silent_reader, limit=STATES
         )
+
+    def make_room(self, size: int) -> None:
+        """Leave so many bytes to the last minutes of everybody."""
+        with self._lock:
+            self._others_bytes = size
+            self._forget_some()
 
     def close(self) -> None:
         """End the threads."""
@@ -251,10 +259,14 @@ class Histories:
         with self._lock:
             self._cached[staff_id] = history
             self._cached.move_to_end(staff_id)
-            size = sum(cached.size for cached in self._cached.values())
-            while size > CACHE_BYTES:
-                _, gone = self._cached.popitem(last=False)
-                size -= gone.size
+            self._forget_some()
+
+    def _forget_some(self) -> None:
+        """Forget those that were not asked for for longest."""
+        size = sum(cached.size for cached in self._cached.values())
+        while self._cached and size > min(CACHE_BYTES, TOGETHER_BYTES - self._others_bytes):
+            _, gone = self._cached.popitem(last=False)
+            size -= gone.size
 
 
 def _is(history: History, state: int) -> bool:

@@ -32,7 +32,7 @@ class Window:
         self.length = len(OPENING + CLOSING) + commas + sum(block.length for block in blocks)
         self.etag = None if mark is None else f'W/"{mark.name:x}-{self.rows:x}-{self.length:x}"'
         self._text: bytes | None = None
-        self._gzip: bytes | None = None
+        self._gzip: list[bytes] | None = None
 
     def text(self) -> Iterable[bytes]:
         """Return the body: a short one whole, which is cached; a long one block by block."""
@@ -42,8 +42,8 @@ class Window:
             self._text = b"".join(self._pieces())
         return [self._text]
 
-    def gzip(self) -> bytes:
-        """Return the body as one gzip member, of the blocks as they are cached."""
+    def gzip(self) -> list[bytes]:
+        """Return the parts of the body as one gzip member, of the blocks as they are cached."""
         if self._gzip is None:
             self._gzip = joined(OPENING, self._blocks, CLOSING, self.length)
         return self._gzip

@@ -36,8 +36,8 @@ def _reply(request: Request, window: Window) -> Response:
     headers.append((b"content-type", b"application/json"))
     length, body = window.length, window.text()
     if length >= GZIP_MIN_BYTES and takes_gzip(request.header(b"accept-encoding")):
-        compressed = window.gzip()
-        length, body = len(compressed), [compressed]
+        body = window.gzip()
+        length = sum(map(len, body))
         headers.append((b"content-encoding", b"gzip"))
     headers.append((b"content-length", b"%d" % length))
     return Response(200, headers, body)

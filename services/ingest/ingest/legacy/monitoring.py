@@ -24,8 +24,8 @@ def retrieve_for_monitoring() -> Response:
     found, etag = context.last_minutes.read()
     length, body, headers = found.length, found.text(), {"Vary": "Accept-Encoding"}
     if length >= GZIP_MIN_BYTES and takes_gzip(request.headers.get("Accept-Encoding", "")):
-        compressed = found.gzip()
-        length, body = len(compressed), [compressed]
+        body = found.gzip()
+        length = sum(map(len, body))
         headers["Content-Encoding"] = "gzip"
     headers["Content-Length"] = str(length)
     response = Response(body, headers=headers, mimetype="application/json")
