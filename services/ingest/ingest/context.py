@@ -111,7 +111,7 @@ class Context(NamedTuple):
             margin_db=config.level_margin_db,
             silence_seconds=config.level_silence_seconds,
         )
-        everyone = Everyone(latest, notes, rule)
+        everyone = Everyone(latest, notes, rule, availability.any_answers)
         tokens, accounts = Tokens(client.database), Accounts(client.database)
         passwords, sessions = Passwords(), Sessions(config.session_key_file)
         attempts = Attempts()

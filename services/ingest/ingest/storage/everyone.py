@@ -7,6 +7,7 @@ that comes what is not noted yet: nobody waits until it is.
 import hashlib
 import logging
 from array import array
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import islice
@@ -81,7 +82,14 @@ class _Found(NamedTuple):
 class Everyone:
     """Caches everybody's last detection."""
 
-    def __init__(self, latest: Latest, notes: Notes, rule: levels.Rule) -> None:
+    def __init__(
+        self,
+        latest: Latest,
+        notes: Notes,
+        rule: levels.Rule,
+        any_answers: Callable[[float], bool],
+    ) -> None:
+        self._any_answers = any_answers  # of the shards, in so many seconds
         self._latest = latest
         self._notes = notes
         self._rule = rule
@@ -103,8 +111,6 @@ class Everyone:
     def _read(self, calls: list[None]) -> list[People | Exception]:
         """Read once for all who wait."""
         found = self._find()
-        if not (found.complete or found.staff_ids or found.ahead):
-            raise StoreUnavailable("no shard answers")
         changed = [
             staff_id
             for staff_id, version in zip(found.staff_ids, found.versions, strict=True)
@@ -136,26 +142,29 @@ class Everyone:
                 return _Found(*everybody, ahead, read_at, complete=True)
             except TooMuch as error:
                 log.info("not everybody is told: %s", error)
-                try:
-                    return self._find_there()
-                except StoreUnavailable:  # it answers, but nothing of this in time
-                    if not self._people.staff:
-                        raise
-                    known = list(self._cached), [one.version for one in self._cached.values()]
-                    return _Found(*known, self._ahead, None, complete=False)
             except StoreUnavailable:
                 self._doubtful = True
-        return self._find_there()
+        try:
+            return self._find_there()
+        except StoreUnavailable:
+            # It has too much to do to tell, but it answers: what is known is told.
+            if not (self._cached and self._any_answers(THERE_SECONDS)):
+                raise
+            known = list(self._cached), [one.version for one in self._cached.values()]
+            return _Found(*known, self._ahead, None, complete=False)
 
     def _find_there(self) -> _Found:
-        """Do so for those whose shards answer, or with the newest alone."""
+        """Do so for those whose shards answer, or with the newest alone. StoreUnavailable."""
         with time_limit(THERE_SECONDS):
             arrived, is_all = self._notes.arrived_there()
         with time_limit(THERE_SECONDS):
             staff_ids, versions, all_answer = self._latest.every_version_there()
         self._doubtful = not all_answer
         ahead = self._with(arrived, None)
-        return _Found(staff_ids, versions, ahead, None, complete=is_all and all_answer)
+        found = _Found(staff_ids, versions, ahead, None, complete=is_all and all_answer)
+        if not (found.complete or found.staff_ids or found.ahead):
+            raise StoreUnavailable("no shard answers")
+        return found
 
     def _arrived(self) -> tuple[dict[StaffId, LastHeard], Timestamp | None]:
         """Return where those were last heard of whom something is not noted yet."""
