@@ -12,7 +12,6 @@ import pytest
 from pymongo import MongoClient
 from pymongo.database import Database
 
-from ingest.rules.where import RECENT
 from scripts.processes.cluster import Cluster
 from scripts.processes.waiting import eventually
 from tests.phones import Phones, through
@@ -35,13 +34,15 @@ def check(cluster: Cluster, services: list[Service], phones: Phones) -> None:
 
 def all_is_noted(database: Database[dict[str, Any]], staff_id: str) -> bool:
     """Tell whether `latest` shows the newest of somebody, each once."""
-    noted = database["latest"].find_one({"_id": staff_id}) or {"recent": []}
-    newest = database["staff"].find({"staff_id": staff_id}).sort("timestamp", -1).limit(RECENT)
+    noted = database["latest"].find_one({"_id": staff_id})
+    if not noted:
+        return False
     recent = noted["recent"]
+    newest = database["staff"].find({"staff_id": staff_id}).sort("timestamp", -1)
     assert len({one["id"] for one in recent}) == len(recent)
     # What came later for its time stands further behind.
     times = sorted((one["timestamp"] for one in recent), reverse=True)
-    return times == [one["timestamp"] for one in newest]
+    return times == [one["timestamp"] for one in newest.limit(len(recent))]
 
 
 def keep_reading(services: list[Service]) -> None:
