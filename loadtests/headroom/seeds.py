@@ -35,14 +35,16 @@ LEVELS, SPOTS = 7, 57
 def people(site: Site, count: int, rows: int = 0) -> Iterator[None]:
     """Have so many people known, and so many detections of the last minutes.
 
-    They are at least those that are shown; without any, these are older.
+    They are at least those that are shown; without any, all but the newest of these are older.
     """
     detection, entry = _samples(site)
     staff = range(FIRST_STAFF, FIRST_STAFF + count)
     shown = len(entry["recent"])
-    newest = int(time.time()) - (5 if rows else OLD_SECONDS)
-    total = rows or count * shown
-    times = [newest - n * WINDOW_SECONDS // total for n in range(total)]
+    newest = int(time.time()) - 5
+    if rows:
+        times = [newest - n * WINDOW_SECONDS // rows for n in range(rows)]
+    else:
+        times = [newest] * count + [newest - OLD_SECONDS] * (count * (shown - 1))
     with _stored(
         site,
         (_row(detection, staff[n % count], n // count, at) for n, at in enumerate(times)),
