@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -595,6 +596,7 @@ def test_much_that_is_new_and_old_is_read_of_living_shards(cluster: Cluster, sta
     here = sorted(set(range(14)) - gone)
     for staff_id in range(14):
         store(client, staff_id)
+    eventually(partial(are_noted, context), RECOVERY_SECONDS)
     whole(client, "/api/v1/staff", {*range(14)})
     old, busy = here[:2]
     staff.update_many({"staff_id": old}, {"$unset": {"stored": 1}})
@@ -607,8 +609,16 @@ def test_much_that_is_new_and_old_is_read_of_living_shards(cluster: Cluster, sta
         eventually(partial(told_of, client, "/api/v1/staff", {*here}), RECOVERY_SECONDS)
         eventually(lambda: run(at_once(app, range(14))) == {*here}, RECOVERY_SECONDS)
     eventually(lambda: run(at_once(app, range(14))) == {*range(14)}, RECOVERY_SECONDS)
+    eventually(partial(are_noted, context), RECOVERY_SECONDS)
     whole(client, "/api/v1/staff", {*range(14)})
     context.close()
+
+
+def are_noted(context: Context) -> bool:
+    """Note all that was stored; tell whether the emulated shards took it in time."""
+    with suppress(StoreUnavailable):
+        return context.notes.bring_up()
+    return False
 
 
 def complete(client: FlaskClient, path: str) -> list[TestResponse]:
