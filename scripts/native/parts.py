@@ -21,9 +21,9 @@ from scripts.processes.health import Probe, http_problem, mongodb_problem
 # What ends a command with one line.
 FAILURES = (StackError, NoMongod, topology.TopologyError, DirectoryError, ConfigError, OSError)
 # The allocator, as in the images: threads that each keep what they free cost some MiB a service.
-# The page's service hands on megabytes, and gives each back; NGINX what it read its files with.
-INGEST_MEMORY = {"MALLOC_ARENA_MAX": "1"}
-MONITORING_MEMORY = INGEST_MEMORY | {"MALLOC_MMAP_THRESHOLD_": "131072"}
+# And what is large is given back when it is freed, however large others were before: an answer of a
+# megabyte, a thousand stamps, the files that NGINX has read.
+ALLOCATOR = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "131072"}
 
 
 @dataclass(frozen=True)
@@ -113,19 +113,19 @@ def _services(layout: Layout) -> Iterator[Part]:
         uri = connection_string(local, number)  # each service has a router of its own
         # Relative to the folder that all parts run in: supervisord cannot carry every path.
         more = {"MONGODB_URI": uri, "SPOOL_FILE": f"../spool/{name}.db"}
-        more |= {"INGEST_BIND": f"127.0.0.1:{port}"} | INGEST_MEMORY
+        more |= {"INGEST_BIND": f"127.0.0.1:{port}"} | ALLOCATOR
         yield Part(name, [sys.executable, "-m", "ingest"], _http(port, "/readyz"), port, more)
     port = layout.monitoring_port
     settings = ROOT / "services" / "monitoring" / "gunicorn.conf.py"
     command = [sys.executable, "-m", "gunicorn", "-c", str(settings)]
-    more = {"MONITORING_BIND": f"127.0.0.1:{port}"} | MONITORING_MEMORY
+    more = {"MONITORING_BIND": f"127.0.0.1:{port}"} | ALLOCATOR
     yield Part("monitoring", command, _http(port, "/healthz"), port, more)
 
 
 def _gateway(layout: Layout) -> Part:
     command = [sys.executable, "-m", "scripts.native.gateway"]
     port = layout.gateway_port
-    return Part("gateway", command, _http(port, "/healthz"), port, dict(MONITORING_MEMORY))
+    return Part("gateway", command, _http(port, "/healthz"), port, dict(ALLOCATOR))
 
 
 def _acme() -> Part:

@@ -38,6 +38,7 @@ class IngestService(Process):
             "INGEST_BIND": f"127.0.0.1:{self.port}",
             "SPOOL_FILE": folder / f"spool-{self.port}.db",
             "MALLOC_ARENA_MAX": 1,  # as in the image
+            "MALLOC_MMAP_THRESHOLD_": 131072,
             **(settings or {}),
         }
         package = source / "services" / "ingest"

@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from gateway.render import variable
-from scripts.native.parts import MONITORING_MEMORY
+from scripts.native.parts import ALLOCATOR
 from scripts.processes import ROOT
 from scripts.processes.control_groups import Limits
 from scripts.processes.ports import free_port, is_free
@@ -65,7 +65,7 @@ class Gateway:
             self.log,
             errors=self.errors,
             environment=os.environ
-            | MONITORING_MEMORY  # as in the image
+            | ALLOCATOR  # as in the image
             | {variable(name): v for name, v in self.settings.items()},
             limits=limits,
         )

@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 
 from monitoring import create_app
 from monitoring.config import Config
-from scripts.native.parts import MONITORING_MEMORY
+from scripts.native.parts import ALLOCATOR
 from scripts.processes import ROOT
 from scripts.processes.control_groups import Limits
 from scripts.processes.health import http_problem
@@ -35,7 +35,7 @@ class Service(Process):
         given = {
             "GATEWAY_URL": gateway_url,
             "MONITORING_BIND": f"127.0.0.1:{self.port}",
-        } | MONITORING_MEMORY
+        } | ALLOCATOR
         super().__init__(
             "monitoring",
             [sys.executable, "-m", "gunicorn", "-c", "gunicorn.conf.py"],

@@ -190,8 +190,8 @@ def test_a_hundred_thousand_detections_fit_the_memory_and_the_time(
     assert corrected == total or late
     assert set(locations(database)) == {"Library"}
     assert longest < 29  # the gateway gives it 30 s
-    # A correction's page, what the notes make of it, and who looks for what was deleted.
-    assert peak < before + 12
+    # A page of a correction, and what the notes make of it (docs/memory.md).
+    assert peak < before + 8
     assert "corrected" in service.read("/api/v1/changes", after=cursor, limit=1000).text
 
 

@@ -32,7 +32,7 @@ from ingest.storage.latest_updates import NEVER, NEWEST_OF_EACH, newest_first
 from ingest.storage.stamps import NEW, STAMP, number, second_of, stamp, start_of
 
 # People that the driver decodes at once: some 3 kB each.
-BATCH = 100
+BATCH = 50
 _STAMP_BYTES = len(bson.encode({STAMP: NEW}))
 _AT = _STAMP_BYTES - 9  # where in them the stamp begins
 

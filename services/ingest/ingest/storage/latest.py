@@ -33,7 +33,7 @@ from ingest.storage.latest_updates import (
 from ingest.storage.stamps import STAMP, number, stamp
 
 # Documents that the driver decodes at once: some 8 kB each.
-BATCH = 100
+BATCH = 50
 # How many versions are read with one command: 16 MiB hold more.
 MAX_READ = 200_000
 # What makes an entry. The database leaves out what tells no place: to decode it costs us more.
