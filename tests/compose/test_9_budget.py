@@ -14,7 +14,9 @@ SECONDS = 60
 MONGO_CPU = 0.9  # s a minute: what idle mongods and routers take natively, at the least
 CHECK_SECONDS = 0.07  # of a health check, in the engine and inside
 INSIDE_SECONDS = 0.03  # of it, inside
-OURS_SECONDS = 0.6  # a minute, with the checks that ship; box_report.txt has what they took
+# A minute, with the checks that ship: twice what box_report.txt has, for so much slower was another
+# hour of the same machine, with an older release too.
+OURS_SECONDS = 0.9
 
 
 def test_the_idle_stack_and_its_engine_are_within_the_budget(stack: Stack) -> None:
