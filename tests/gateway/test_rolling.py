@@ -141,7 +141,7 @@ def test_a_frozen_service_costs_few_requests_one_wait(
         finally:
             for process in frozen:
                 process.resume()
-    assert {answer.status for answer in load.answers} == {200}
+    assert {answer.status for answer in load.answers} <= {200, 202}  # a busy database queues
     lone = ("/newbeacondetect", "/api/v1/now")  # followers wait, and batches may take longer
     waited = [
         line for line in before.logged() if line["path"] in lone and float(line["seconds"]) > 2
