@@ -14,16 +14,12 @@ from mongo.directory import DirectoryError
 from mongo.servers import servers
 from scripts.native import leftovers
 from scripts.native.layout import Layout, StackError
-from scripts.processes import ROOT
+from scripts.processes import ALLOCATOR, ROOT
 from scripts.processes.cluster import connection_string
 from scripts.processes.health import Probe, http_problem, mongodb_problem
 
 # What ends a command with one line.
 FAILURES = (StackError, NoMongod, topology.TopologyError, DirectoryError, ConfigError, OSError)
-# The allocator, as in the images: threads that each keep what they free cost some MiB a service.
-# And what is large is given back when it is freed, however large others were before: an answer of a
-# megabyte, a thousand stamps, the files that NGINX has read.
-ALLOCATOR = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "131072"}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from scripts.processes import ROOT
+from scripts.processes import ALLOCATOR, ROOT
 from scripts.processes.control_groups import Limits
 from scripts.processes.health import http_problem
 from scripts.processes.ports import free_port
@@ -37,8 +37,7 @@ class IngestService(Process):
             "MONGODB_URI": mongodb_uri,
             "INGEST_BIND": f"127.0.0.1:{self.port}",
             "SPOOL_FILE": folder / f"spool-{self.port}.db",
-            "MALLOC_ARENA_MAX": 1,  # as in the image
-            "MALLOC_MMAP_THRESHOLD_": 131072,
+            **ALLOCATOR,
             **(settings or {}),
         }
         package = source / "services" / "ingest"

@@ -16,8 +16,7 @@ import pytest
 import requests
 
 from gateway.render import variable
-from scripts.native.parts import ALLOCATOR
-from scripts.processes import ROOT
+from scripts.processes import ALLOCATOR, ROOT
 from scripts.processes.control_groups import Limits
 from scripts.processes.ports import free_port, is_free
 from scripts.processes.process import Process

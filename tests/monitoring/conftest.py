@@ -13,8 +13,7 @@ from flask.testing import FlaskClient
 
 from monitoring import create_app
 from monitoring.config import Config
-from scripts.native.parts import ALLOCATOR
-from scripts.processes import ROOT
+from scripts.processes import ALLOCATOR, ROOT
 from scripts.processes.control_groups import Limits
 from scripts.processes.health import http_problem
 from scripts.processes.ports import free_port

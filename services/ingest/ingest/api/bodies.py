@@ -12,7 +12,6 @@ from ingest.api.openapi import JSON
 from ingest.api.problems import Problem
 from ingest.errors import ParameterError
 from ingest.rules.strict_json import strict_object
-from ingest.web.request_body import GZIP, IDENTITY
 
 # Values in a body: 12 for each item of the largest batch. More are refused before they are built:
 # 1 MiB of short ones would take up to 37 MiB.
@@ -56,10 +55,10 @@ def _body(kind: str) -> bytes:
     charset = request.mimetype_params.get("charset", "utf-8").lower()
     if request.mimetype != kind or charset not in ("utf-8", "utf8", "us-ascii"):
         raise Problem("unsupported_media_type", f"send the body as {kind} in UTF-8")
-    encoding = request.headers.get("Content-Encoding", IDENTITY).lower()
-    if encoding == GZIP:
+    encoding = request.headers.get("Content-Encoding", "identity").lower()
+    if encoding == "gzip":
         return _inflated(request.get_data(cache=False), request.max_content_length or 0)
-    if encoding != IDENTITY:
+    if encoding != "identity":
         raise Problem("unsupported_media_type", "send the body with Content-Encoding gzip or none")
     return request.get_data(cache=False)
 

@@ -28,6 +28,7 @@ MAX_ITEMS = 1000
 
 # A number counts as the text of its digits, and an empty text as none.
 EventIdText = Annotated[str, Meta(extra_json_schema={"pattern": f"^({EVENT_ID.pattern})?$"})]
+TimeText = Annotated[str, Meta(extra_json_schema={"pattern": f"^({TIME_TEXT})?$"})]
 
 
 class DetectionInput(Struct, gc=False):
@@ -45,7 +46,7 @@ class DetectionInput(Struct, gc=False):
     timestamp: Annotated[
         Annotated[int, Meta(extra_json_schema={"minimum": EARLIEST})]
         | Annotated[float, Meta(extra_json_schema={"minimum": EARLIEST})]
-        | Annotated[str, Meta(extra_json_schema={"pattern": f"^({TIME_TEXT})?$"})]
+        | TimeText
         | UnsetType
         | None,
         Meta(
@@ -69,11 +70,7 @@ class BatchInput(Struct):
 
     detections: Annotated[list[DetectionInput], Meta(max_length=MAX_ITEMS)]
     sent_at: Annotated[
-        int
-        | float
-        | Annotated[str, Meta(extra_json_schema={"pattern": f"^({TIME_TEXT})?$"})]
-        | UnsetType
-        | None,
+        int | float | TimeText | UnsetType | None,
         Meta(
             description="When this is sent, by the device's clock, in any form of `timestamp`: the"
             " answer's `clock` then tells a clock that is wrong from a backlog. It is not stored."

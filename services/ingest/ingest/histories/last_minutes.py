@@ -53,7 +53,7 @@ class LastMinutes:
         self,
         detections: Detections,
         arrivals: Arrivals,
-        make_room: Callable[[int], None] = lambda _: None,
+        make_room: Callable[[int], None],
     ) -> None:
         self._make_room = make_room  # for so many bytes
         self._detections = detections

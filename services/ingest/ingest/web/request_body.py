@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 BODY_SECONDS = 20
 
 CHUNKED = b"transfer-encoding"
-GZIP, IDENTITY = "gzip", "identity"
 
 Headers = dict[bytes, bytes]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
