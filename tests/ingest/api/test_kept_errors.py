@@ -12,17 +12,20 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
+from pymongo import MongoClient
 
 from ingest.api import document, system
 from ingest.asgi import create_service
 from ingest.config import Config
+from ingest.rules.roles import Role
 from ingest.storage import accounts, audit, availability, beacons, tokens
+from ingest.storage.accounts import Accounts, LastAdmin
 from ingest.web.http_protocol import Protocol
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
@@ -138,3 +141,15 @@ def test_no_error_waits_for_the_collector(
     with served(Config(**(always | settings))) as port, nothing_collected():
         assert send(port, everything(rounds)) >= statuses
         assert kept_for_good() == []
+
+
+def test_what_a_transaction_refuses_waits_for_no_collector(mongod: str) -> None:
+    with MongoClient[dict[str, Any]](mongod) as client:
+        client["ICT3102"]["accounts"].delete_many({})
+        all_accounts = Accounts(client["ICT3102"])
+        all_accounts.put("anna", Role.ADMIN, "a hash", time.time())
+        with nothing_collected():
+            with suppress(LastAdmin):
+                all_accounts.remove("anna")
+            assert kept() == []
+        client["ICT3102"]["accounts"].delete_many({})

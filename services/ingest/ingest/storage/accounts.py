@@ -7,6 +7,7 @@ import pymongo
 from pymongo.client_session import ClientSession
 from pymongo.database import Database
 
+from ingest.errors import without_frames
 from ingest.rules.roles import Role
 from ingest.storage.driver import domain_errors, readable
 
@@ -45,19 +46,23 @@ class Account(NamedTuple):
         return found
 
 
-class LastAdmin(Exception):
+class AccountRefused(Exception):
+    """A change of an account that may not be; the base of why not."""
+
+
+class LastAdmin(AccountRefused):
     """Without this account nobody could change accounts."""
 
 
-class NoPassword(Exception):
+class NoPassword(AccountRefused):
     """A new account needs a password."""
 
 
-class OtherLogIn(Exception):
+class OtherLogIn(AccountRefused):
     """The account of that name is another person's, or is logged in to in another way."""
 
 
-class TooManyAccounts(Exception):
+class TooManyAccounts(AccountRefused):
     """There are MAX_ACCOUNTS."""
 
 
@@ -195,4 +200,8 @@ class Accounts:
             # Not in the transaction: that may not make a collection on a sharded cluster.
             self._accounts.update_one(GUARD, {"$setOnInsert": {"writes": 0}}, upsert=True)
             with self._client.start_session() as session:
-                return session.with_transaction(all_of_it)
+                try:
+                    return session.with_transaction(all_of_it)
+                except AccountRefused as error:
+                    # `with_transaction` keeps it in a variable, which its frames lead back to.
+                    raise without_frames(error) from None
