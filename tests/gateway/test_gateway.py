@@ -406,3 +406,15 @@ def test_the_log_is_json_and_names_nobody(gateway: Gateway) -> None:
     assert "secret" not in gateway.log.read_text()
     assert lines[0]["upstream_status"] == "200"
     assert lines[0]["request_id"]
+
+
+@pytest.mark.parametrize("size", [0x10, 0x600, 0x1800, 0x5000])
+def test_a_body_that_breaks_after_its_refusal_is_no_error_of_ours(
+    gateway: Gateway, size: int
+) -> None:
+    """It answers 404, and finds only while it discards the body that a chunk has no end."""
+    head = b"POST /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for _ in range(5):
+        with socket.create_connection(gateway.address, timeout=5) as peer:
+            peer.sendall(b"%s%x\r\n%sno end of a chunk\r\n" % (head, size, b"x" * size))
+            assert re.match(rb"HTTP/1.1 4\d\d ", peer.recv(65536))
