@@ -9,16 +9,24 @@ import { updateTime } from "../page/time_element.js";
 import { answerText, replayAddress, spanOf, stayText, widened, within } from "../rules/visitors.js";
 import { isUnknown, levelTitle } from "../rules/words.js";
 import { errorTexts, openDialog } from "./dialog.js";
+import { offerCsv, timeColumns } from "./list_csv.js";
 
 const MINUTES = 15;
 const MAX_MINUTES = 720;
 const MAX_VISITS = 1000;
+/** @type {Question} */
+const NO_QUESTION = { level: "", location: "", at: 0, minutes: 0 };
 const NOTHING = { room: "", room_level: "", at: "", within: "" };
 
-/** @typedef {{ level: string, location: string }} Room */
+/**
+ * @typedef {{ level: string, location: string }} Room
+ * @typedef {{ question: Question, span: Span, visits: VisitAnswer[], complete: boolean }} Shown
+ */
 
 export class WhoWasHere {
   #asked = 0; // only the newest question is answered
+  /** What is listed. @type {Shown} */
+  #shown = { question: NO_QUESTION, span: spanOf(NO_QUESTION, 0), visits: [], complete: true };
 
   /**
    * @param {() => number} now the server's unix seconds
@@ -38,6 +46,7 @@ export class WhoWasHere {
     });
     selectById("room").addEventListener("change", () => this.#ask());
     buttonById("room-retry").addEventListener("click", () => this.#ask());
+    offerCsv("room-csv", () => listOf(this.#shown));
     const opener = buttonById("room-open");
     opener.disabled = false;
     opener.hidden = Boolean(onlyLevel); // histories are not for who may see one level
@@ -119,8 +128,10 @@ export class WhoWasHere {
    */
   #drawVisits(question, span, { data, next }) {
     const visits = within(data, span);
+    this.#shown = { question, span, visits, complete: !next };
     const text = answerText(question, span, visits);
     this.#draw(next ? `${text} Only the newest are listed: choose fewer minutes.` : text);
+    buttonById("room-csv").hidden = false;
     $("room-visits").replaceChildren(
       ...visits.map((one) => {
         const replay = { href: replayAddress(one, question.at), title: "Open Replay at that time" };
@@ -137,6 +148,7 @@ export class WhoWasHere {
   #draw(text, { retry = false } = {}) {
     setText($("room-state"), text);
     buttonById("room-retry").hidden = !retry;
+    buttonById("room-csv").hidden = true;
     $("room-visits").replaceChildren();
   }
 
@@ -175,6 +187,26 @@ function addressOf({ level, location }, span) {
   const query = new URLSearchParams({ level, location, from: String(from), to: String(to) });
   return `${API}/visits?${query}&limit=${MAX_VISITS}`;
 }
+
+/**
+ * The visits as they are listed: what is beyond the span was not read.
+ * @param {Shown} shown
+ */
+const listOf = ({ question, span, visits, complete }) => ({
+  name: `who was in ${question.location} level ${question.level}`,
+  at: question.at,
+  /** @type {import("./list_csv.js").Columns<VisitAnswer>} */
+  columns: {
+    staff_id: (one) => String(one.staff_id),
+    level: () => question.level,
+    location: () => question.location,
+    ...timeColumns("from", (one) => Math.max(one.from, span.from)),
+    ...timeColumns("to", (one) => Math.min(one.to, span.to)),
+    stay: (one) => stayText(one, span),
+  },
+  rows: visits,
+  complete,
+});
 
 /** @param {unknown} error */
 const isTooMuch = (error) =>

@@ -9,6 +9,7 @@ import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
 import { offerClosing } from "../panels/form_dialog.js";
 import { drawLevelTabs } from "../panels/level_tabs.js";
+import { offerCsv, timeColumns } from "../panels/list_csv.js";
 import { WhoWasHere } from "../panels/who_was_here.js";
 import { byLongestGap, fromWestToEast, sinceText, withStates } from "../rules/coverage_states.js";
 import { nearestText, walkers } from "../rules/nearest_person.js";
@@ -28,6 +29,8 @@ const whoWasHere = new WhoWasHere(
 );
 const plan = new Plan($("plan"), { choose: (spot) => whoWasHere.open(spot) });
 const gapField = inputById("gap");
+/** Those of the list, in its order. @type {Gap[]} */
+let shownGaps = [];
 
 /** As the viewer, else the office, has it. */
 const gapMinutes = () => minutesOf(parameter("gap"), remembered("gap"), officeGapMinutes);
@@ -156,11 +159,12 @@ function updateVisit(node, { age, last_visited: visited }) {
 
 /** @param {Gap[]} gaps */
 function drawGaps(gaps) {
+  shownGaps = gaps.sort(byLongestGap);
   if (coverage.data) {
     const walking = walkers(staff.data, staff.now(), coverage.data.data);
     keyed(
       $("gaps"),
-      gaps.sort(byLongestGap),
+      gaps,
       (one) => one.key,
       () => el("li", {}, el("strong"), el("time"), el("span", { class: "quiet" })),
       (row, one) => {
@@ -176,6 +180,24 @@ function drawGaps(gaps) {
     setText($("no-gaps"), `Every location was visited in the last ${gapMinutes()} minutes.`);
 }
 
+offerCsv("gaps-csv", () => {
+  const walking = walkers(staff.data, staff.now(), coverage.data?.data ?? []);
+  const complete = isComplete(coverage.data, staff.data);
+  return {
+    name: `gaps of ${gapMinutes()} minutes`,
+    at: coverage.failure ? coverage.takenAt : coverage.now(),
+    columns: {
+      level: (one) => one.level,
+      location: (one) => one.location,
+      macs: (one) => one.macs.join(" "),
+      ...timeColumns("last_visited", (one) => one.last_visited),
+      unvisited: (one) => sinceText(one.age),
+      nearest: (one) => nearestText(one, walking, isComplete(staff.data)),
+    },
+    rows: shownGaps,
+    complete,
+  };
+});
 gapField.value = String(gapMinutes());
 gapField.addEventListener("change", () => {
   const wanted = Math.round(Number(gapField.value)) || Number(officeGapMinutes);

@@ -48,6 +48,8 @@ const search = inputById("search");
 const sort = selectById("sort");
 /** @type {string[]} */
 let levels = [];
+/** Everybody, and who of them is lost. @type {{ all: Person[], lost: Person[] }} */
+let lists = { all: [], lost: [] };
 /** Whom Enter opens. @type {string | undefined} */
 let first;
 
@@ -87,6 +89,7 @@ function draw(source) {
   const isFound = finder(query, spots);
   if (query) for (const one of all) one.dimmed = !isFound(one);
   levels = levelsOf(directory, drawn);
+  lists = { all, lost: [...ghosts] };
   const level = shownLevel(levels, beacons.data);
   if (source === staff) building.keepUpToDate(beacons, present);
   const chosen = all.find((one) => one.picked);
@@ -209,6 +212,20 @@ if (document.getElementById("wall"))
 import("../panels/alarm.js").then(
   ({ offerAlarm }) => (lost.alarm = offerAlarm()),
   (error) => console.warn("Nobody is told aloud who lost contact:", error),
+);
+import("../panels/list_csv.js").then(
+  ({ offerCsv, personColumns }) => {
+    /** @param {string} name @param {Person[]} rows */
+    const list = (name, rows) => {
+      const at = staff.failure ? staff.takenAt : staff.now();
+      const columns = personColumns(staff.failure ? at : 0);
+      return { name, at, columns, rows, complete: isComplete(staff.data) };
+    };
+    const level = () => shownLevel(levels, beacons.data);
+    offerCsv("people-csv", () => list("staff", listed(lists.all, level())));
+    offerCsv("lost-csv", () => list("lost contact", lists.lost));
+  },
+  (error) => console.warn("Lists cannot be saved:", error),
 );
 offerClosing();
 beacons.start();
