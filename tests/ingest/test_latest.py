@@ -382,6 +382,37 @@ def test_when_too_much_is_new_the_newest_is_told_and_that_it_is_not_all(
     assert database["latest"].count_documents({}) == 200
 
 
+def test_what_is_known_is_told_while_the_database_is_late_and_for_how_long_it_is(
+    app: Flask, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*_: object) -> None:
+        raise StoreUnavailable("it took too long")
+
+    def complete() -> bool:
+        answer = client.get("/api/v1/staff").json
+        assert answer is not None
+        assert [one["staff_id"] for one in answer["data"]] == [7]
+        return bool(answer["complete"])
+
+    def late_seconds() -> int:
+        report = client.get("/api/v1/system").json
+        assert report is not None
+        return int(report["late_seconds"])
+
+    send(client)
+    monkeypatch.setattr(everyone, "NEW_SECONDS", 1e-6)
+    monkeypatch.setattr(everyone, "VERSIONS_SECONDS", 1e-6)
+    assert complete()  # the first answer has more time: nothing else is known
+    monkeypatch.setattr(Latest, "every_version_there", late)
+    assert not complete()
+    eventually(lambda: not complete() and late_seconds() > 0)
+    monkeypatch.setattr(everyone, "ASKED_LATELY_SECONDS", 0)
+    assert late_seconds() == 0  # nobody asks any more
+    monkeypatch.undo()
+    eventually(complete)
+    assert late_seconds() == 0
+
+
 def all_are_told(client: FlaskClient) -> bool:
     answer = client.get("/api/v1/now").json
     assert answer is not None

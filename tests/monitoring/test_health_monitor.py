@@ -38,7 +38,7 @@ class Turns:
             "service": name,
             "queued": 3,
             "memory": {},
-            "mongodb": {"reachable": True},
+            "mongodb": {"reachable": True, "latency_ms": 1.0},
         } | self.set_aside
         return GatewayResponse(200, json.dumps(report).encode(), "", self.now)
 

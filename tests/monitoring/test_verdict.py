@@ -17,6 +17,7 @@ def service(name: str, **more: Any) -> dict[str, Any]:
     well |= {
         "set_aside": 0,
         "unnoted_seconds": 18,
+        "late_seconds": 0,
         "mongodb": {"reachable": True, "latency_ms": 1.0},
     }
     return {"name": name} | well | more
@@ -28,6 +29,10 @@ def away(name: str, **more: Any) -> dict[str, Any]:
 
 def partly(name: str) -> dict[str, Any]:
     return service(name, mongodb={"reachable": True, "complete": False, "latency_ms": None})
+
+
+def slow(name: str, latency_ms: float | None = 300.0) -> dict[str, Any]:
+    return service(name, mongodb={"reachable": True, "complete": True, "latency_ms": latency_ms})
 
 
 def silent(name: str, **more: Any) -> dict[str, Any]:
@@ -71,6 +76,12 @@ ONE, OTHER = service("ingest-1"), service("ingest-2")
         ({"reads": "unknown"}, [ONE], "Whether anything can be read cannot be told"),
         ({"reads": "half-open"}, [ONE, silent("ingest-2")], "ingest-2 does not answer"),
         ({}, [silent("a"), silent("b"), ONE], "a and b do not answer"),
+        ({}, [slow("ingest-1"), slow("ingest-2", None)], "The database is slow"),
+        ({}, [slow("ingest-1"), OTHER], HEALTHY),
+        ({}, [service("a", late_seconds=6), OTHER], "The database is slow"),
+        ({}, [slow("ingest-1"), away("b")], "The database is slow"),
+        ({}, [slow("ingest-1"), partly("b")], "A part of the database does not answer"),
+        ({}, [slow("ingest-1"), silent("b")], "b does not answer"),
         ({"ingest": "busy", "reads": "busy"}, [ONE], "Busy"),
         ({"ingest": "busy"}, [ONE], "Busy"),
         ({"reads": "busy"}, [ONE], "Busy"),
@@ -94,6 +105,17 @@ def test_what_waits_is_counted_and_since_when_a_service_is_silent() -> None:
     assert judge(WELL, both, NOW).kept == "1,424 detections are safe on disk."
     assert judge(WELL, [service("a", queued=1)], NOW).kept == "1 detection is safe on disk."
     assert judge(WELL, [ONE, silent("b", since=700.0)], NOW).since == 700.0
+
+
+def test_how_slow_the_database_is_is_told_as_it_was_measured() -> None:
+    def rest(*services: dict[str, Any]) -> str:
+        return judge(WELL, services, NOW).rest
+
+    assert rest(slow("a", 1200.4), slow("b", None)).startswith("Its answer took 1200 ms. Det")
+    assert rest(slow("a", None)).startswith("It does not answer in time. Detections are taken in")
+    assert rest(service("a", late_seconds=40)).startswith("For 40 s it has not told in time where")
+    assert "shown all the same" in rest(ONE, silent("b"))
+    assert "stored late: the database is slow" in rest(slow("a"), silent("b"))
 
 
 def told(monitor: HealthMonitor) -> tuple[str, float]:

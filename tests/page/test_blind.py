@@ -143,7 +143,7 @@ def incomplete(page: Page) -> None:
 
 def test_people_who_are_missing_are_not_nobody(opened: Opener) -> None:
     live = opened(prepare=incomplete)
-    expect(live.locator("#missing")).to_contain_text("Some people are missing")
+    expect(live.locator("#missing")).to_contain_text("Some people may be missing")
     expect(live.locator("#empty")).to_be_hidden()
     expect(live.locator("#summary")).to_have_text("Who was heard cannot be told now")
     expect(live.locator("#levels .count").first).to_have_text("0+")

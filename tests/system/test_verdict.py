@@ -13,7 +13,10 @@ import psutil
 import pytest
 import requests
 
+from scripts.processes.control_groups import Limits
+from scripts.processes.limited_group import LimitedGroup
 from scripts.processes.waiting import eventually
+from tests.needs import limited
 from tests.system.conftest import Stack
 
 pytestmark = pytest.mark.long
@@ -40,14 +43,18 @@ PAIRS: list[tuple[tuple[str, ...], str]] = [
 ]
 # What may be said of one that is slow, since it may be true: it did not answer in time.
 ONE = "An ingest service does not answer"
+PART = "A part of the database does not answer"
+SLOW = "The database is slow"
 OF_THE_DATABASE = {
     DATABASE,
-    "A part of the database does not answer",
+    SLOW,
+    PART,
     "Detections wait to be stored",
     *map(BLIND.format, BOTH),
     "ingest-1 and ingest-2 do not reach the database",
 }
 SLOW_SECONDS = 15.0
+STARVED_CORES = 0.01
 # Five checks of what hangs, with their time-outs.
 SOON_SECONDS = 60
 
@@ -116,6 +123,17 @@ def stopped(stack: Stack, *names: str) -> Iterator[None]:
         yield
     finally:
         stack.supervisorctl("start", *names)
+
+
+@contextmanager
+def starved(stack: Stack, name: str) -> Iterator[None]:
+    """Let a part have a hundredth of a core."""
+    with LimitedGroup("starved", Limits(STARVED_CORES, None)) as group:
+        group.adopt(stack.pids()[name])
+        try:
+            yield
+        finally:
+            group.limit(Limits(1.0, None))  # its end, with that of the group, takes no minute
 
 
 def seen_until(stack: Stack, what: str, seconds: float) -> set[str]:
@@ -200,4 +218,29 @@ def test_what_is_slow_is_not_told_as_something_else(
             time.sleep(0.2)
     assert seen <= may_be_said | {HEALTHY}
     assert statuses <= {200, 202}
+    seen_until(office, HEALTHY, 90)
+
+
+@limited
+def test_a_database_that_is_starved_is_told_as_that_and_everybody_is_shown_all_the_same(
+    office: Stack,
+) -> None:
+    """It may be too slow for anything; but no part of it is missing, and no service is at fault."""
+    seen_until(office, HEALTHY, 90)
+    everybody = len(told_by_the_page(office, "staff").json()["data"])
+    assert everybody
+    seen, shown = set(), set()
+    with starved(office, "mongod"):
+
+        def is_told() -> bool:
+            office.detect("starved")
+            shown.add(len(told_by_the_page(office, "staff").json()["data"]))
+            seen.add(verdict(office)["what"])
+            return bool(seen & {SLOW, DATABASE})
+
+        eventually(is_told, SOON_SECONDS)
+        assert office.detect("starved").status_code in (200, 202)
+        shown.add(len(told_by_the_page(office, "staff").json()["data"]))
+    assert seen <= {HEALTHY} | OF_THE_DATABASE - {PART}
+    assert min(shown) >= everybody
     seen_until(office, HEALTHY, 90)

@@ -128,6 +128,7 @@ class HealthMonitor:
                 **{key: service.report.get(key) for key in ("queued", "memory", "mongodb")},
                 "set_aside": service.report.get("set_aside", 0),
                 "unnoted_seconds": service.report.get("unnoted_seconds", 0),
+                "late_seconds": service.report.get("late_seconds", 0),
             }
             for name, service in sorted(self.services.items())
         ]

@@ -12,6 +12,9 @@ HALF_OPEN = "half-open"
 HEALTHY = "Everything is healthy"
 # What is stored is noted when it is settled, within some 20 s.
 BEHIND_SECONDS = 60
+# A question to a database takes a millisecond or two, tens of them on a machine with much to do.
+SLOW_MS = 250
+LATE_SECONDS = 5  # one late answer says little
 
 
 class Verdict(NamedTuple):
@@ -82,13 +85,17 @@ def judge(circuits: Mapping[str, str], services: Sequence[dict[str, Any]], after
             "looked at.",
             kept,
         )
+    slow = _slow([one for one in heard if one not in away], kept)
     if silent:
+        shown = "stored late: the database is slow" if slow else "stored and shown all the same"
         return Verdict(
             _names(silent, "does not answer", "do not answer"),
-            "Detections are taken in, stored and shown all the same. Restart what does not answer.",
+            f"Detections are taken in, {shown}. Restart what does not answer.",
             kept,
             min(one["since"] for one in silent),
         )
+    if slow:
+        return slow
     if away:
         return Verdict(
             _names(away, "does not reach the database", "do not reach the database"),
@@ -119,6 +126,27 @@ def _of_less(ingest: str, reads: str, services: Sequence[dict[str, Any]], kept: 
     if kept:
         return Verdict("Detections wait to be stored", "", kept)
     return Verdict(HEALTHY)
+
+
+def _slow(heard: Sequence[dict[str, Any]], kept: str) -> Verdict | None:
+    """Return the verdict on a database that answers, but late, by what was measured."""
+    if not heard:
+        return None
+    took = [one["mongodb"].get("latency_ms") for one in heard if one["mongodb"]]
+    late = max(one["late_seconds"] for one in heard)
+    if took and all(ms is None or ms > SLOW_MS for ms in took):
+        known = [ms for ms in took if ms is not None]
+        found = f"Its answer took {min(known):.0f} ms" if known else "It does not answer in time"
+    elif late > LATE_SECONDS:
+        found = f"For {late} s it has not told in time where everybody is"
+    else:
+        return None
+    return Verdict(
+        "The database is slow",
+        f"{found}. Detections are taken in; what is shown may be old, or lack people. The database "
+        "has too much to do, or too little of the machine.",
+        kept,
+    )
 
 
 def _denies(service: dict[str, Any], what: str) -> bool:

@@ -18,7 +18,7 @@ from ingest.rules.roles import Role
 SHARED_SECONDS = 10.0
 # Who asks within it hears the same: with a dead shard each question takes a thread for 0.8 s.
 ASKED_SECONDS = 1.0
-PING_TIMEOUT_SECONDS = 0.4
+PING_TIMEOUT_SECONDS = 0.5
 
 _STARTED_AT = int(time.time())
 _shared = SharedResult(SHARED_SECONDS)
@@ -62,6 +62,14 @@ class System(ResponseBody):
     ]
     unnoted_seconds: Annotated[
         int, Meta(description="Age of the oldest that `/now` and `/staff` have to add", ge=0)
+    ]
+    late_seconds: Annotated[
+        int,
+        Meta(
+            description="How long `/now` and `/staff` could not tell everybody in time; 0: they"
+            " did, or nobody asks",
+            ge=0,
+        ),
     ]
     mongodb: MongoDB
     access: Access
@@ -112,6 +120,7 @@ def system() -> Response:
             queued=context.recorder.queued,
             set_aside=context.recorder.set_aside,
             unnoted_seconds=context.notes.behind_seconds,
+            late_seconds=context.everyone.late_seconds,
             mongodb=_asked.get(context.availability, lambda: _mongodb(context)),
             access=_access(context),
             memory=Memory(*process.memory()),

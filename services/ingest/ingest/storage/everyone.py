@@ -6,6 +6,7 @@ that comes what is not noted yet: nobody waits until it is.
 
 import hashlib
 import logging
+import time
 from array import array
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 # A database that does not tell what is new, or the versions, in this time has too much to do, or a
 # shard is missing: the answer says that it is not complete.
 NEW_SECONDS = VERSIONS_SECONDS = 0.8
+# Who knows nobody yet has nothing else to tell: nearly all the time that the gateway gives.
+FIRST_SECONDS = 1.2
 # And what is new of those who answer, and their versions, in these.
 THERE_SECONDS = 0.4
 # How many stamps are looked at, 21 bytes each: ten seconds of a drain. More detections than so many
@@ -38,6 +41,8 @@ THERE_SECONDS = 0.4
 MOST_STAMPS, MOST_NEW = 200_000, 100_000
 # How many people are read again with one command.
 GROUP = 500
+# A page asks every few seconds: what was found before that says nothing of now.
+ASKED_LATELY_SECONDS = 20
 
 
 class HeardBeacon(NamedTuple):
@@ -97,6 +102,8 @@ class Everyone:
         self._ahead: dict[StaffId, LastHeard] = {}  # than what is noted
         self._people = People([], array("d"), "", complete=False)
         self._doubtful = False  # whether a shard did not answer when it was last asked
+        self._late_since: float | None = None  # not everybody was told in time since then
+        self._asked_at = 0.0
         self._pool = ThreadPoolExecutor(1, "everyone")
         self._reads: Batcher[None, People] = Batcher(self._read, self._pool)
 
@@ -108,8 +115,16 @@ class Everyone:
         """Return everybody with all that was acknowledged before the call. StoreUnavailable."""
         return self._reads.call(None)
 
+    @property
+    def late_seconds(self) -> int:
+        """How long not everybody could be told in time; 0: they were, or nobody asks."""
+        since, now = self._late_since, time.monotonic()
+        asked_lately = now < self._asked_at + ASKED_LATELY_SECONDS
+        return int(now - since) if since is not None and asked_lately else 0
+
     def _read(self, calls: list[None]) -> list[People | Exception]:
         """Read once for all who wait."""
+        self._asked_at = time.monotonic()
         found = self._find()
         changed = [
             staff_id
@@ -135,15 +150,18 @@ class Everyone:
         """Find out where everybody was last heard, or those whose shards answer."""
         if not self._doubtful:
             try:
-                with time_limit(NEW_SECONDS):
+                with time_limit(NEW_SECONDS if self._cached else FIRST_SECONDS):
                     ahead, read_at = self._arrived()
-                with time_limit(VERSIONS_SECONDS):
+                with time_limit(VERSIONS_SECONDS if self._cached else FIRST_SECONDS):
                     everybody = self._latest.every_version(read_at)
+                self._late_since = None
                 return _Found(*everybody, ahead, read_at, complete=True)
             except TooMuch as error:
                 log.info("not everybody is told: %s", error)
             except StoreUnavailable:
                 self._doubtful = True
+                if self._late_since is None:
+                    self._late_since = time.monotonic()
         try:
             return self._find_there()
         except StoreUnavailable:
@@ -160,6 +178,8 @@ class Everyone:
         with time_limit(THERE_SECONDS):
             staff_ids, versions, all_answer = self._latest.every_version_there()
         self._doubtful = not all_answer
+        if is_all and all_answer:
+            self._late_since = None
         ahead = self._with(arrived, None)
         found = _Found(staff_ids, versions, ahead, None, complete=is_all and all_answer)
         if not (found.complete or found.staff_ids or found.ahead):
