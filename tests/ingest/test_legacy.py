@@ -243,6 +243,32 @@ def test_too_many_are_refused_before_they_are_held(
     assert client.get("/retrieveformonitoring").status_code == 503
 
 
+def test_what_is_read_again_is_not_held_beside_what_was(
+    app: Flask, client: FlaskClient, database: Documents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With somebody's backlog nearly all is; when that fails, no more is read the next time."""
+    context: Context = app.extensions["context"]
+    rows(database, 4000)
+    read, held, spans = Detections.list_recent, list[int](), list[int]()
+
+    def spied(self: Detections, start: int, end: int, as_of: Any) -> Any:
+        assert context.last_minutes._cached
+        held.append(sum(one.rows for one in context.last_minutes._cached.history.blocks))
+        spans.append(end - start)
+        if len(spans) == 1:
+            raise StoreUnavailable("it went away")
+        return read(self, start, end, as_of)
+
+    assert len(client.get("/retrieveformonitoring").get_json()["location"]) == 4000
+    monkeypatch.setattr(Detections, "list_recent", spied)
+    backlog = {"timestamp": int(time.time()) - 700}
+    assert client.get("/newbeacondetect", query_string=GOOD | backlog).status_code == 200
+    assert client.get("/retrieveformonitoring").status_code == 503
+    assert len(client.get("/retrieveformonitoring").get_json()["location"]) == 4001
+    assert max(held) < 1200  # of 4000: those of the last 100 seconds before the window's end
+    assert max(spans) < 800
+
+
 def test_who_asks_at_the_same_moment_shares_one_reading(
     app: Flask, monkeypatch: pytest.MonkeyPatch
 ) -> None:

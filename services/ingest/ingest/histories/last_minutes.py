@@ -86,6 +86,10 @@ class LastMinutes:
                 counted_at = counted
             elif self._some_are_gone(start, min(since - 1, now - COMING_SECONDS), state):
                 since = start
+        if cached:  # what is read again has no room beside what was
+            older_blocks = cached.history.reaching_before(since)
+            history = History(None, start, older_blocks, cached.history.counted_at)
+            cached = self._cached = _Cached(cached.state, since - 1, history)
         rows = self._rows(state, since, end)
         if cached and since > start:
             some, older = cached.history.before(since)

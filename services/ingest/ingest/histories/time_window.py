@@ -83,6 +83,10 @@ class History:
         spans = (block.span(start, end) for block in self.blocks)
         return sum(high - low for low, high in spans)
 
+    def reaching_before(self, since: int) -> tuple[Block, ...]:
+        """Return the blocks that have something older than `since`."""
+        return tuple(one for one in self.blocks if one.span(0, since - 1)[0] < one.rows)
+
     def before(self, since: int) -> tuple[list[Row], tuple[Block, ...]]:
         """Return what is older than `since`: a few rows, and the whole blocks after them."""
         for number, block in enumerate(self.blocks):
