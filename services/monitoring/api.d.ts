@@ -80,6 +80,7 @@ interface HistoryAnswer {
 /** Somebody at a place; unix seconds. */
 interface VisitAnswer {
   staff_id: string | number;
+  level: string;
   from: number;
   to: number;
   detections: number;

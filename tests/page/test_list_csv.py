@@ -91,10 +91,10 @@ def test_people_who_are_missing_are_told_by_the_name_of_the_file(opened: Opener)
 def test_who_was_in_a_room(opened: Opener) -> None:
     at = int(time.time()) // 60 * 60 - 7200
     visits: list[dict[str, Any]] = [
-        {"staff_id": who, "from": at - 60 * n, "to": at + 30, "detections": 3}
+        {"staff_id": who, "level": "4", "from": at - 60 * n, "to": at + 30, "detections": 3}
         for n, who in enumerate(RISKY)
     ]
-    visits += [{"staff_id": "long", "from": at - 1000, "to": at + 1000, "detections": 99}]
+    visits += [visits[0] | {"staff_id": "long", "from": at - 1000, "to": at + 1000}]
 
     def prepare(page: Page) -> None:
         furnished(crowd(14))(page)

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Route, expect
 
 from scripts.processes.waiting import eventually
 from tests.page.conftest import Office, Opener, loaded
-from tests.page.house import crowd, furnished
+from tests.page.house import ROOMS, crowd, furnished
 
 LEVEL, MAC = "22", "AABB22000001"
 ROOM = "/coverage?room=Room+4-03&room_level=4"
@@ -22,7 +22,7 @@ WALL, LAPTOP, PHONE = (1920, 1080), (1366, 768), (390, 844)
 
 def visit(who: object, ago: int, lasted: int) -> dict[str, Any]:
     start = int(time.time()) - ago
-    return {"staff_id": who, "from": start, "to": start + lasted, "detections": 9}
+    return {"staff_id": who, "level": "4", "from": start, "to": start + lasted, "detections": 9}
 
 
 def answered(
@@ -102,6 +102,26 @@ def test_a_room_of_the_plan_is_asked_for_by_a_click(opened: Opener) -> None:
     now = time.time()
     assert abs(int(query["from"][0]) - (now - 1200)) < 90
     assert abs(int(query["to"][0]) - (now + 300)) < 90
+
+
+def test_a_name_is_asked_for_on_all_levels(opened: Opener, office: Office) -> None:
+    lobbies = {one["level"]: one["mac"] for one in ROOMS if one["location"] == "Lobby B"}
+    minute = int(time.time()) // 60 * 60 - 7200
+    for level in ("2", "5"):
+        office.hear(f"both-{level}", lobbies[level], ago=int(time.time()) - minute)
+    page = opened(f"/coverage?room=Lobby+B&room_level=2&at={minute}")
+    dialog = page.get_by_role("dialog", name="Who was here?")
+    expect(dialog.get_by_role("listitem")).to_have_text([re.compile("^Staff both-2at")])
+    dialog.get_by_label("Room").select_option("Lobby B, any level")
+    expect(dialog).to_contain_text("2 people heard in Lobby B, any level, between")
+    rows = dialog.get_by_role("listitem")
+    expect(rows).to_have_text([re.compile(f"^Staff both-{level}Level {level}at") for level in "25"])
+    expect(page).to_have_url(re.compile("room=Lobby(%20|\\+)B&at="))
+    assert Axe().run(page).response["violations"] == []
+    page.reload()
+    expect(rows).to_have_count(2)
+    one_level = page.locator("#room option").filter(has_text=re.compile("^Room .*any level$"))
+    expect(one_level).to_have_count(0)  # a name of one level needs none
 
 
 @pytest.mark.parametrize("path", ["/coverage", ""])

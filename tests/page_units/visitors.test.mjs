@@ -43,6 +43,8 @@ test("a person with two visits is one person", () => {
   const some = [{ staff_id: 7 }, { staff_id: 7 }, { staff_id: "ann" }];
   assert.match(answerText(ROOM, SPAN, some), /^2 people heard in Room 4-03, level 4, between .*\.$/);
   assert.match(answerText(ROOM, SPAN, []), /^Nobody was heard in Room 4-03, level 4, between/);
+  const anywhere = { ...ROOM, level: "" };
+  assert.match(answerText(anywhere, SPAN, []), /^Nobody was heard in Room 4-03, any level, between/);
 });
 
 test("replay opens at the time that was asked for, or at the end of the visit that is nearer", () => {

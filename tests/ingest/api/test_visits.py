@@ -10,7 +10,6 @@ from pymongo import MongoClient
 from pymongo.database import Database
 
 from ingest.storage import visits_of_place
-from ingest.storage.directory import Place
 from ingest.storage.visits_of_place import VisitsOfPlace
 from tests.ingest.api.conftest import MAC, Api
 from tests.ingest.api.test_older_rows import NOW, OLDER
@@ -39,12 +38,14 @@ def rows(seed: int, count: int = 1500, seconds: int = 20_000) -> list[Row]:
     return found
 
 
-def plainly(stored: list[Row], start: int, end: int, gap: int = 300) -> list[dict[str, Any]]:
+def plainly(
+    stored: list[Row], start: int, end: int, gap: int = 300, levels: str = HERE["level"]
+) -> list[dict[str, Any]]:
     times = defaultdict(list)
     for row in stored:
-        is_here = (row["level"], row["location"]) == (HERE["level"], HERE["location"])
+        is_here = row["level"] in levels and row["location"] == HERE["location"]
         if is_here and start <= row["timestamp"] <= end:
-            times[row["staff_id"]].append(row["timestamp"])
+            times[row["staff_id"], row["level"]].append(row["timestamp"])
     found = []
     for who, heard in times.items():
         run: list[int] = []
@@ -54,11 +55,12 @@ def plainly(stored: list[Row], start: int, end: int, gap: int = 300) -> list[dic
                 run = []
             run.append(at)
         found.append(visit(who, run))
-    return sorted(found, key=lambda one: (-one["from"], str(one["staff_id"])))
+    return sorted(found, key=lambda one: (-one["from"], str(one["staff_id"]), one["level"]))
 
 
-def visit(who: object, run: list[int]) -> dict[str, Any]:
-    return {"staff_id": who, "from": run[0], "to": run[-1], "detections": len(run)}
+def visit(of: tuple[object, str], run: list[int]) -> dict[str, Any]:
+    who, level = of
+    return {"staff_id": who, "level": level, "from": run[0], "to": run[-1], "detections": len(run)}
 
 
 def store(database: Database[Any], found: list[Row]) -> None:
@@ -69,6 +71,7 @@ def asked(api: Api, **query: Any) -> list[dict[str, Any]]:
     """Return all pages of an answer."""
     found: list[dict[str, Any]] = []
     wanted = {"from": BASE, "to": BASE + 30_000, **HERE} | query
+    wanted = {name: value for name, value in wanted.items() if value is not None}
     while True:
         page = api.get("/visits", **wanted)
         found += page["data"]
@@ -93,6 +96,13 @@ def test_visits_are_those_of_a_plain_computation(
     assert len(everything) > 20
     for limit in (1, 3, 100):
         assert asked(api, limit=limit) == everything
+    both = {"staff_id": 7, "timestamp": BASE + 29_000, "mac": MAC, "location": HERE["location"]}
+    twice = [both | {"level": level} for level in "45"]  # in one second: a clock was set back
+    store(database, twice)
+    of_all_levels = plainly([*stored, *twice], BASE, BASE + 30_000, levels="45")
+    assert {one["level"] for one in of_all_levels} == {"4", "5"}
+    for limit in (1, 3, 100):
+        assert asked(api, level=None, limit=limit) == of_all_levels
 
 
 def test_a_visit_that_grows_between_two_pages_comes_once(api: Api, database: Database[Any]) -> None:
@@ -112,7 +122,7 @@ def test_a_beacon_that_moved_still_tells_of_its_old_place(api: Api) -> None:
     api.client.put(f"/api/v1/beacons/{MAC}", json={"level": "9", "location": "Roof"})
     api.client.delete(f"/api/v1/beacons/{MAC}")
     (found,) = api.get("/visits", **HERE, **{"from": at - 60, "to": at + 60})["data"]
-    assert found == {"staff_id": 7, "from": at, "to": at, "detections": 1}
+    assert found == {"staff_id": 7, "level": "4", "from": at, "to": at, "detections": 1}
     assert api.get("/visits", level="4", location="Lobby", **{"from": at, "to": at}) == {
         "data": [],
         "next": None,
@@ -133,8 +143,8 @@ GOOD = {**HERE, "from": "2026-01-01T10:00:00Z", "to": "2026-01-01T10:30:00+00:00
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"level": ""}, ["level"]),
-        ({"level": "", "location": "x" * 65, "from": "", "to": "noon"}, [*GOOD]),
+        ({"level": "x" * 65}, ["level"]),
+        ({"level": "x" * 65, "location": "", "from": "", "to": "noon"}, [*GOOD]),
         ({"location": "unknown"}, ["location"]),
         ({"from": "2026-01-01T10:30:01Z"}, ["from"]),
         ({"from": "2025-12-01T10:29:59Z"}, ["from"]),
@@ -173,22 +183,23 @@ def test_what_is_too_much_is_refused_with_what_is_not(
     )
 
 
+@pytest.mark.parametrize("level", [HERE["level"], None])
 def test_the_index_by_beacon_is_all_that_is_read(
-    api: Api, mongod: str, database: Database[Any]
+    api: Api, mongod: str, database: Database[Any], level: str | None
 ) -> None:
     store(database, rows(5))
     heard = Heard()
     with MongoClient[dict[str, Any]](mongod, event_listeners=[heard]) as client:
         reader = VisitsOfPlace(client["ICT3102"]["staff"])
-        assert list(reader.read(Place(**HERE), BASE, BASE + 2000, 300))
+        assert list(reader.read(HERE["location"], level, BASE, BASE + 2000, 300))
     plans = []
     for command in (*heard.of("distinct"), *heard.of("aggregate")):
         assert command["readConcern"] == {"level": "majority"}
         assert command["maxTimeMS"] <= 5000
         bare = {name: command[name] for name in command if name not in UNEXPLAINED}
         plans.append(str(database.command("explain", bare, verbosity="executionStats")))
-    one_by_one, by_time = plans
-    assert "DISTINCT_SCAN" in one_by_one
+    *one_by_one, by_time = plans
+    assert all("DISTINCT_SCAN" in plan for plan in one_by_one)
     assert "SORT_MERGE" in by_time
     for plan in plans:
         assert "COLLSCAN" not in plan

@@ -11,20 +11,20 @@ from msgspec import Meta
 from ingest.api import openapi, problems, readers, responses
 from ingest.api.openapi import declare
 from ingest.api.query import Given, Integer, Text
-from ingest.api.schema_fields import ResponseBody, Seconds, StaffId
+from ingest.api.schema_fields import Level, ResponseBody, Seconds, StaffId
 from ingest.context import get_context
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
 from ingest.rules.roles import Role
-from ingest.storage.directory import Place
 from ingest.storage.documents import UNKNOWN
 from ingest.storage.visits_of_place import MAX_DETECTIONS, TooMany
 from ingest.storage.visits_of_place import Visit as Found
 
 MAX_DAYS = 31
-_CURSOR = re.compile(r"([0-9]{1,12})-(.{1,64})")
+# The beginning, how long the name of the level is, that name, and the staff id.
+_CURSOR = re.compile(r"([0-9]{1,12})-([0-9]{1,2})-(.{2,128})")
 _NAME = f".{{1,{request_parameters.MAX_TEXT}}}"
-_LEVEL = Text("level", "Level of the place", "4", pattern=_NAME, required=True)
+_LEVEL = Text("level", "Level of the place; without it, on any level", "4", pattern=_NAME)
 _LOCATION = Text("location", "Name of the place", "Lobby B", pattern=_NAME, required=True)
 _FROM = Text(
     "from",
@@ -48,6 +48,7 @@ class Visit(ResponseBody, rename={"from_": "from"}):
     """Somebody at the place, with no silence longer than `gap`."""
 
     staff_id: StaffId
+    level: Level
     from_: Annotated[Seconds, Meta(description="First heard there, unix seconds")]
     to: Annotated[Seconds, Meta(description="Last heard there, unix seconds")]
     detections: Annotated[int, Meta(description="How often they were heard there", ge=1)]
@@ -86,12 +87,12 @@ class VisitsOfPlace(ResponseBody):
 )
 def visits() -> Response:
     """Answer one page of the visits of a place."""
-    place, start, end = _wanted()
+    location, level, start, end = _wanted()
     gap, limit = _GAP.read(request.args), _LIMIT.read(request.args)
     after = _position(request.args.get("cursor"))
     context = get_context()
     context.availability.check_answers()
-    found = context.visits_of_place.read(place, start, end, gap)
+    found = context.visits_of_place.read(location, level, start, end, gap)
     wanted = (visit for visit in found if after is None or _order(visit) > after)
     with responses.one_at_a_time:  # it is little here, but megabytes in the router
         try:
@@ -99,15 +100,16 @@ def visits() -> Response:
         except TooMany as error:
             why = f"from then on there are {MAX_DETECTIONS} detections, which is the most at once"
             raise ParameterError(_FROM.name, f"must be {error.start} or later: {why}") from None
-    data = [Visit(one.staff_id, one.start, one.end, one.detections) for one in page[:limit]]
-    following = f"{page[limit - 1].start}-{page[limit - 1].staff_id}" if page[limit:] else None
-    return responses.as_json(VisitsOfPlace(data, following))
+    data = [Visit(*one) for one in page[:limit]]
+    return responses.as_json(
+        VisitsOfPlace(data, _cursor(page[limit - 1]) if page[limit:] else None)
+    )
 
 
-def _wanted() -> tuple[Place, int, int]:
-    """Return the place and the unix seconds that the request names. Raises Problem."""
+def _wanted() -> tuple[str, str | None, int, int]:
+    """Return location, level and the unix seconds that the request names. Raises Problem."""
     by_name: dict[str, readers.Reader] = {
-        _LEVEL.name: request_parameters.printable,
+        _LEVEL.name: _level,
         _LOCATION.name: request_parameters.printable,
         _FROM.name: _moment,
         _TO.name: _moment,
@@ -123,22 +125,31 @@ def _wanted() -> tuple[Place, int, int]:
     if end - start > MAX_DAYS * 86_400:
         raise ParameterError(_FROM.name, f"must be at most {MAX_DAYS} days before to")
     # What a clock that is ahead stamped is a visit of nobody who was seen: not before its time.
-    return Place(level, location), start, min(end, int(time.time()))
+    return location, level, start, min(end, int(time.time()))
+
+
+def _level(given: Given, name: str) -> str | None:
+    return request_parameters.printable(given, name) if given.get(name) else None
 
 
 def _moment(given: Given, name: str) -> int:
     return request_parameters.moment(given, name, 0, request_parameters.MAX_UNIX_SECONDS)
 
 
-def _order(visit: Found) -> tuple[int, str]:
+def _order(visit: Found) -> tuple[int, str, str]:
     # By its beginning: what comes in between two pages makes a visit longer, not another.
-    return -visit.start, str(visit.staff_id)
+    return -visit.start, str(visit.staff_id), visit.level
 
 
-def _position(cursor: str | None) -> tuple[int, str] | None:
+def _cursor(visit: Found) -> str:
+    return f"{visit.start}-{len(visit.level)}-{visit.level}{visit.staff_id}"
+
+
+def _position(cursor: str | None) -> tuple[int, str, str] | None:
     if not cursor:
         return None
     found = _CURSOR.fullmatch(cursor)
     if not found:
         raise ParameterError("cursor", "is not one that we gave")
-    return -int(found[1]), found[2]
+    level, who = found[3][: int(found[2])], found[3][int(found[2]) :]
+    return -int(found[1]), who, level

@@ -9,7 +9,6 @@ from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
 from ingest.rules.request_parameters import StaffId
-from ingest.storage.directory import Place
 from ingest.storage.documents import UNKNOWN, Document, staff_id
 from ingest.storage.driver import domain_errors
 from ingest.storage.indexes import BY_BEACON
@@ -25,6 +24,7 @@ class Visit(NamedTuple):
     """Somebody at a place without a longer silence: the first and the last time, unix seconds."""
 
     staff_id: StaffId
+    level: str
     start: int
     end: int
     detections: int
@@ -45,19 +45,28 @@ class VisitsOfPlace:
         # What a majority has is never rolled back: a visit that was told once was one.
         self._staff = staff.with_options(read_concern=ReadConcern("majority"))
 
-    def read(self, place: Place, start: int, end: int, gap: int) -> Iterator[Visit]:
+    def read(
+        self, location: str, level: str | None, start: int, end: int, gap: int
+    ) -> Iterator[Visit]:
         """Yield the visits between two unix seconds, both included; in no useful order.
+
+        Without a level those of all levels that have a place of this name, each level's apart.
 
         A visit ends with a silence of more than `gap` seconds. All detections that carry the place
         count, also of a beacon that has since moved or left the directory. Raises TooMany at the
         end; StoreUnavailable.
         """
-        query = {**place._asdict(), "timestamp": {"$gte": start, "$lt": end + 1}}
+        query: Document = {"location": location, "timestamp": {"$gte": start, "$lt": end + 1}}
+        if level is not None:
+            query["level"] = level
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
             # One step in the index for each beacon; with them its order is that of time.
             macs = self._staff.distinct("mac", {"mac": {"$gte": ""}, **query})
             if macs:
-                steps = _pieces({"mac": {"$in": macs}, **query}, gap)
+                query["mac"] = {"$in": macs}
+                if level is None:  # by name: a range of levels would not come in the order of time
+                    query["level"] = {"$in": self._staff.distinct("level", query)}
+                steps = _pieces(query, gap)
                 yield from _joined(
                     self._staff.aggregate(steps, hint=BY_BEACON, batchSize=BATCH), gap
                 )
@@ -75,13 +84,13 @@ def _pieces(query: Document, gap: int) -> list[Document]:
         {"$limit": MAX_DETECTIONS + 1},
         {
             "$group": {
-                "_id": {"who": "$staff_id", "slot": slot},
+                "_id": {"who": "$staff_id", "level": "$level", "slot": slot},
                 "first": {"$min": "$timestamp"},
                 "last": {"$max": "$timestamp"},
                 "count": {"$sum": 1},
             }
         },
-        {"$sort": {"_id.who": 1, "_id.slot": 1}},
+        {"$sort": {"_id.who": 1, "_id.level": 1, "_id.slot": 1}},
     ]
 
 
@@ -91,13 +100,13 @@ def _joined(pieces: Iterator[dict[str, Any]], gap: int) -> Iterator[Visit]:
     for piece in pieces:
         first, last = int(piece["first"]), int(piece["last"])
         read, oldest = read + piece["count"], min(oldest or first, first)
-        who = staff_id(piece["_id"].get("who"))
-        if visit and visit.staff_id == who and first - visit.end <= gap:
+        who, level = staff_id(piece["_id"].get("who")), piece["_id"]["level"]
+        if visit and visit[:2] == (who, level) and first - visit.end <= gap:
             visit = visit._replace(end=last, detections=visit.detections + piece["count"])
             continue
         if visit:
             yield visit
-        visit = Visit(who, first, last, piece["count"]) if who != UNKNOWN else None
+        visit = Visit(who, level, first, last, piece["count"]) if who != UNKNOWN else None
     if visit:
         yield visit
     if read > MAX_DETECTIONS:

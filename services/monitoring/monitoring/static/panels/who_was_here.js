@@ -1,4 +1,5 @@
-// Who was here: the dialog of a room. It asks for a time and tells who was there around it.
+// Who was here: the dialog of a room. It asks for a time and tells who was there around it; of a name
+// that several levels have, on all of them.
 /** @import { Question, Span } from "../rules/visitors.js" */
 import { changeAddress, parameter } from "../page/address.js";
 import { $, buttonById, el, inputById, selectById, setText } from "../page/dom.js";
@@ -7,18 +8,20 @@ import { API, onlyLevel } from "../page/shell.js";
 import { secondsOf, setSeconds } from "../page/time_field.js";
 import { updateTime } from "../page/time_element.js";
 import { answerText, replayAddress, spanOf, stayText, widened, within } from "../rules/visitors.js";
-import { isUnknown, levelTitle } from "../rules/words.js";
+import { compare, isUnknown, levelText, levelTitle } from "../rules/words.js";
 import { errorTexts, openDialog } from "./dialog.js";
 import { offerCsv, timeColumns } from "./list_csv.js";
 
 const MINUTES = 15;
 const MAX_MINUTES = 720;
 const MAX_VISITS = 1000;
+const ANY = "Any level";
 /** @type {Question} */
 const NO_QUESTION = { level: "", location: "", at: 0, minutes: 0 };
 const NOTHING = { room: "", room_level: "", at: "", within: "" };
 
 /**
+ * With "" as its level: any.
  * @typedef {{ level: string, location: string }} Room
  * @typedef {{ question: Question, span: Span, visits: VisitAnswer[], complete: boolean }} Shown
  */
@@ -69,7 +72,7 @@ export class WhoWasHere {
   /** Shows what the address says, and closes when it says nothing. */
   showAddress() {
     const room = { level: parameter("room_level"), location: parameter("room") };
-    if (!room.location || !room.level || onlyLevel) return this.dialog.close();
+    if (!room.location || onlyLevel) return this.dialog.close();
     this.#drawRooms(room);
     setSeconds("room-at", Number(parameter("at")) || Math.floor(this.now() / 60) * 60);
     inputById("room-within").value = parameter("within") || String(MINUTES);
@@ -136,7 +139,8 @@ export class WhoWasHere {
       ...visits.map((one) => {
         const replay = { href: replayAddress(one, question.at), title: "Open Replay at that time" };
         const stay = updateTime(el("time"), one.from, stayText(one, span));
-        return el("li", {}, el("a", replay, `Staff ${one.staff_id}`), stay);
+        const level = question.level ? null : el("span", {}, levelTitle(one.level));
+        return el("li", {}, el("a", replay, `Staff ${one.staff_id}`), level, stay);
       }),
     );
   }
@@ -157,22 +161,36 @@ export class WhoWasHere {
   }
 
   /**
-   * The rooms to choose from, level by level, and the one that is asked for.
+   * The names that several levels have, the rooms level by level, and what is asked for.
    * @param {Room} chosen
    */
   #drawRooms(chosen) {
-    const values = new Set([...this.#known(), chosen].map(valueOf));
+    const rooms = this.#known();
+    const values = new Set([...namesOfSeveral(rooms), ...rooms, chosen].map(valueOf));
     /** @type {Map<string, HTMLElement>} */
     const groups = new Map();
     for (const value of values) {
       const [level, location] = JSON.parse(value);
-      const group = groups.get(level) ?? el("optgroup", { label: levelTitle(level) });
+      const group = groups.get(level) ?? el("optgroup", { label: level ? levelTitle(level) : ANY });
       groups.set(level, group);
-      group.append(el("option", { value }, `${location}, level ${level}`));
+      group.append(el("option", { value }, `${location}, ${level ? levelText(level) : "any level"}`));
     }
     selectById("room").replaceChildren(...groups.values());
     selectById("room").value = valueOf(chosen);
   }
+}
+
+/**
+ * @param {Room[]} rooms
+ * @returns {Room[]}
+ */
+function namesOfSeveral(rooms) {
+  /** @type {Map<string, Set<string>>} */
+  const levels = new Map();
+  for (const { level, location } of rooms)
+    levels.set(location, (levels.get(location) ?? new Set()).add(level));
+  const names = [...levels].filter(([, its]) => its.size > 1).map(([location]) => location);
+  return names.sort(compare).map((location) => ({ level: "", location }));
 }
 
 /** @param {Room} room */
@@ -184,7 +202,8 @@ const valueOf = ({ level, location }) => JSON.stringify([level, location]);
  */
 function addressOf({ level, location }, span) {
   const { from, to } = widened(span);
-  const query = new URLSearchParams({ level, location, from: String(from), to: String(to) });
+  const query = new URLSearchParams({ location, from: String(from), to: String(to) });
+  if (level) query.set("level", level);
   return `${API}/visits?${query}&limit=${MAX_VISITS}`;
 }
 
@@ -193,12 +212,12 @@ function addressOf({ level, location }, span) {
  * @param {Shown} shown
  */
 const listOf = ({ question, span, visits, complete }) => ({
-  name: `who was in ${question.location} level ${question.level}`,
+  name: `who was in ${question.location} ${question.level ? levelText(question.level) : "any level"}`,
   at: question.at,
   /** @type {import("./list_csv.js").Columns<VisitAnswer>} */
   columns: {
     staff_id: (one) => String(one.staff_id),
-    level: () => question.level,
+    level: (one) => one.level,
     location: () => question.location,
     ...timeColumns("from", (one) => Math.max(one.from, span.from)),
     ...timeColumns("to", (one) => Math.min(one.to, span.to)),

@@ -3,7 +3,7 @@ import { SILENCE_SECONDS } from "./visits.js";
 import { clock, levelText, peopleText } from "./words.js";
 
 /**
- * A place, a time, and how far around it.
+ * A place, its level ("": any), a time, and how far around it.
  * @typedef {{ level: string, location: string, at: number, minutes: number }} Question
  * @typedef {{ from: number, to: number }} Span unix seconds
  */
@@ -59,7 +59,7 @@ export function answerText({ level, location }, span, visits) {
   const people = new Set(visits.map((one) => one.staff_id)).size;
   const from = clock(span.from, { seconds: false });
   const to = clock(span.to, { seconds: false, today: new Date(span.from * 1000) });
-  const where = `in ${location}, ${levelText(level)}, between ${from} and ${to}.`;
+  const where = `in ${location}, ${level ? levelText(level) : "any level"}, between ${from} and ${to}.`;
   return people ? `${peopleText(people)} heard ${where}` : `Nobody was heard ${where}`;
 }
 
