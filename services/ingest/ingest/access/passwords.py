@@ -1,6 +1,5 @@
 """Passwords: hashed with Argon2id, one at a time, since one takes 7 MiB of the service's 64."""
 
-import ctypes
 import secrets
 import threading
 from base64 import b64encode
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 import argon2
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from ingest import process
 from ingest.errors import Busy
 
 # OWASP's cheapest in memory of equal strength: 40 ms of CPU.
@@ -30,8 +30,6 @@ class Passwords:
         # What no password has, for names that nobody has: to find that out takes as long.
         salt, nothing = (b64encode(secrets.token_bytes(n)).decode().rstrip("=") for n in (16, 32))
         self._nobodys = f"$argon2id$v=19$m={MEMORY_KIB},t={ROUNDS},p=1${salt}${nothing}"
-        # glibc keeps what it once gave: these 7 MiB too, for ever.
-        self._trim = ctypes.CDLL(None).malloc_trim
         self._places = threading.BoundedSemaphore(1 + WAITING)
         self._turn = threading.Lock()
 
@@ -58,7 +56,7 @@ class Passwords:
             try:
                 yield
             finally:
-                self._trim(0)
+                process.give_back_memory()  # these 7 MiB, too
                 self._turn.release()
         finally:
             self._places.release()
