@@ -10,6 +10,7 @@ import itertools
 import math
 import re
 import sys
+import time
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -199,12 +200,15 @@ def load(beacons: list[Beacon], collection: Collection[Beacon]) -> Loaded:
         revisions.update_one(only, {"$inc": {"revision": 1}}, session=session)
         stored = {beacon["_id"]: beacon for beacon in collection.find(session=session)}
         known = [beacon["_id"] for beacon in beacons if beacon["_id"] in stored]
+        for beacon in stored.values():
+            beacon.pop("registered_at", None)
         write = [beacon for beacon in beacons if beacon != stored.get(beacon["_id"])]
         if write:
             # `level` is the shard key: on another level it is another shard's document.
             old = {"_id": {"$in": [beacon["_id"] for beacon in write]}}
             collection.delete_many(old, session=session)
-            collection.insert_many(write, session=session)
+            now = {"registered_at": int(time.time())}
+            collection.insert_many([beacon | now for beacon in write], session=session)
         added, unchanged = len(beacons) - len(known), len(beacons) - len(write)
         return Loaded(added, len(write) - added, unchanged, len(stored) - len(known))
 

@@ -98,6 +98,7 @@ interface CoveredLocation {
   x: number | null;
   y: number | null;
   macs: string[];
+  registered_at?: number | null;
   last_visited: number | null;
 }
 

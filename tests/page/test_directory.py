@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, Route, expect
 
 from scripts.processes.waiting import eventually
 from tests.page.conftest import Office, Opener
@@ -13,6 +14,7 @@ from tests.page.conftest import Office, Opener
 STRANGER = "AABBCCDD0042"
 NEW = "AABBCCDD0043"
 HEADER = "mac,level,location,x,y\n"
+BAYS = range(1, 5)
 
 
 def line(page: Page, mac: str) -> Any:
@@ -166,7 +168,7 @@ def test_an_unknown_beacon_is_assigned_in_one_step_with_its_past(
 
 @pytest.mark.long
 def test_a_beacon_that_fell_silent_is_named(opened: Opener, office: Office) -> None:
-    rows = [f"AABBCC4100{n:02},41,Bay {n},{n * 10},0" for n in range(1, 5)]
+    rows = [f"AABBCC{level}00{n:02},{level},Bay {n},{n * 10},0" for level in (41, 42) for n in BAYS]
     answer = office.api(
         "POST",
         "/beacons/import",
@@ -176,17 +178,41 @@ def test_a_beacon_that_fell_silent_is_named(opened: Opener, office: Office) -> N
     assert answer.status_code == 200, answer.text
 
     def passed_by() -> bool:
-        for n in (1, 3):
-            office.hear("passer", f"AABBCC4100{n:02}")
+        for who, mac in (("passer", "4100"), ("west", "4200")):
+            office.hear(who, f"AABBCC{mac}01")
+        for who, mac in (("passer", "4100"), ("east", "4200")):
+            office.hear(who, f"AABBCC{mac}03")
         places = office.get("/monitoring/api/coverage").json()["data"]  # what the page reads
-        here = [one for one in places if one["level"] == "41"]
-        return sum(one["last_visited"] is not None for one in here) == 2
+        here = [one for one in places if one["level"] in {"41", "42"}]
+        return sum(one["last_visited"] is not None for one in here) == 4
 
     eventually(passed_by, 30)
-    page = opened("/directory")
-    silent = page.locator("#silent-list li").filter(has_text="Bay 2")
-    expect(silent).to_contain_text("staff passed Bay 1 and Bay 3 since")
-    expect(silent).to_contain_text("never heard")
-    # Bay 4 was not heard either, but it lies at the end: nobody has to pass it.
-    for other in ("Bay 1, level", "Bay 4, level"):
+    aged = 0
+
+    def age(route: Route) -> None:
+        """Answer as if all had been registered that much earlier."""
+        answer = route.fetch()
+        body = answer.json()
+        for one in body["data"]:
+            one["registered_at"] -= aged
+        route.fulfill(response=answer, json=body)
+
+    def prepare(page: Page) -> None:
+        page.route("**/monitoring/api/coverage", age)
+
+    page = opened("/directory", prepare=prepare)
+    asked = "performance.getEntriesByType('resource').some((one) => one.name.includes('coverage'))"
+    eventually(lambda: page.evaluate(asked), 30)
+    page.wait_for_load_state("networkidle")
+    expect(page.locator("#silent-list li")).to_have_count(0)  # the hour has only begun
+    aged = 7200
+    with page.expect_request("**/api/v1/visits?*level=42*"):
+        page.reload()
+    silent = page.locator("#silent-list li").filter(has_text="Bay 2, level 41")
+    expect(silent).to_contain_text("staff passer passed Bay 1 and Bay 3 since")
+    expect(silent).to_contain_text("registered 2 h ago, not heard yet")
+    page.wait_for_load_state("networkidle")
+    # Two people, each on one side, passed nothing; and Bay 4, at the end, nobody has to pass.
+    for other in ("level 42", "Bay 1, level", "Bay 4, level"):
         expect(page.locator("#silent-list li").filter(has_text=other)).to_have_count(0)
+    assert Axe().run(page).response["violations"] == []

@@ -25,6 +25,13 @@ test("a beacon is silent when both its neighbours were heard an hour longer", ()
   assert.deepEqual(found(row(10, null, 10)), ["Bay 1"]);
 });
 
+test("a beacon that is new in the directory was not silent for an hour", () => {
+  const [west, middle, east] = row(10, null, 10);
+  const registered = (ago) => found([west, { ...middle, registered_at: NOW - ago }, east]);
+  assert.deepEqual(registered(25), []);
+  assert.deepEqual(registered(SILENT_SECONDS + 20), ["Bay 1"]);
+});
+
 test("it tells whom staff passed", () => {
   const [silent] = silentLocations(row(10, null, 10), NOW);
   assert.deepEqual(silent.passed, ["Bay 0", "Bay 2"]);

@@ -230,6 +230,29 @@ def test_coverage_is_by_where_the_beacon_hung(api: Api) -> None:
     assert visited == {"Lobby A": None, "Lobby B": None, "Roof": None}
 
 
+def test_a_location_is_as_old_as_its_oldest_entry(api: Api, database: Database[Any]) -> None:
+    beacons, began = database["beacons"], int(time.time())
+
+    def registered() -> dict[str, int | None]:
+        return {one["location"]: one["registered_at"] for one in api.get("/coverage")["data"]}
+
+    rows = [f"{OTHER},4,Lobby B,3,4\n", "AABBCC000001,1,Lobby A,,\n"]
+    load(api, HEADER + "".join(rows))
+    beacons.update_one({"_id": OTHER}, {"$set": {"registered_at": 1000}})
+    beacons.update_one({"_id": MAC}, {"$unset": {"registered_at": 1}})  # as older versions wrote it
+    found = registered()
+    assert found["Lobby B"] is None
+    assert began <= (found["Lobby A"] or 0) <= time.time()
+    beacons.update_one({"_id": MAC}, {"$set": {"registered_at": 2000}})
+    rows += ["AABBCC000002,1,Lobby C,,\n"]
+    load(api, HEADER + "".join(rows))  # the others are as they were, and as old
+    assert registered()["Lobby B"] == 1000
+    load(api, f"{HEADER}{OTHER},4,Lobby D,3,4\n")  # there it hangs from now on
+    found = registered()
+    assert found["Lobby B"] == 2000
+    assert (found["Lobby D"] or 0) >= began
+
+
 def test_two_spots_of_one_name_are_two_locations(api: Api) -> None:
     rows = ["1,4,Lobby A,1,2", "2,4,Lobby A,60,2", "3,4,Lobby A,60,2", "4,4,Lobby A,,"]
     load(api, HEADER + "".join(f"AABBCC00000{row}\n" for row in rows))

@@ -43,6 +43,13 @@ class CoveredPlace(ResponseBody):
     macs: Annotated[list[Mac], Meta(description="The beacons that hang there")]
     x: Metres | None
     y: Metres | None
+    registered_at: Annotated[
+        Seconds | None,
+        Meta(
+            description="Since when the directory has a beacon there; null for one of an older"
+            " version, and while people are missing"
+        ),
+    ]
     last_visited: Seconds | None
     time: Time | None
     minutes_ago: Annotated[int, Meta(description="Whole minutes since then", ge=0)] | None
@@ -89,11 +96,13 @@ def _coverage(context: Context, directory: Snapshot, people: People) -> Coverage
     now = int(time.time())
     who = None if people.complete else [one.staff_id for one in people.staff]
     visits = context.visits.last_visits(directory.beacons.values(), who)
+    registered = context.beacons.registered() if people.complete else {}
     by_place: dict[tuple[str, str], list[Beacon]] = {}
     for beacon in directory.beacons.values():
         by_place.setdefault((beacon.level, beacon.location), []).append(beacon)
     spots = [spot for beacons in by_place.values() for spot in _spots(beacons)]
-    return Coverage(now, people.complete, [_place(spot, visits, now) for spot in spots])
+    places = [_place(spot, visits, registered, now) for spot in spots]
+    return Coverage(now, people.complete, places)
 
 
 def _spots(beacons: Sequence[Beacon]) -> list[Sequence[Beacon]]:
@@ -108,17 +117,24 @@ def _spots(beacons: Sequence[Beacon]) -> list[Sequence[Beacon]]:
     return [beacons] if len(placed) < 2 else list(by_position.values())
 
 
-def _place(beacons: Sequence[Beacon], visits: Mapping[str, LastVisit], now: int) -> CoveredPlace:
+def _place(
+    beacons: Sequence[Beacon],
+    visits: Mapping[str, LastVisit],
+    registered: Mapping[str, int],
+    now: int,
+) -> CoveredPlace:
     """Return the last visit of the beacons that hang at one location."""
     found = [visits[beacon.mac] for beacon in beacons if beacon.mac in visits]
     last = max(found, key=lambda visit: visit.timestamp, default=None)
     at = next((beacon for beacon in beacons if beacon.x is not None), beacons[0])
+    since = [registered.get(beacon.mac) for beacon in beacons]
     return CoveredPlace(
         level=at.level,
         location=at.location,
         macs=[beacon.mac for beacon in beacons],
         x=at.x,
         y=at.y,
+        registered_at=None if None in since else min(filter(None, since)),
         last_visited=last.timestamp if last else None,
         time=responses.iso(last.timestamp) if last else None,
         minutes_ago=max(0, now - last.timestamp) // 60 if last else None,

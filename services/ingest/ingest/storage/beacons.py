@@ -1,6 +1,7 @@
 """The collection `beacons`: the directory, changed in transactions, one writer at a time."""
 
 import secrets
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
@@ -88,6 +89,15 @@ class Beacons:
             found = self._beacons.find_one({"_id": mac})
         return Beacon.from_document(found) if found else None
 
+    def registered(self) -> dict[str, int]:
+        """Return by MAC since when the directory has a beacon where it hangs; unix seconds.
+
+        Versions that wrote no time are older than any hour that is asked about: none is given.
+        """
+        with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
+            found = self._beacons.find({"registered_at": {"$exists": True}}, {"registered_at": 1})
+            return {one["_id"]: int(one["registered_at"]) for one in found}
+
     def put(self, beacons: Iterable[Beacon], *, dry_run: bool = False) -> Changed:
         """Add or replace all of them or none; a dry run only tells what that would do."""
         wanted = {beacon.mac: beacon for beacon in beacons}
@@ -100,7 +110,9 @@ class Beacons:
                 # `level` is the shard key: on another level it is another shard's document.
                 old = {"_id": {"$in": [beacon.mac for beacon in write]}}
                 self._beacons.delete_many(old, session=session)
-                self._beacons.insert_many([one.document() for one in write], session=session)
+                now = {"registered_at": int(time.time())}
+                new = [one.document() | now for one in write]
+                self._beacons.insert_many(new, session=session)
             moves = [Moved(known[one.mac], one) for one in write if one.mac in known]
             return Changed(
                 added=len(write) - len(moves),

@@ -59,6 +59,14 @@ export function sinceText(age) {
 }
 
 /**
+ * What is said of a location where nobody was yet: a new one is no old gap.
+ * @param {{ registered_at?: number | null }} location
+ * @param {number} now
+ */
+export const neverText = ({ registered_at: at }, now) =>
+  at ? `registered ${duration(now - at)} ago, not heard yet` : "never heard";
+
+/**
  * Of those that were never visited, or equally long ago, the order of the API stays.
  * @param {Gap} one
  * @param {Gap} other

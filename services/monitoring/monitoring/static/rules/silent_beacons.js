@@ -8,8 +8,9 @@ const DAY_SECONDS = 86_400;
 const NEIGHBOURS = 3;
 
 /**
- * The locations between two neighbours that were both heard an hour longer than they were. A
- * location with several beacons counts as silent when all of them are.
+ * The locations between two neighbours that were both heard an hour longer than they were, and than
+ * they are in the directory. A location with several beacons counts as silent when all of them are.
+ * `since`: unix seconds, from when on somebody who was at both has passed it.
  * @param {CoveredLocation[]} locations
  * @param {number} now
  * @param {number} [seconds]
@@ -17,7 +18,8 @@ const NEIGHBOURS = 3;
 export function silentLocations(locations, now, seconds = SILENT_SECONDS) {
   const placed = locations.filter(hasPosition);
   return placed.flatMap((one) => {
-    const since = Math.max((one.last_visited ?? 0) + seconds, now - DAY_SECONDS);
+    const last = Math.max(one.last_visited ?? 0, one.registered_at ?? 0);
+    const since = Math.max(last + seconds, now - DAY_SECONDS);
     const near = placed
       .filter((other) => other !== one && other.level === one.level)
       .sort((a, b) => distance(one, a) - distance(one, b))
@@ -26,7 +28,7 @@ export function silentLocations(locations, now, seconds = SILENT_SECONDS) {
     const pair = near
       .flatMap((a, index) => near.slice(index + 1).map((b) => [a, b]))
       .find(([a, b]) => isBetween(one, a, b));
-    return pair ? [{ ...one, passed: pair.map((other) => other.location) }] : [];
+    return pair ? [{ ...one, since, passed: pair.map((other) => other.location) }] : [];
   });
 }
 

@@ -11,7 +11,13 @@ import { offerClosing } from "../panels/form_dialog.js";
 import { drawLevelTabs } from "../panels/level_tabs.js";
 import { offerCsv, timeColumns } from "../panels/list_csv.js";
 import { WhoWasHere } from "../panels/who_was_here.js";
-import { byLongestGap, fromWestToEast, sinceText, withStates } from "../rules/coverage_states.js";
+import {
+  byLongestGap,
+  fromWestToEast,
+  neverText,
+  sinceText,
+  withStates,
+} from "../rules/coverage_states.js";
 import { nearestText, walkers } from "../rules/nearest_person.js";
 import { duration, isComplete, levelText, levelTitle, minutesOf } from "../rules/words.js";
 
@@ -170,7 +176,8 @@ function drawGaps(gaps) {
       (row, one) => {
         const [place, visit, nearest] = row.children;
         setText(place, `${one.label}, ${levelText(one.level)}`);
-        updateVisit(visit, one);
+        if (one.last_visited === null) setText(visit, neverText(one, coverage.now()));
+        else updateVisit(visit, one);
         setText(nearest, `Nearest: ${nearestText(one, walking, isComplete(staff.data))}`);
       },
     );

@@ -16,6 +16,8 @@ import { updateTime } from "../page/time_element.js";
 import { openEditor } from "../panels/beacon_editor.js";
 import { openImport } from "../panels/beacon_import.js";
 import { errorTexts } from "../panels/dialog.js";
+import { findPassers, passerOf } from "../panels/passers.js";
+import { neverText } from "../rules/coverage_states.js";
 import { silentLocations } from "../rules/silent_beacons.js";
 import { byHowOften } from "../rules/unknown_beacons.js";
 import {
@@ -37,7 +39,10 @@ const beacons = new Source(`${API}/beacons`, 30, draw);
 /** @type {Source<UnknownAnswer>} */
 const unknown = new Source(`${API}/beacons/unknown`, 15, draw);
 /** @type {Source<CoverageAnswer>} */
-const coverage = new Source("/monitoring/api/coverage", 15, draw);
+const coverage = new Source("/monitoring/api/coverage", 15, (read) => {
+  findPassers(silent(), read.now(), drawSilent);
+  draw();
+});
 const search = inputById("search");
 const levelField = selectById("level");
 
@@ -127,11 +132,13 @@ function updateUnknown(row, one) {
   setAttribute(last, "title", new Date(one.last_heard * 1000).toLocaleString());
 }
 
+/** Who is missing may have heard a beacon that seems silent. */
+const silent = () =>
+  silentLocations(isComplete(coverage.data) ? (coverage.data?.data ?? []) : [], coverage.now());
+
 function drawSilent() {
   const now = coverage.now();
-  // Who is missing may have heard a beacon that seems silent.
-  const heard = isComplete(coverage.data) ? (coverage.data?.data ?? []) : [];
-  const found = silentLocations(heard, now);
+  const found = silent().filter((one) => passerOf(one) !== undefined);
   $("silent").hidden = found.length === 0;
   setText($("silent-count"), String(found.length));
   keyed(
@@ -144,8 +151,8 @@ function drawSilent() {
       const macs = one.macs.map(macText).join(", ");
       const { last_visited: heard } = one;
       setText(place, `${one.location}, ${levelText(one.level)}`);
-      setText(passed, `${macs}: staff passed ${one.passed.join(" and ")} since`);
-      if (heard === null) setText(last, "never heard");
+      setText(passed, `${macs}: staff ${passerOf(one)} passed ${one.passed.join(" and ")} since`);
+      if (heard === null) setText(last, neverText(one, now));
       else updateTime(last, heard, `last heard ${duration(now - heard)} ago`);
     },
   );
