@@ -32,7 +32,7 @@ from ingest.storage.driver import command, domain_errors, reading
 from ingest.storage.times_by_place import TimesAt, by_place, times_at
 
 # Documents that the driver decodes at once: some 600 bytes each.
-BATCH = 2000
+BATCH = 500
 # One step in an index for each staff member.
 SCAN_TIMEOUT_SECONDS = 30
 # A count takes mongod half a microsecond a row, on a starved machine ten times that.
