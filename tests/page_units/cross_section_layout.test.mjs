@@ -108,7 +108,7 @@ test("each spot has its own room; where that is too narrow, neighbours share one
 
 test("people stand above their spot, and where two would overlap, one on the other", () => {
   const crowd = [0, 1, 2].map((order) => figure(`${order}`, "b", { order }));
-  const markers = stackPeople(crowd, strip("1"), layout, SCALE);
+  const { markers } = stackPeople(crowd, strip("1"), layout, SCALE);
   for (const { px } of markers) assert.ok(Math.abs(px - strip("1").ticks[1]) < 1e-9);
   assert.ok(markers[0].py > markers[1].py && markers[1].py > markers[2].py);
   assert.ok(markers.every((marker) => marker.py > strip("1").top));
@@ -119,7 +119,7 @@ test("whoever has no room is counted where they are, and nobody leaves their roo
     const crowd = ["a", "b", "c"].flatMap((key) =>
       Array.from({ length: count }, (_, order) => figure(`${key}${order}`, key, { order })),
     );
-    const markers = stackPeople(crowd, strip("1"), layout, SCALE);
+    const { markers } = stackPeople(crowd, strip("1"), layout, SCALE);
     for (const key of ["a", "b", "c"]) {
       const { left, right } = strip("1").roomOf.get(key);
       const own = markers.filter((one) => (one.person ?? one.more[0]).spotKey === key);

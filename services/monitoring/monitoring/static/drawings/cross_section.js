@@ -1,8 +1,8 @@
 // Draws the building from the side: all levels at once, the highest on top, for the wall screen.
 // cross_section_layout.js says where everything stands.
-/** @import { CrossSectionLayout, Frame, Level, Strip } from "./cross_section_layout.js" */
+/** @import { Crowd, CrossSectionLayout, Frame, Level, Strip } from "./cross_section_layout.js" */
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
-import { setAttribute, setAttributes, setText, svg } from "../page/dom.js";
+import { keyed, setAttribute, setAttributes, setText, svg } from "../page/dom.js";
 import { layOutCrossSection, scaleForCrowd, stackPeople } from "./cross_section_layout.js";
 import { countPresent } from "./marker_layout.js";
 import { drawMarkers } from "./markers.js";
@@ -25,8 +25,10 @@ export class CrossSection {
     this.pick = pick;
     this.choose = choose;
     this.building = svg("g", { class: "floor" });
+    this.crowds = svg("g", { class: "crowds" });
     this.markers = svg("g", { class: "markers" });
-    this.root = svg("svg", { class: "section", role: "img" }, this.building, this.markers);
+    const layers = [this.building, this.crowds, this.markers];
+    this.root = svg("svg", { class: "section", role: "img" }, ...layers);
     host.append(this.root);
     new ResizeObserver(() => this.#last && this.show(...this.#last)).observe(host);
   }
@@ -43,11 +45,17 @@ export class CrossSection {
     const frame = { width, height, isWall: this.isWall };
     if (!frame.width) return;
     const { scale, layout, counts } = this.#draw(levels, countPresent(people), frame);
-    const markers = layout.strips.flatMap((strip, index) => {
+    const stacks = layout.strips.map((strip, index) => {
       const here = people.filter((person) => person.level === strip.level);
       setText(counts[index], String(countPresent(here) || "–"));
-      return stackPeople(here, strip, layout, scale);
+      const { markers, crowds } = stackPeople(here, strip, layout, scale);
+      return { markers, crowds: crowds.map((crowd) => ({ ...crowd, ...strip })) };
     });
+    const crowded = stacks.flatMap(({ crowds }) => crowds);
+    keyed(this.crowds, crowded, (one) => one.key, createCrowd, (node, one) => {
+      updateCrowd(node, one, scale);
+    });
+    const markers = stacks.flatMap(({ markers: those }) => those);
     drawMarkers(this.markers, markers, scale, this.pick);
   }
 
@@ -77,6 +85,22 @@ export class CrossSection {
     this.building.replaceChildren(...shapes);
     return this.#drawn;
   }
+}
+
+const createCrowd = () => svg("g", {}, svg("rect"), svg("text", { "text-anchor": "middle" }));
+
+/**
+ * @param {Element} node
+ * @param {Crowd & Strip} crowd
+ * @param {Scale} scale
+ */
+function updateCrowd(node, { step, count, left, right, x, y, top, ground }, { small }) {
+  const [shade, text] = node.children;
+  setAttribute(node, "data-crowd", step);
+  const size = { width: Math.max(0, right - left - 2), height: Math.max(0, ground - top - 2) };
+  setAttributes(shade, { x: left + 1, y: top + 1, ...size });
+  setAttributes(text, { x, y, "font-size": small });
+  setText(text, String(count));
 }
 
 /**

@@ -3,8 +3,8 @@
 /** @import { Spot } from "./plan_layout.js" */
 import { isUnknown, levelTitle } from "../rules/words.js";
 import { bounds, farOut, hasPosition } from "../rules/geometry.js";
-import { packCrowd, placeRows } from "./crowd_layout.js";
-import { LEGIBLE_ROOM, shorten } from "./marker_layout.js";
+import { crowdStep, packCrowd, placeRows } from "./crowd_layout.js";
+import { LEGIBLE_ROOM, countPresent, shorten } from "./marker_layout.js";
 
 /**
  * @typedef {{ level: string, spots: Spot[] }} Level
@@ -29,6 +29,10 @@ import { LEGIBLE_ROOM, shorten } from "./marker_layout.js";
  * @property {{ text: string, x: number }[]} names those that have room
  * @property {Room[]} rooms from left to right
  * @property {Map<string, Room>} roomOf each spot, by its key
+ *
+ * A crowded room, shaded by `step`, and how many are there: above its people, or beside them where a
+ * strip has one row.
+ * @typedef {{ key: string, step: number, count: number, left: number, right: number, x: number, y: number }} Crowd
  *
  * @typedef {object} CrossSectionLayout
  * @property {number} width
@@ -238,23 +242,39 @@ export const rowsOf = ({ stripHeight }, { height, unit }) =>
  * @param {Strip} strip
  * @param {CrossSectionLayout} layout
  * @param {Scale} scale
- * @returns {Marker[]}
+ * @returns {{ markers: Marker[], crowds: Crowd[] }}
  */
 export function stackPeople(people, strip, layout, scale) {
-  const { height, unit } = scale;
+  const { height, unit, small } = scale;
+  const most = rowsOf(layout, scale);
+  const lowest = strip.ground - unit * ABOVE_GROUND - height / 2;
   /** @type {Map<Room, Figure[]>} */
   const crowds = new Map();
   for (const person of people) {
     const room = strip.roomOf.get(person.spotKey);
     if (room) crowds.set(room, [...(crowds.get(room) ?? []), person]);
   }
-  return [...crowds].flatMap(([room, crowd]) => {
-    const inner = { left: room.left + 2, right: room.right - 2 };
-    const size = { width: inner.right - inner.left, rows: rowsOf(layout, scale), stacked: true };
-    const lowest = strip.ground - unit * ABOVE_GROUND - height / 2;
+  const stacks = [...crowds].map(([room, crowd]) => {
+    const count = countPresent(crowd);
+    const step = crowdStep(count);
+    const beside = step && most === 1 ? scale.textWidth(String(count), small, 600) + 6 : 0;
+    const inner = { left: room.left + 2, right: room.right - 2 - beside };
+    const size = {
+      width: inner.right - inner.left,
+      rows: step ? Math.max(1, most - 1) : most,
+      stacked: true,
+    };
     const rows = packCrowd(room.key, crowd, size, scale);
-    return placeRows(rows, room.x, inner, (row) => lowest - row * (height + 2));
+    const markers = placeRows(rows, room.x, inner, (row) => lowest - row * (height + 2));
+    const at = beside
+      ? { x: room.right - 2 - beside / 2, y: lowest + small * 0.36 }
+      : { x: room.x, y: strip.top + small * 1.4 };
+    return { markers, step, crowd: { ...room, step, count, ...at } };
   });
+  return {
+    markers: stacks.flatMap(({ markers }) => markers),
+    crowds: stacks.filter(({ step }) => step).map(({ crowd }) => crowd),
+  };
 }
 
 /**

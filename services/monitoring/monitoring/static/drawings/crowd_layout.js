@@ -4,6 +4,13 @@
 import { FRESHEST_FIRST, overflowMarker, personMarker } from "./marker_layout.js";
 
 const GAP_PX = 2; // between two markers
+const CROWDS = [3, 6, 12]; // people in a room, from which on its shade is the next one
+
+/**
+ * How crowded a room is: 0 for as few as are seen at a glance, to 3.
+ * @param {number} people
+ */
+export const crowdStep = (people) => CROWDS.filter((least) => people >= least).length;
 
 /** @param {Figure} one */
 const isGhost = (one) => Boolean(one.gone) && !one.picked;

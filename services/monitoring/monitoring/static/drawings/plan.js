@@ -2,10 +2,12 @@
 /** @import { Point } from "../rules/geometry.js" */
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
 /** @import { Label, PlanLayout, Spot, Zone } from "./plan_layout.js" */
-import { setAttribute, setAttributes, svg } from "../page/dom.js";
+import { setAttribute, setAttributes, setText, svg } from "../page/dom.js";
+import { peopleText } from "../rules/words.js";
+import { crowdStep } from "./crowd_layout.js";
 import { LEGIBLE_ROOM } from "./marker_layout.js";
 import { drawMarkers } from "./markers.js";
-import { layOutPlan, placePeople, trailPoints } from "./plan_layout.js";
+import { countBySpot, layOutPlan, nameLabel, placePeople, trailPoints } from "./plan_layout.js";
 import { rootFontSize, scaleFor } from "./text_size.js";
 
 const WIDTH_IN_REM = 58; // the width at which markers have their normal size
@@ -51,6 +53,7 @@ export class Plan {
     };
     if (!frame.width) return;
     const { scale, layout } = this.#draw(spots, frame);
+    this.#drawCrowds(people, layout, scale);
     this.#drawTrail(trailPoints(trail, layout.zones), scale);
     drawMarkers(this.markers, placePeople(people, layout.zones, scale), scale, this.pick);
   }
@@ -79,8 +82,28 @@ export class Plan {
       ...(aside ? [drawLabel(aside, "aside")] : []),
       ...zones.map((zone) => this.#drawZone(zone, scale)),
     );
-    this.names.replaceChildren(...zones.flatMap(drawNames));
     return this.#drawn;
+  }
+
+  /**
+   * Shades the zones by how many people are in them; with their names, which say it as a number.
+   * @param {Figure[]} people
+   * @param {PlanLayout} layout
+   * @param {Scale} scale
+   */
+  #drawCrowds(people, { width, zones }, scale) {
+    const counts = countBySpot(people);
+    const nodes = this.floor.querySelectorAll(".zone");
+    const labels = zones.flatMap((zone, index) => {
+      const { spot } = zone;
+      const count = counts.get(spot.key) ?? 0;
+      const step = crowdStep(count) || null;
+      const title = spot.title ?? spot.location;
+      setAttribute(nodes[index], "data-crowd", step);
+      setText(nodes[index].children[0], step ? `${title}: ${peopleText(count)}` : title);
+      return drawNames({ ...zone, name: nameLabel(zone, width, scale, count) }, step);
+    });
+    this.names.replaceChildren(...labels);
   }
 
   /**
@@ -134,11 +157,14 @@ export class Plan {
 const pointList = (points) =>
   points.map((point) => `${point.x.toFixed(1)},${point.y.toFixed(1)}`).join(" ");
 
-/** @param {Zone} zone */
-function drawNames({ spot, name, note }) {
+/**
+ * @param {Zone} zone
+ * @param {number | null} crowd how crowded it is
+ */
+function drawNames({ spot, name, note }, crowd) {
   const state = spot.state ?? "";
   return [
-    ...(name ? [drawLabel(name, `name ${state}`, "middle")] : []),
+    ...(name ? [drawLabel(name, `name ${crowd ? `crowd-${crowd}` : ""} ${state}`, "middle")] : []),
     ...(note ? [drawLabel(note, `note ${state}`, "middle")] : []),
   ];
 }

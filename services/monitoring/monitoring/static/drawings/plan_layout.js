@@ -2,8 +2,8 @@
 /** @import { Box, Point } from "../rules/geometry.js" */
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
 import { bounds, chord, corners, farOut, floor, hasPosition, zones } from "../rules/geometry.js";
-import { packCrowd, placeRows } from "./crowd_layout.js";
-import { shorten } from "./marker_layout.js";
+import { crowdStep, packCrowd, placeRows } from "./crowd_layout.js";
+import { countPresent, shorten } from "./marker_layout.js";
 
 /**
  * A spot of a level: where a beacon hangs, or a place that the directory does not know.
@@ -145,26 +145,48 @@ function boxGrid(count, width, unit) {
  * @returns {Zone}
  */
 function layOutZone(spot, center, box, points, frameWidth, scale) {
-  const { unit, small, text, textWidth } = scale;
+  const { unit, text, textWidth } = scale;
   const room = box.right - box.left;
-  const name = shorten(spot.location, Math.max(3, Math.floor(room / (small * 0.52))));
-  const width = textWidth(name, small);
-  const isLegible = name.length > Math.min(3, spot.location.length - 1);
-  const fits = width < room - 4 && box.bottom - box.top > unit * 1.6 && isLegible;
-  const half = width / 2 + 3;
-  const x = Math.min(Math.max(center.x, half), frameWidth - half);
   const noteFits = spot.note && textWidth(spot.note, text, 600) < room - 4;
   return {
     spot,
     center,
     box,
     points,
-    name: fits ? { text: name, x, y: center.y - unit * 0.45, px: small } : null,
+    name: nameLabel({ spot, center, box }, frameWidth, scale),
     note: noteFits
       ? { text: spot.note ?? "", x: center.x, y: center.y + unit * 1.15, px: text }
       : null,
   };
 }
+
+/**
+ * The name of a zone, and how many people are in a crowded one: that stands there also where the name
+ * has no room.
+ * @param {{ spot: Spot, center: Point, box: Box }} zone
+ * @param {number} frameWidth
+ * @param {Scale} scale
+ * @param {number} [people]
+ * @returns {Label | null}
+ */
+export function nameLabel({ spot, center, box }, frameWidth, { unit, small, textWidth }, people = 0) {
+  const count = crowdStep(people) ? String(people) : "";
+  const room = box.right - box.left - (count ? textWidth(` · ${count}`, small) : 0);
+  const name = shorten(spot.location, Math.max(3, Math.floor(room / (small * 0.52))));
+  const isLegible = name.length > Math.min(3, spot.location.length - 1);
+  const fits = textWidth(name, small) < room - 4 && box.bottom - box.top > unit * 1.6 && isLegible;
+  const text = [fits && name, count].filter(Boolean).join(" · ");
+  const half = textWidth(text, small) / 2 + 3;
+  const x = Math.min(Math.max(center.x, half), frameWidth - half);
+  return text ? { text, x, y: center.y - unit * 0.45, px: small } : null;
+}
+
+/**
+ * How many are in each spot, by its key.
+ * @param {Figure[]} people
+ */
+export const countBySpot = (people) =>
+  new Map([...bySpot(people)].map(([key, crowd]) => [key, countPresent(crowd)]));
 
 /**
  * Places people under the name of their spot, side by side, as many as its zone has room for.

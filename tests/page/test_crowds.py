@@ -1,0 +1,92 @@
+"""Crowded rooms: shaded by how many are there, which is said as a number, too."""
+
+import re
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.page.conftest import Opener, loaded
+from tests.page.house import ROOMS, furnished, person
+
+ON_4 = [one for one in ROOMS if one["level"] == "4"]
+COUNTS = (2, 3, 6, 12)
+LIGHT_ENOUGH = 4.5  # WCAG AA, of text on what is under it
+APART = 1.05
+FILLS = """(selector) => [...document.querySelectorAll(selector)].map(
+  (one) => getComputedStyle(one).fill.match(/[\\d.]+/g).slice(0, 3).map(Number))"""
+
+
+def crowds() -> list[dict[str, Any]]:
+    """Return two people in a room of level 4, three in the next one, and so on."""
+    rooms = [room for room, count in zip(ON_4, COUNTS, strict=False) for _ in range(count)]
+    return [person(100 + n, room) for n, room in enumerate(rooms)]
+
+
+def luminance(rgb: list[float]) -> float:
+    parts = [one / 255 for one in rgb]
+    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: list[float], other: list[float]) -> float:
+    low, high = sorted(map(luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def fills(page: Page, selector: str) -> list[list[float]]:
+    found: list[list[float]] = page.evaluate(FILLS, selector)
+    assert found
+    return found
+
+
+PICTURES = {
+    "?level=4": (
+        "#plan .zone[data-crowd='%d'] polygon",
+        "#plan .names .crowd-%d",
+        "#plan .outline",
+    ),
+    "": ("#section [data-crowd='%d'] rect", "#section [data-crowd='%d'] text", "#section .air"),
+    "?wall": (
+        "#section [data-crowd='%d'] rect",
+        "#section [data-crowd='%d'] text",
+        "#section .air",
+    ),
+}
+
+
+@pytest.mark.parametrize("path", PICTURES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_room_is_shaded_by_how_many_are_there(opened: Opener, path: str, scheme: str) -> None:
+    size = (1920, 1080) if path == "?wall" else (1280, 800)
+    page = opened(path, size, prepare=furnished(crowds()), color_scheme=scheme)
+    loaded(page)
+    shade, label, ground = PICTURES[path]
+    (before, *_) = fills(page, ground)
+    for step, count in enumerate(COUNTS[1:], start=1):
+        expect(page.locator(label % step)).to_have_text([_ending(count)])
+        (fill,), (ink,) = fills(page, shade % step), fills(page, label % step)
+        assert contrast(fill, before) > APART, "as light as the step before"
+        assert contrast(fill, ink) >= LIGHT_ENOUGH
+        before = fill
+    expect(page.locator(shade.replace("='%d'", ""))).to_have_count(3)  # two are no crowd
+    assert Axe().run(page).response["violations"] == []
+
+
+def _ending(count: int) -> re.Pattern[str]:
+    return re.compile(rf"(^|\D){count}$")
+
+
+@pytest.mark.parametrize("path", PICTURES)
+@pytest.mark.parametrize("media", [{"forced_colors": "active"}, {"media": "print"}])
+def test_without_colours_the_number_tells_it(
+    opened: Opener, path: str, media: dict[str, Any]
+) -> None:
+    page = opened(path, prepare=furnished(crowds()))
+    loaded(page)
+    page.emulate_media(**media)
+    _, label, _ = PICTURES[path]
+    for step, count in enumerate(COUNTS[1:], start=1):
+        expect(page.locator(label % step)).to_have_text([_ending(count)])
+        expect(page.locator(label % step)).to_be_visible()
