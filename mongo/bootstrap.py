@@ -43,6 +43,9 @@ INDEXES: list[list[tuple[str, int]]] = [
     [("staff_id", 1), ("stored", 1), ("timestamp", 1)],
     [("stored", 1)],
 ]
+# And the one of what a wrong clock stamped.
+TRUE_TIME = [("level", 1), ("location", 1), ("heard", 1), ("timestamp", 1), ("staff_id", 1)]
+OF_WRONG_CLOCKS: dict[str, Any] = {"heard": {"$exists": True}}
 
 
 def bootstrap(
@@ -73,6 +76,7 @@ def bootstrap(
         _ensure_user(client, DATABASE, APP_USER, secrets.app_password, APP_ROLES, progress)
         for keys in INDEXES:
             client[DATABASE]["staff"].create_index(keys)
+        client[DATABASE]["staff"].create_index(TRUE_TIME, partialFilterExpression=OF_WRONG_CLOCKS)
         if beacons:
             _load_directory(client, beacons, progress)
         if topology.shards and wait:

@@ -21,6 +21,8 @@ interface StaffMember {
   mac: string;
   rssi?: number | null;
   known?: boolean;
+  /** only where the phone's clock is known to be wrong; positive: it is behind */
+  clock_skew_seconds?: number;
 }
 
 interface StaffAnswer {

@@ -48,6 +48,10 @@ class Heard(NamedTuple):
     level: str = "1"
     received_at: float = 2**31  # not before it was heard
 
+    @property
+    def heard_at(self) -> int:
+        return min(self.timestamp, int(self.received_at))
+
 
 class Walk(NamedTuple):
     """For each second the room that is nearest, and what was heard in it, strongest first."""

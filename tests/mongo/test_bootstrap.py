@@ -12,7 +12,7 @@ from pymongo.errors import OperationFailure
 
 from ingest.storage import indexes
 from mongo import secrets, topology
-from mongo.bootstrap import INDEXES
+from mongo.bootstrap import INDEXES, OF_WRONG_CLOCKS, TRUE_TIME
 from mongo.progress import NotInTimeError
 from mongo.topology import ReplicaSet, Topology
 from scripts.processes.cluster import Cluster
@@ -145,8 +145,10 @@ def test_its_indexes_are_the_services_own(mongod: str) -> None:
         staff = client["ICT3102"]["staff"]
         staff.drop_indexes()
         staff.create_indexes(indexes.INDEXES)
-        made = [list(index["key"]) for index in staff.index_information().values()]
-    assert sorted(map(str, made)) == sorted(map(str, [[("_id", 1)], *INDEXES]))
+        found = staff.index_information().values()
+    made = [(list(one["key"]), one.get("partialFilterExpression")) for one in found]
+    ours = [(keys, None) for keys in ([("_id", 1)], *INDEXES)]
+    assert sorted(map(str, made)) == sorted(map(str, [*ours, (TRUE_TIME, OF_WRONG_CLOCKS)]))
 
 
 @pytest.mark.long

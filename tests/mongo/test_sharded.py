@@ -40,7 +40,7 @@ from ingest.storage.documents import Document
 from ingest.storage.indexes import BY_BEACON
 from ingest.storage.large_ids import LargeIds
 from ingest.storage.stamps import NEW
-from ingest.storage.visits_of_place import Visit, VisitsOfPlace, _pieces
+from ingest.storage.visits_of_place import Visit, VisitsOfPlace, _newest, _pieces
 from mongo import clients, topology
 from mongo.sharding import misplaced
 from scripts.processes.cluster import DIRECTORY, Cluster
@@ -165,10 +165,19 @@ def test_the_visits_of_a_place_come_from_all_shards_by_the_index(staff: Any) -> 
     for level in ("4", None):
         found = list(visits.read("Lobby B", level, 1000, 2000, 300))
         assert found == [Visit(who, "4", 1000, 1008, 3) for who in range(14)]
+    for who in range(4):  # on both shards; what clocks ahead stamped, heard in the range and not
+        staff.insert_one({"staff_id": who, "timestamp": 44_212, "heard": 1012} | place)
+        staff.insert_one({"staff_id": who, "timestamp": 1900, "heard": 100} | place)
+    for level in ("4", None):
+        found = sorted(visits.read("Lobby B", level, 1000, 2000, 300))
+        assert found[:4] == [Visit(who, "4", 1000, 1012, 4) for who in range(4)]
+        assert found[4:] == [Visit(who, "4", 1000, 1008, 3) for who in range(4, 14)]
+        assert list(visits.read("Lobby B", level, 44_000, 45_000, 300)) == []
+    staff.delete_many({"heard": {"$gte": 0}})
     bounds = {"mac": {"$gte": ""}, "level": "4", "location": "Lobby B", "timestamp": {"$gte": 1}}
     explain = {"explain": {"distinct": staff.name, "key": "mac", "query": bounds}}
     assert str(staff.database.command(explain)).count("'DISTINCT_SCAN'") >= 2
-    steps = _pieces(bounds | {"mac": {"$in": [MAC]}}, 300)
+    steps = [{"$match": bounds | {"mac": {"$in": [MAC]}}}, *_newest(), *_pieces(300)]
     command = {"aggregate": staff.name, "pipeline": steps, "cursor": {}, "hint": BY_BEACON}
     plan = staff.database.command({"explain": command, "verbosity": "executionStats"})
     assert "COLLSCAN" not in str(plan)

@@ -1,5 +1,6 @@
 """Live: where is everyone?"""
 
+import calendar
 import re
 import time
 from typing import Any
@@ -137,18 +138,23 @@ def test_freshness_is_told_in_words_and_shape(opened: Opener, office: Office) ->
     expect(page.locator("#plan .marker[data-staff='home']")).to_have_count(0)
 
 
-def test_a_phone_whose_clock_is_ahead_was_heard_when_we_heard_it(
-    opened: Opener, office: Office
+@pytest.mark.parametrize(("who", "ago"), [("ahead", -7200), ("behind", 7200)])
+def test_a_phone_whose_clock_is_wrong_was_heard_when_we_heard_it(
+    opened: Opener, office: Office, who: str, ago: int
 ) -> None:
-    office.hear("ahead", LOBBY_B_6, ago=-7200)
-    office.shown("ahead")
-    page = opened("?level=6&person=ahead")
-    expect(page.locator("#person")).to_contain_text(
-        re.compile("Phone's clock.*(1 h 59 min|2 h) ahead")
-    )
-    heard = row(page, "ahead").locator("time").get_attribute("datetime")
-    assert heard is not None
-    assert heard <= time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))
+    now = int(time.time())
+    heard = {"staff_id": who, "mac": LOBBY_B_6, "rssi": -60, "timestamp": now - ago}
+    sent = {"detections": [heard]} | ({"sent_at": now - ago} if who == "behind" else {})
+    assert office.api("POST", "/detections", json=sent).status_code == 200
+    office.shown(who)
+    page = opened(f"?level=6&person={who}")
+    wrong = re.compile(f"(1 h 59 min|2 h) {who}")
+    expect(page.locator("#person .facts")).to_contain_text(wrong)
+    expect(row(page, who)).to_contain_text(wrong)
+    at = row(page, who).locator("time").get_attribute("datetime")
+    assert at is not None
+    told = calendar.timegm(time.strptime(at, "%Y-%m-%dT%H:%M:%SZ"))
+    assert told == pytest.approx(now, abs=60)
 
 
 def test_unknown_beacons_and_levels_have_their_place(opened: Opener, office: Office) -> None:

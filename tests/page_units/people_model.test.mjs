@@ -43,6 +43,17 @@ test("people are ordered by number, then by name", () => {
   );
 });
 
+test("a clock is wrong where the API says so, not where somebody was silent", () => {
+  const skews = [undefined, 10_800, -43_200, 75];
+  const told = model(
+    skews.map((skew, id) => ({ ...member(id, "AA", "1", "Lobby", 7200), clock_skew_seconds: skew })),
+  );
+  assert.deepEqual(
+    told.map((one) => one.clock),
+    ["", "3 h behind", "12 h ahead", "1 min behind"],
+  );
+});
+
 test("a spot is found by its beacon, else by level and name", () => {
   const [byMac, byName, moved, nowhere] = model([
     member("1", "AA", "1", "Lobby"),
@@ -63,10 +74,9 @@ test("whoever was heard long ago is gone, but not merely because the page is bli
   assert.ok(!model(old, { failure: "open", takenAt: NOW - 500 })[0].gone);
 });
 
-test("an unknown level has one name, and a clock that is ahead is told", () => {
+test("an unknown level has one name, and a clock that is ahead makes nobody heard later", () => {
   const [one] = model([{ ...member("1", "ZZ", null, "unknown"), timestamp: NOW + 7200 }]);
   assert.equal(one.level, "unknown");
-  assert.equal(one.ahead, 7205);
   assert.equal(one.fresh, "now");
   assert.equal(one.title, "Staff 1: level unknown, unknown beacon ZZ, now");
 });

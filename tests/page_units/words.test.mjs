@@ -80,6 +80,7 @@ test("a phone whose clock is ahead was heard when its detection came", () => {
   assert.equal(heardAt({ timestamp: 990, age_seconds: 10 }, 1000), 990);
   assert.equal(heardAt({ timestamp: 8190, age_seconds: 10 }, 1000), 990);
   assert.equal(heardAt({ timestamp: 500, age_seconds: 10 }, 1000), 500);
+  assert.equal(heardAt({ timestamp: 500, age_seconds: 10, clock_skew_seconds: 490 }, 1000), 990);
 });
 
 test("times have a day only when it is another one", () => {

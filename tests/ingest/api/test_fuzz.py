@@ -171,7 +171,8 @@ def test_nothing_strange_was_stored(service: Service, database: Database[Any]) -
 def check_detection(one: dict[str, Any]) -> None:
     now = time.time()
     names = {"_id", "staff_id", "mac", "rssi", "timestamp", "level", "location", "received_at"}
-    assert set(one) == names | {"stored"}
+    assert set(one) - {"heard"} == names | {"stored"}
+    assert one.get("heard", 0) < now + 2
     assert now - 600 < one["stored"].time < now + 60
     assert type(one["_id"]) is ObjectId
     check_staff_id(one["staff_id"])

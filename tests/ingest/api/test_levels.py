@@ -19,7 +19,7 @@ class Heard(NamedTuple):
     rssi: int | None = -60
 
     @property
-    def received_at(self) -> float:
+    def heard_at(self) -> int:
         return self.timestamp
 
 

@@ -1,6 +1,7 @@
 """Who was at a place, and when, against a plain computation of the same."""
 
 import random
+import time
 import tracemalloc
 from collections import defaultdict
 from typing import Any
@@ -20,6 +21,9 @@ HERE = {"level": "4", "location": "Lobby B"}
 PLACES = [HERE, {"level": "4", "location": "Lobby A"}, {"level": "5", "location": "Lobby B"}]
 MACS = [MAC, "AABB00000001", "AABB00000002"]
 PEOPLE = [0, 7, 12, "ann", "7a"]
+HOUR = 3600
+# By how much somebody's clock is ahead for a part of the time.
+AHEAD = {7: 12 * HOUR, "ann": -3 * HOUR, "7a": HOUR}
 MIB = 1 << 20
 
 Row = dict[str, Any]
@@ -32,8 +36,10 @@ def rows(seed: int, count: int = 1500, seconds: int = 20_000) -> list[Row]:
     while len(found) < count:
         who, place, mac = dice.choice(PEOPLE), dice.choice(PLACES), dice.choice(MACS)
         at = BASE + dice.randrange(seconds)
+        ahead = dice.choice([0, AHEAD.get(who, 0)])
         for _ in range(dice.randrange(1, 20)):
-            found.append({"staff_id": who, "timestamp": at, "mac": mac, "rssi": -60, **place})
+            row = {"staff_id": who, "timestamp": at + ahead, "mac": mac, "rssi": -60, **place}
+            found.append(row | ({"heard": at} if ahead else {}))
             at += dice.choice([0, 4, 4, 60, 299, 300, 301, 600])
     return found
 
@@ -44,8 +50,9 @@ def plainly(
     times = defaultdict(list)
     for row in stored:
         is_here = row["level"] in levels and row["location"] == HERE["location"]
-        if is_here and start <= row["timestamp"] <= end:
-            times[row["staff_id"], row["level"]].append(row["timestamp"])
+        at = row.get("heard", row["timestamp"])
+        if is_here and start <= at <= end:
+            times[row["staff_id"], row["level"]].append(at)
     found = []
     for who, heard in times.items():
         run: list[int] = []
@@ -129,6 +136,19 @@ def test_a_beacon_that_moved_still_tells_of_its_old_place(api: Api) -> None:
     }
 
 
+@pytest.mark.parametrize("ahead", [12 * HOUR, 90, -3 * HOUR])
+def test_a_wrong_clock_makes_no_visit_at_another_time(api: Api, ahead: int) -> None:
+    """Ahead it is known by itself, behind where the phone says when it sends."""
+    now = int(time.time())
+    item = {"staff_id": 7, "mac": MAC, "rssi": -60, "timestamp": now + ahead}
+    sent = {"detections": [item]} | ({"sent_at": now + ahead} if ahead < 0 else {})
+    assert api.client.post("/api/v1/detections", json=sent).json
+    (found,) = api.get("/visits", **HERE, **{"from": now - 5, "to": now + 600})["data"]
+    assert found["from"] == found["to"] == pytest.approx(now, abs=60)
+    elsewhere = {"from": now + ahead - 30, "to": now + ahead + 30}
+    assert api.get("/visits", **HERE, **elsewhere)["data"] == []
+
+
 def test_rows_of_an_older_database_break_nothing(api: Api, database: Database[Any]) -> None:
     for number, row in enumerate(OLDER.values()):
         store(database, [{"staff_id": number, **row}, row])  # the second is nobody's
@@ -167,7 +187,9 @@ def test_what_is_too_much_is_refused_with_what_is_not(
 ) -> None:
     stored = rows(3)
     store(database, stored)
-    here = sorted(row["timestamp"] for row in stored if HERE.items() <= row.items())
+    here = sorted(
+        row.get("heard", row["timestamp"]) for row in stored if HERE.items() <= row.items()
+    )
     most = len(here) // 2
     monkeypatch.setattr(visits_of_place, "MAX_DETECTIONS", most)
     query = {"from": BASE, "to": BASE + 60_000, **HERE}
@@ -187,18 +209,19 @@ def test_what_is_too_much_is_refused_with_what_is_not(
 def test_the_index_by_beacon_is_all_that_is_read(
     api: Api, mongod: str, database: Database[Any], level: str | None
 ) -> None:
-    store(database, rows(5))
+    store(database, [row for row in rows(5) if "heard" not in row])
     heard = Heard()
     with MongoClient[dict[str, Any]](mongod, event_listeners=[heard]) as client:
         reader = VisitsOfPlace(client["ICT3102"]["staff"])
-        assert list(reader.read(HERE["location"], level, BASE, BASE + 2000, 300))
+        assert list(reader.read(HERE["location"], level, BASE, BASE + 9000, 300))
     plans = []
     for command in (*heard.of("distinct"), *heard.of("aggregate")):
         assert command["readConcern"] == {"level": "majority"}
         assert command["maxTimeMS"] <= 5000
         bare = {name: command[name] for name in command if name not in UNEXPLAINED}
         plans.append(str(database.command("explain", bare, verbosity="executionStats")))
-    *one_by_one, by_time = plans
+    *one_by_one, of_wrong_clocks, by_time = plans
+    assert "level_1_location_1_heard_1" in of_wrong_clocks
     assert all("DISTINCT_SCAN" in plan for plan in one_by_one)
     assert "SORT_MERGE" in by_time
     for plan in plans:

@@ -1,17 +1,18 @@
 """Where somebody is: the walk of docs/measurements.md, and the kinds of noise that move nobody."""
 
 import random
+from operator import attrgetter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.rules import where
-from ingest.rules.levels import heard_at
 from tests.ingest import walk
 from tests.ingest.walk import AIRS, Air, Heard, Score
 
 RULE = walk.rule_of_services()
+HEARD_AT = attrgetter("heard_at")
 WALKS, SECONDS = 4, 900
 # The least share of right seconds, and the longest delays: median and 90th percentile. Of so few
 # walks, whose shares are up to a point from those of docs/measurements.md.
@@ -68,8 +69,8 @@ def test_what_is_told_was_heard_not_long_ago_in_whatever_order_it_came(
 ) -> None:
     told = where.settled(some, RULE)
     assert told in some
-    newest = max(heard_at(one) for one in some if _is_ours(one) == _is_ours(told))
-    assert heard_at(told) >= newest - RULE.silence_seconds - where.SCAN_SECONDS
+    newest = max(one.heard_at for one in some if _is_ours(one) == _is_ours(told))
+    assert told.heard_at >= newest - RULE.silence_seconds - where.SCAN_SECONDS
     shuffled.shuffle(some)
     again = where.settled(some, RULE)
     assert (again.level, again.location) == (told.level, told.location)
@@ -87,7 +88,7 @@ def test_what_is_not_ours_moves_nobody(
     ours = list(filter(_is_ours, known)) or [at("A", 1015)]
     others = [at(where.UNKNOWN, timestamp, rssi, "unknown") for timestamp, rssi in strangers]
     told = where.settled([*ours, *others], RULE)
-    silence = max(map(heard_at, others)) - max(map(heard_at, ours))
+    silence = max(map(HEARD_AT, others)) - max(map(HEARD_AT, ours))
     assert (told in ours) == (silence <= RULE.silence_seconds)
 
 

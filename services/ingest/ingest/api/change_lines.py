@@ -53,6 +53,7 @@ _DETECTION = Detection(
     mac="C2A628384B08",
     rssi=-67,
     timestamp=1795258490,
+    heard_at=1795258490,
     received_at=1795258491.0,
     level="4",
     location="Lobby B",

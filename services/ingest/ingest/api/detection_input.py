@@ -73,7 +73,8 @@ class BatchInput(Struct):
         int | float | TimeText | UnsetType | None,
         Meta(
             description="When this is sent, by the device's clock, in any form of `timestamp`: the"
-            " answer's `clock` then tells a clock that is wrong from a backlog. It is not stored."
+            " answer's `clock` then tells a clock that is wrong from a backlog, and `/staff`,"
+            " `/now` and `/visits` count what was heard at its time by our clock."
         ),
     ] = UNSET
 

@@ -7,9 +7,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ingest.api.schema_fields import Known, Level, Location, Mac, ResponseBody
 from ingest.recording.outcome import Outcome
+from ingest.rules.request_parameters import RIGHT_SECONDS
 
-# A clock that is wrong by no more is right enough: a request may take as long to come.
-RIGHT_SECONDS = 60
 # A request with items that are `unavailable` is a 503.
 STATUSES = [str(outcome) for outcome in Outcome if outcome is not Outcome.UNAVAILABLE]
 # What a dry run says instead of `stored` and `queued`.

@@ -9,7 +9,6 @@ from flask import Response, request
 from ingest.api import bodies, detection_input, detection_items, openapi, responses
 from ingest.api.detection_input import MAX_ITEMS, BatchInput, DetectionInput
 from ingest.api.detection_results import (
-    RIGHT_SECONDS,
     WOULD_QUEUE,
     WOULD_STORE,
     Counts,
@@ -22,9 +21,10 @@ from ingest.api.query import Flag
 from ingest.context import Context, get_context
 from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome, PartlyStored
+from ingest.rules.request_parameters import RIGHT_SECONDS
 from ingest.rules.roles import Role
 from ingest.storage.directory import Snapshot
-from ingest.storage.documents import Document
+from ingest.storage.documents import Document, correct
 from ingest.web import request_identity
 
 # `/docs` puts a fresh one in its place each time.
@@ -65,6 +65,10 @@ def post_detections() -> Response:
     batch = detection_items.parse(sent.items, identity, _directory(context))
     if sent.single and batch.faults:
         raise invalid(batch.faults[0])
+    if sent.at is not None:
+        for document, result in zip(batch.documents, batch.accepted, strict=True):
+            if result.skew_seconds is not None:  # else its time is ours
+                correct(document, sent.at)
     try:
         outcomes = _outcomes(context, batch.documents, dry_run=dry_run)
     except PartlyStored as error:

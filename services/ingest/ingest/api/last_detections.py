@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from ingest.api import responses
 from ingest.api.schema_fields import (
@@ -21,6 +21,7 @@ from ingest.api.schema_fields import (
     Time,
 )
 from ingest.context import get_context
+from ingest.rules.request_parameters import RIGHT_SECONDS
 from ingest.storage.directory import Snapshot
 from ingest.storage.everyone import LastHeard, People
 
@@ -51,6 +52,14 @@ class LastDetection(ResponseBody):
     mac: Mac
     rssi: Rssi
     known: Known
+    clock_skew_seconds: Annotated[
+        int | UnsetType,
+        Meta(
+            description="Where the phone's clock is known to be wrong, by more than"
+            f" {RIGHT_SECONDS} s: our clock less the phone's, so what is behind is positive. Then"
+            " `timestamp` plus this is when it was heard"
+        ),
+    ] = UNSET
 
 
 class Everyone:
@@ -89,6 +98,7 @@ class Everyone:
 
     def _told(self, heard: LastHeard) -> LastDetection:
         age = max(0, int(self._at - heard.heard_at))
+        skew = heard.heard_at - heard.timestamp
         level, location, mac = heard.beacon
         return LastDetection(
             staff_id=heard.staff_id,
@@ -101,6 +111,7 @@ class Everyone:
             mac=mac,
             rssi=heard.rssi,
             known=mac in self._places,
+            clock_skew_seconds=skew if abs(skew) > RIGHT_SECONDS else UNSET,
         )
 
 

@@ -67,9 +67,10 @@ class VisitsOfPlace(ResponseBody):
     role=Role.READ,
     summary="Who was at a place, and when",
     description="Those that began last come first. Every detection that was stored with this level"
-    " and location counts, whichever beacon was heard, but none whose time is still to come; what"
-    f" was heard elsewhere meanwhile does not end a visit. A place with more than {MAX_DETECTIONS}"
-    " detections in the range is a 400 that names the first `from` that is not too much.",
+    " and location counts, whichever beacon was heard; of a clock that is known to be wrong, at"
+    " its time by ours. What was heard elsewhere meanwhile does not end a visit. A place with more"
+    f" than {MAX_DETECTIONS} detections in the range is a 400 that names the first `from` that is"
+    " not too much.",
     parameters=[
         _LEVEL,
         _LOCATION,
@@ -124,7 +125,7 @@ def _wanted() -> tuple[str, str | None, int, int]:
         raise ParameterError(_FROM.name, "must not be after to")
     if end - start > MAX_DAYS * 86_400:
         raise ParameterError(_FROM.name, f"must be at most {MAX_DAYS} days before to")
-    # What a clock that is ahead stamped is a visit of nobody who was seen: not before its time.
+    # Of what came from an older release a clock that is ahead is not known: not before its time.
     return location, level, start, min(end, int(time.time()))
 
 

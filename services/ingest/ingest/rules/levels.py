@@ -23,15 +23,10 @@ class Heard(Protocol):
     @property
     def rssi(self) -> int | None: ...  # noqa: D102
     @property
-    def received_at(self) -> float: ...  # noqa: D102
+    def heard_at(self) -> int: ...  # noqa: D102
 
 
 OneHeard = TypeVar("OneHeard", bound=Heard)
-
-
-def heard_at(heard: Heard) -> int:
-    """Return when something was heard: a clock that is ahead makes nothing newer than it came."""
-    return min(heard.timestamp, int(heard.received_at))
 
 
 def settled(recent: Sequence[OneHeard], rule: Rule) -> OneHeard:
@@ -53,13 +48,13 @@ def settled(recent: Sequence[OneHeard], rule: Rule) -> OneHeard:
         if heard.level == current.level:
             current, other, row = heard, None, []
             continue
-        row = [*row, heard_at(heard)] if heard.level == other else [heard_at(heard)]
+        row = [*row, heard.heard_at] if heard.level == other else [heard.heard_at]
         other = heard.level
         in_a_row = row[-rule.hits :]
         if (
             (len(in_a_row) == rule.hits and in_a_row[-1] - in_a_row[0] <= rule.window_seconds)
             or _is_stronger(heard, current, rule.margin_db)
-            or heard_at(heard) - heard_at(current) > rule.silence_seconds
+            or heard.heard_at - current.heard_at > rule.silence_seconds
         ):
             current, other, row = heard, None, []
     return current

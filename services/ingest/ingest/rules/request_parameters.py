@@ -23,6 +23,8 @@ NO_MACS = frozenset({"000000000000", "FFFFFFFFFFFF"})
 EARLIEST = 1_577_836_800  # 2020-01-01: what is older is from a device that lost its clock
 # A clock this far ahead is wrong; a detection from it would stay "the latest" for a day or more.
 MAX_FUTURE_SECONDS = 86_400
+# A clock that is wrong by no more is right enough: a request may take as long to come.
+RIGHT_SECONDS = 60
 MAX_UNIX_SECONDS = 253_402_300_799  # 9999-12-31T23:59:59Z: later is milliseconds or nonsense
 # 1973 in milliseconds and 5138 in seconds: whatever is larger is milliseconds.
 FIRST_MILLISECONDS = 100_000_000_000

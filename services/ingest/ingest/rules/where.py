@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from ingest.rules import levels
-from ingest.rules.levels import Heard, Rule, heard_at
+from ingest.rules.levels import Heard, Rule
 
 # The name of every place that is not ours: of a beacon that the directory does not have.
 UNKNOWN = "unknown"
@@ -50,7 +50,7 @@ def settled(recent: Collection[OneHeard], rule: Rule) -> OneHeard:
     of_level = ours[0].heard
     if any(one.place[0] != of_level.level for one in ours):
         of_level = levels.settled([one.heard for one in _strongest(ours)], rule)
-    since = min(heard_at(of_level), ours[0].at - rule.silence_seconds)
+    since = min(of_level.heard_at, ours[0].at - rule.silence_seconds)
     return _strongest_place(
         [one for one in ours if one.place[0] == of_level.level and one.at >= since]
     )
@@ -74,7 +74,7 @@ _SCAN = itemgetter(0, 1)
 def _sighting(heard: OneHeard) -> _Sighting[OneHeard]:
     dbm = WEAKEST_DBM if heard.rssi is None else heard.rssi
     place = heard.level, heard.location
-    return _Sighting(heard_at(heard), heard.timestamp, dbm, place, heard)
+    return _Sighting(heard.heard_at, heard.timestamp, dbm, place, heard)
 
 
 def _strongest(newest_first: list[_Sighting[OneHeard]]) -> Iterator[_Sighting[OneHeard]]:

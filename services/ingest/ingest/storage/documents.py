@@ -14,7 +14,9 @@ from ingest.rules.detection_identity import IdempotencyKey, detection_id
 from ingest.rules.request_parameters import (
     FIRST_MILLISECONDS,
     MAX_EXACT,
+    MAX_FUTURE_SECONDS,
     MAX_UNIX_SECONDS,
+    RIGHT_SECONDS,
     StaffId,
 )
 
@@ -24,9 +26,10 @@ Document = dict[str, Any]
 NOWHERE = (None, None)
 # What an older database may lack.
 UNKNOWN, NO_MAC = "unknown", "000000000000"
-# When a detection counts as heard, in MongoDB's words: as `levels.heard_at`.
+# When a detection counts as heard, in MongoDB's words: as `Detection.heard_at`.
 _RECEIVED = {"$convert": {"input": "$received_at", "to": "long", "onError": None, "onNull": None}}
-HEARD = {"$min": ["$timestamp", {"$floor": {"$divide": [_RECEIVED, 1000]}}]}
+_BY_CLOCK = {"$ifNull": ["$heard", "$timestamp"]}
+HEARD = {"$min": [_BY_CLOCK, {"$floor": {"$divide": [_RECEIVED, 1000]}}]}
 
 
 class Detection(NamedTuple):
@@ -37,6 +40,7 @@ class Detection(NamedTuple):
     mac: str
     rssi: int | None  # dBm, None where it is not known
     timestamp: int  # unix seconds
+    heard_at: int  # the same by our clock, as far as it is known; never after it came
     received_at: float  # unix seconds
     level: str
     location: str
@@ -55,8 +59,9 @@ def document(
 
     `place` is level and location, `NOWHERE` while the directory cannot be read. `received_at` is
     stored as a date so that a TTL index can use it: rows that go are seen to be gone in a minute.
+    `heard` is stored where the clock is known to be wrong.
     """
-    return {
+    found = {
         "_id": ObjectId(detection_id(staff_id, mac, key)),
         "staff_id": staff_id,
         "level": place[0],
@@ -66,6 +71,21 @@ def document(
         "mac": mac,
         "received_at": _date(received_at),
     }
+    if timestamp - received_at > RIGHT_SECONDS:
+        found["heard"] = int(received_at)
+    return found
+
+
+def correct(found: Document, sent_at: int) -> None:
+    """Let a document count as heard by our clock; `sent_at`: when it was sent, by the device's.
+
+    Nobody sends what he has yet to hear, or of a clock too far ahead: such a time says nothing.
+    """
+    received_at = int(found["received_at"].timestamp())
+    behind = received_at - sent_at
+    is_wrong = behind > RIGHT_SECONDS or -MAX_FUTURE_SECONDS <= behind < -RIGHT_SECONDS
+    if is_wrong and found["timestamp"] <= sent_at + RIGHT_SECONDS:
+        found["heard"] = min(found["timestamp"] + behind, received_at)
 
 
 @lru_cache(1)  # a batch has one
@@ -77,15 +97,19 @@ def detection(found: Mapping[str, Any]) -> Detection:
     """Return a document of `staff`, or an entry of `latest`, with every field as it should be."""
     timestamp = unix_seconds(found.get("timestamp"))
     received_at = found.get("received_at")
+    received = (
+        received_at.replace(tzinfo=datetime.UTC).timestamp()
+        if isinstance(received_at, datetime.datetime)
+        else float(timestamp)
+    )
     return Detection(
         id=str(found["_id"] if "_id" in found else found.get("id")),
         staff_id=staff_id(found.get("staff_id")),
         mac=text(found.get("mac"), NO_MAC),
         rssi=strength(found.get("rssi")),
         timestamp=timestamp,
-        received_at=received_at.replace(tzinfo=datetime.UTC).timestamp()
-        if isinstance(received_at, datetime.datetime)
-        else float(timestamp),
+        heard_at=min(unix_seconds(found.get("heard", timestamp)), int(received)),
+        received_at=received,
         level=text(found.get("level"), UNKNOWN),
         location=text(found.get("location"), UNKNOWN),
     )
@@ -95,8 +119,10 @@ def whole(found: Document) -> Document:
     """Return a stored document with every field as `document` would have stored it."""
     complete = detection(found)._asdict()
     del complete["id"]
+    heard_at = complete.pop("heard_at")
     received_at = datetime.datetime.fromtimestamp(complete["received_at"], datetime.UTC)
-    return {"_id": found["_id"]} | complete | {"received_at": received_at}
+    heard = {"heard": heard_at} if "heard" in found else {}
+    return {"_id": found["_id"]} | complete | {"received_at": received_at} | heard
 
 
 def has_staff_and_time(found: Document) -> bool:

@@ -59,7 +59,7 @@ class LastHeard(Struct, frozen=True, gc=False):
     staff_id: StaffId
     version: int
     timestamp: int  # unix seconds
-    heard_at: float  # the same, or when we heard of it: a phone's clock may be ahead
+    heard_at: int  # the same by our clock: a phone's may be wrong
     rssi: int | None
     beacon: HeardBeacon
     name: int  # of all that is told of it
@@ -69,7 +69,7 @@ class People(NamedTuple):
     """Everybody, by staff id; `tag` changes with all that is told of anybody."""
 
     staff: list[LastHeard]
-    heard_at: "array[float]"
+    heard_at: "array[int]"
     tag: str
     complete: bool  # else a shard did not answer, or what is newest could not be told in time
 
@@ -100,7 +100,7 @@ class Everyone:
         self._rule = rule
         self._cached: dict[StaffId, LastHeard] = {}  # as it is noted
         self._ahead: dict[StaffId, LastHeard] = {}  # than what is noted
-        self._people = People([], array("d"), "", complete=False)
+        self._people = People([], array("q"), "", complete=False)
         self._doubtful = False  # whether a shard did not answer when it was last asked
         self._late_since: float | None = None  # not everybody was told in time since then
         self._asked_at = 0.0
@@ -214,12 +214,11 @@ class Everyone:
 
 def _last_heard(entry: Entry, rule: levels.Rule) -> LastHeard:
     last = where.settled(entry.recent, rule)
-    heard_at = min(last.timestamp, last.received_at)
     beacon = _shared(HeardBeacon(last.level, last.location, last.mac))
-    told = f"{entry.staff_id!r} {last.timestamp} {heard_at} {last.rssi} {beacon!r}".encode()
+    told = f"{entry.staff_id!r} {last.timestamp} {last.heard_at} {last.rssi} {beacon!r}".encode()
     name = int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "big")
     return LastHeard(
-        entry.staff_id, entry.version, last.timestamp, heard_at, last.rssi, beacon, name
+        entry.staff_id, entry.version, last.timestamp, last.heard_at, last.rssi, beacon, name
     )
 
 
@@ -232,4 +231,4 @@ def _shared(beacon: HeardBeacon) -> HeardBeacon:
 def _people(staff: list[LastHeard], *, complete: bool) -> People:
     names = array("Q", (one.name for one in staff))
     tag = hashlib.blake2b(names, digest_size=8, key=b"complete" if complete else b"").hexdigest()
-    return People(staff, array("d", (one.heard_at for one in staff)), tag, complete)
+    return People(staff, array("q", (one.heard_at for one in staff)), tag, complete)

@@ -24,6 +24,12 @@ _BY_STAMP = IndexModel([(STAMP, 1)])
 # What is new of a person; what is new of everybody.
 BY_STAMP_OF_STAFF: str = _BY_STAMP_OF_STAFF.document["name"]
 BY_STAMP: str = _BY_STAMP.document["name"]
+# What a wrong clock stamped, by its place: of all others the database only sees that they are none.
+_BY_TRUE_TIME = IndexModel(
+    [("level", 1), ("location", 1), ("heard", 1), ("timestamp", 1), ("staff_id", 1)],
+    partialFilterExpression={"heard": {"$exists": True}},
+)
+BY_TRUE_TIME: str = _BY_TRUE_TIME.document["name"]
 INDEXES = [
     # A history, read from the index alone.
     IndexModel([("staff_id", 1), ("timestamp", DESCENDING), ("level", 1), ("location", 1)]),
@@ -32,6 +38,7 @@ INDEXES = [
     _BY_BEACON,
     _BY_STAMP_OF_STAFF,
     _BY_STAMP,
+    _BY_TRUE_TIME,
 ]
 
 # Who restores a database may leave them out.

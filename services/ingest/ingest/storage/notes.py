@@ -55,7 +55,7 @@ AHEAD_SECONDS, RENEWED = 60, 500
 MAX_THERE, THERE_SECONDS = 2000, 0.3
 # How long before the newest stamp that is noted to begin when the position is away.
 BEFORE_SECONDS = 60
-_FIELDS = dict.fromkeys(("staff_id", STAMP, *SHOWN), 1)
+_FIELDS = dict.fromkeys(("staff_id", STAMP, "heard", *SHOWN), 1)
 
 
 class Last(Enum):

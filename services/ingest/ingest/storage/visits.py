@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import pymongo
 from pymongo import DESCENDING
 from pymongo.collection import Collection
 
-from ingest.rules.levels import heard_at
-from ingest.rules.request_parameters import StaffId
+from ingest.rules.request_parameters import RIGHT_SECONDS, StaffId
 from ingest.storage.beacons import Beacon
 from ingest.storage.documents import HEARD, Document, detection, staff_id, unix_seconds
 from ingest.storage.driver import domain_errors
@@ -23,9 +23,7 @@ MAX_UNKNOWN = 200
 MAX_PARTS = 100
 # How often people are named in one command, some 10 bytes each time.
 MAX_NAMED = 50_000
-# A clock that is so much ahead may hide who came after.
-AHEAD_SECONDS = 60
-_FIELDS = dict.fromkeys(("mac", "timestamp", "received_at", "staff_id"), 1)
+_FIELDS = dict.fromkeys(("mac", "timestamp", "heard", "received_at", "staff_id"), 1)
 
 
 class LastVisit(NamedTuple):
@@ -67,11 +65,11 @@ class Visits:
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
             parts = [_last_visit(beacon, who) for beacon in by_mac.values()]
             newest = [detection(one) for one in self._joined(parts, who)]
-            ahead = [one for one in newest if one.timestamp - heard_at(one) > AHEAD_SECONDS]
-            later = [_came_later(by_mac[one.mac], who, heard_at(one)) for one in ahead]
+            ahead = [one for one in newest if one.timestamp - one.heard_at > RIGHT_SECONDS]
+            later = [_came_later(by_mac[one.mac], who, one.heard_at) for one in ahead]
             found = [*newest, *(detection(one) for one in self._joined(later, who))]
-        found.sort(key=heard_at)
-        return {one.mac: LastVisit(one.mac, heard_at(one), one.staff_id) for one in found}
+        found.sort(key=attrgetter("heard_at"))
+        return {one.mac: LastVisit(one.mac, one.heard_at, one.staff_id) for one in found}
 
     def _joined(
         self, parts: list[list[Document]], who: Sequence[StaffId] | None

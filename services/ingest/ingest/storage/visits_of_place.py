@@ -1,4 +1,8 @@
-"""Who visited a place: from its detections in a range of time, by the index BY_BEACON."""
+"""Who visited a place: from its detections in a range of time, by the index BY_BEACON.
+
+What somebody's phone stamped with a wrong clock counts by ours: of those people alone the
+detections themselves are read, as the index does not have it.
+"""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -8,10 +12,10 @@ from pymongo import DESCENDING
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
-from ingest.rules.request_parameters import StaffId
+from ingest.rules.request_parameters import MAX_FUTURE_SECONDS, StaffId
 from ingest.storage.documents import UNKNOWN, Document, staff_id
 from ingest.storage.driver import domain_errors
-from ingest.storage.indexes import BY_BEACON
+from ingest.storage.indexes import BY_BEACON, BY_TRUE_TIME
 
 # MongoDB reads no more of the index, and answers pieces of visits: half an hour of 110 people.
 MAX_DETECTIONS = 50_000
@@ -56,32 +60,65 @@ class VisitsOfPlace:
         count, also of a beacon that has since moved or left the directory. Raises TooMany at the
         end; StoreUnavailable.
         """
-        query: Document = {"location": location, "timestamp": {"$gte": start, "$lt": end + 1}}
-        if level is not None:
-            query["level"] = level
+        at: Document = {"location": location} | ({} if level is None else {"level": level})
+        within = {"$gte": start, "$lt": end + 1}
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
+            off = self._with_wrong_clocks(at, start, within)
             # One step in the index for each beacon; with them its order is that of time.
+            query = {**at, "timestamp": within}
             macs = self._staff.distinct("mac", {"mac": {"$gte": ""}, **query})
-            if macs:
+            if macs or off:
                 query["mac"] = {"$in": macs}
                 if level is None:  # by name: a range of levels would not come in the order of time
                     query["level"] = {"$in": self._staff.distinct("level", query)}
-                steps = _pieces(query, gap)
+                by_ours = {**at, "heard": within}
+                right = [{"$match": query}, *_newest()]
+                steps = self._corrected(query, by_ours, off) if off else right
+                steps += _pieces(gap)
                 yield from _joined(
                     self._staff.aggregate(steps, hint=BY_BEACON, batchSize=BATCH), gap
                 )
 
+    def _with_wrong_clocks(self, at: Document, start: int, within: Document) -> list[StaffId]:
+        """Return who has detections there of a wrong clock, that are in the range by any clock."""
+        query = {
+            **at,
+            "heard": {"$gte": start - MAX_FUTURE_SECONDS},
+            "$or": [{"heard": within}, {"timestamp": within}],
+        }
+        steps: list[Document] = [{"$match": query}, {"$group": {"_id": "$staff_id"}}]
+        return [one["_id"] for one in self._staff.aggregate(steps, hint=BY_TRUE_TIME)]
 
-def _pieces(query: Document, gap: int) -> list[Document]:
+    def _corrected(self, query: Document, by_ours: Document, off: list[StaffId]) -> list[Document]:
+        """Return the steps to the newest detections of a query, of these people by our clock."""
+        right = [{"$match": query | {"staff_id": {"$in": off}, "heard": None}}]
+        wrong = [{"$match": by_ours}, {"$set": {"timestamp": "$heard"}}]
+        return [
+            {"$match": query | {"staff_id": {"$nin": off}}},
+            *_newest(),
+            _FIELDS,
+            *(
+                {"$unionWith": {"coll": self._staff.name, "pipeline": [*one, _FIELDS]}}
+                for one in (right, wrong)
+            ),
+            *_newest(),
+        ]
+
+
+_FIELDS: Document = {"$project": {"_id": 0, "level": 1, "staff_id": 1, "timestamp": 1}}
+
+
+def _newest() -> list[Document]:
+    return [{"$sort": {"timestamp": DESCENDING}}, {"$limit": MAX_DETECTIONS + 1}]
+
+
+def _pieces(gap: int) -> list[Document]:
     """Return what the database does: it joins each person's detections of every `gap` seconds.
 
     These are surely of one visit, and far fewer; each person's come one after the other, in time.
     """
     slot = {"$floor": {"$divide": ["$timestamp", gap]}}
     return [
-        {"$match": query},
-        {"$sort": {"timestamp": DESCENDING}},
-        {"$limit": MAX_DETECTIONS + 1},
         {
             "$group": {
                 "_id": {"who": "$staff_id", "level": "$level", "slot": slot},

@@ -131,7 +131,7 @@ function updateRow(row, one, blind) {
   setAttribute(button, "class", `row ${one.gone ? "gone" : one.fresh}`);
   setAttribute(mark, "class", `mark ${one.fresh}`);
   setText(who, `Staff ${one.id}`);
-  setText(where, spotText(one));
+  setText(where, spotText(one) + (one.clock && `; the phone's clock is ${one.clock}`));
   setText(floorName, levelTitle(one.level));
   updateTime(heard, one.heardAt, heardText(one.heardAt, one.age, blind));
 }

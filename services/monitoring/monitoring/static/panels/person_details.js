@@ -21,7 +21,6 @@ const TRAIL_REFRESH_SECONDS = 10;
 const TRAIL_DETECTIONS = 500;
 const TRAIL_STEP_SECONDS = 60; // the address stays the same for so long, so that pages share one read
 const MAX_STEPS = 12;
-const CLOCK_AHEAD_SECONDS = 60; // from here on the details say so
 
 export class PersonDetails {
   /** The trail of the person that is shown. @type {Source<HistoryAnswer> | null} */
@@ -122,10 +121,7 @@ export class PersonDetails {
       ["Last heard", this.heard],
       ["Beacon", macText(person.mac) + strength],
     ];
-    if (person.ahead > CLOCK_AHEAD_SECONDS) {
-      const ahead = `${duration(person.ahead)} ahead: the time it was received counts`;
-      facts.push(["Phone's clock", ahead]);
-    }
+    if (person.clock) facts.push(["Phone's clock", `${person.clock}; the time is ours`]);
     keyed(
       this.facts,
       facts,
@@ -142,7 +138,7 @@ export class PersonDetails {
   /** @param {Person | undefined} person */
   #drawSteps(person) {
     const newestFirst = this.#visits().reverse();
-    const text = trailText(this.#source, newestFirst.length);
+    const text = trailText(this.#source, newestFirst.length, person?.clock ?? "");
     setText(this.note, text);
     this.note.hidden = !text;
     keyed(
@@ -168,13 +164,15 @@ function updateStep(row, visit, person) {
 }
 
 /**
- * Why there is no trail; "" when there is one.
+ * Why there is no trail, or another than one may think; "" when there is one.
  * @param {Source<unknown> | null} source
  * @param {number} visited
+ * @param {string} clock what is wrong with the phone's
  */
-function trailText(source, visited) {
+function trailText(source, visited, clock) {
   if (onlyLevel) return `No trail: this link or token shows level ${onlyLevel} alone.`;
   if (source?.refused) return `No trail: ${source.refused}.`;
   if (!source?.data) return source?.failure ? "The trail cannot be read now." : "Loading…";
+  if (clock) return `By the phone's clock, which is ${clock}.`;
   return visited ? "" : "Not heard in the last half hour.";
 }

@@ -2,6 +2,7 @@
 /** @import { Freshness } from "./words.js" */
 import {
   GONE_SECONDS,
+  clockText,
   compare,
   freshness,
   heardAt as heardTime,
@@ -36,7 +37,7 @@ import {
  * @property {string} spotKey
  * @property {number} heardAt unix seconds
  * @property {number} age seconds
- * @property {number} ahead seconds, by which the phone's clock is ahead
+ * @property {string} clock what is wrong with the phone's clock, "" where nothing is known to be
  * @property {number} silence seconds, when they were read: while the page is blind, it does not grow
  * @property {boolean} gone too long ago for the plan
  * @property {Freshness} fresh
@@ -96,7 +97,7 @@ export function everyone(staff, directory, picked) {
         fresh: freshness(age),
         silence,
         gone: silence > GONE_SECONDS,
-        ahead: found.timestamp - heardAt,
+        clock: clockText(found.clock_skew_seconds),
         picked: found.id === picked,
         dimmed: false,
         order,

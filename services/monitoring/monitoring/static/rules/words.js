@@ -18,15 +18,23 @@ export function freshness(age) {
 }
 
 /**
- * When somebody was heard. A phone whose clock is ahead must not stay "now" for ever: for such a
- * phone it is the time at which the detection was received, which the API's age counts from.
+ * When somebody was heard, by the server's clock, which the API's age counts from: a phone whose
+ * clock is ahead must not stay "now" for ever, nor seem lost when it is behind.
  * @param {StaffMember} found
  * @param {number} asOf the time of the answer, in the server's unix seconds
  */
 export function heardAt(found, asOf) {
+  if (found.clock_skew_seconds) return found.timestamp + found.clock_skew_seconds;
   const counted = asOf - found.age_seconds;
   return found.timestamp - counted > 2 ? counted : found.timestamp;
 }
+
+/**
+ * What is wrong with a phone's clock; "" where nothing is known to be.
+ * @param {number | undefined} skew seconds by which it is behind
+ */
+export const clockText = (skew) =>
+  skew ? `${duration(Math.abs(skew))} ${skew > 0 ? "behind" : "ahead"}` : "";
 
 /** @param {number} seconds */
 export function duration(seconds) {
