@@ -147,8 +147,9 @@ def test_its_indexes_are_the_services_own(mongod: str) -> None:
         staff.create_indexes(indexes.INDEXES)
         found = staff.index_information().values()
     made = [(list(one["key"]), one.get("partialFilterExpression")) for one in found]
-    ours = [(keys, None) for keys in ([("_id", 1)], *INDEXES)]
-    assert sorted(map(str, made)) == sorted(map(str, [*ours, (TRUE_TIME, OF_WRONG_CLOCKS)]))
+    ours = [*((keys, None) for keys in ([("_id", 1)], *INDEXES)), (TRUE_TIME, OF_WRONG_CLOCKS)]
+    assert len(made) == len(ours)
+    assert all(one in made for one in ours)
 
 
 @pytest.mark.long

@@ -44,15 +44,19 @@ def rows(seed: int, count: int = 1500, seconds: int = 20_000) -> list[Row]:
     return found
 
 
+def heard_at(row: Row) -> int:
+    at: int = row["heard"] if "heard" in row else row["timestamp"]
+    return at
+
+
 def plainly(
     stored: list[Row], start: int, end: int, gap: int = 300, levels: str = HERE["level"]
 ) -> list[dict[str, Any]]:
     times = defaultdict(list)
     for row in stored:
         is_here = row["level"] in levels and row["location"] == HERE["location"]
-        at = row.get("heard", row["timestamp"])
-        if is_here and start <= at <= end:
-            times[row["staff_id"], row["level"]].append(at)
+        if is_here and start <= heard_at(row) <= end:
+            times[row["staff_id"], row["level"]].append(heard_at(row))
     found = []
     for who, heard in times.items():
         run: list[int] = []
@@ -187,9 +191,7 @@ def test_what_is_too_much_is_refused_with_what_is_not(
 ) -> None:
     stored = rows(3)
     store(database, stored)
-    here = sorted(
-        row.get("heard", row["timestamp"]) for row in stored if HERE.items() <= row.items()
-    )
+    here = sorted(heard_at(row) for row in stored if HERE.items() <= row.items())
     most = len(here) // 2
     monkeypatch.setattr(visits_of_place, "MAX_DETECTIONS", most)
     query = {"from": BASE, "to": BASE + 60_000, **HERE}

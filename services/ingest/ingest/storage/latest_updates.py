@@ -42,7 +42,8 @@ def _by_newest(name: str) -> dict[str, int]:
 
 def _heard(found: Document) -> Any:
     """Return when it was heard, as `Detection.heard_at`; the time of an older database as it is."""
-    timestamp, received_at = found.get("heard", found["timestamp"]), found.get("received_at")
+    timestamp = found["heard"] if "heard" in found else found["timestamp"]
+    received_at = found.get("received_at")
     if not isinstance(received_at, datetime) or timestamp >= FIRST_MILLISECONDS:
         return timestamp
     return min(timestamp, int(received_at.replace(tzinfo=UTC).timestamp()))
