@@ -32,7 +32,9 @@ ADMIN_ROLES: list[Any] = [
 APP_ROLE = "waymark"
 APP_ROLES: list[Any] = [{"role": APP_ROLE, "db": DATABASE}]
 AUDIT = "audit"
-COLLECTIONS = ("staff", "latest", "notes", "beacons", "directory", "tokens", "accounts")
+COLLECTIONS = (
+    *("staff", "latest", "notes", "beacons", "directory", "lost_contacts", "tokens", "accounts"),
+)
 _DATA = ["find", "insert", "update", "remove", "changeStream", "collStats"]
 _WORK = [*_DATA, "createCollection", "createIndex", "dropIndex", "listIndexes"]
 # The same as in the ingest service, which makes them too (a test compares).

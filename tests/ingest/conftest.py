@@ -16,7 +16,15 @@ from ingest.api import staff_detections, system
 from ingest.config import Config
 from ingest.context import Context
 from ingest.histories import read_through_cache
-from ingest.storage import availability, beacons, everyone, notes, recent_state, stamps
+from ingest.storage import (
+    availability,
+    beacons,
+    everyone,
+    lost_contacts,
+    notes,
+    recent_state,
+    stamps,
+)
 from ingest.web import health
 from tests.ingest.people import Office, office
 
@@ -26,6 +34,7 @@ SHORT = {  # what is as quick as a phone is patient
     beacons: ("READ_TIMEOUT_SECONDS",),
     everyone: ("NEW_SECONDS", "VERSIONS_SECONDS", "THERE_SECONDS"),
     health: ("READ_PROBE_SECONDS",),
+    lost_contacts: ("READ_SECONDS",),
     notes: ("PATIENCE_SECONDS", "THERE_SECONDS"),
     read_through_cache: ("STATE_SECONDS",),
     staff_detections: ("READ_PROBE_SECONDS",),
@@ -69,7 +78,7 @@ def app(
 ) -> Iterator[Flask]:
     """Return a service; what is tested of a database that is away has services of its own."""
     spool = str(tmp_path / "spool.db")
-    for collection in ("staff", "latest", "notes", "beacons"):
+    for collection in ("staff", "latest", "notes", "beacons", "lost_contacts"):
         database[collection].delete_many({})
     database["beacons"].insert_one(BEACON)
     app = create_app(

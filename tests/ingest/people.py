@@ -52,7 +52,7 @@ class Office:
 
 @contextmanager
 def office(mongod: str, database: Database[dict[str, Any]], folder: Path) -> Iterator[Office]:
-    for name in ("accounts", "tokens", "beacons", "staff", "latest", "notes"):
+    for name in ("accounts", "tokens", "beacons", "staff", "latest", "notes", "lost_contacts"):
         database[name].delete_many({})
     found = Office(mongod, folder, [])
     yield found

@@ -31,6 +31,7 @@ from ingest.storage.beacons import Beacons
 from ingest.storage.change_stream import ChangeStream
 from ingest.storage.client import Client
 from ingest.storage.cluster_usage import Cluster
+from ingest.storage.deleted import Deleted
 from ingest.storage.detections import Detections
 from ingest.storage.directory import Directory, Snapshot
 from ingest.storage.everyone import Everyone
@@ -38,6 +39,7 @@ from ingest.storage.indexes import Indexes
 from ingest.storage.inserts import Inserts
 from ingest.storage.large_ids import LargeIds
 from ingest.storage.latest import Latest
+from ingest.storage.lost_contacts import LostContacts
 from ingest.storage.notes import Notes
 from ingest.storage.past_places import PastPlaces
 from ingest.storage.states import States
@@ -62,6 +64,7 @@ class Context(NamedTuple):
     notes: Notes
     states: States
     everyone: Everyone
+    lost_contacts: LostContacts
     change_stream: ChangeStream
     cluster: Cluster
     beacons: Beacons
@@ -111,6 +114,7 @@ class Context(NamedTuple):
             margin_db=config.level_margin_db,
             silence_seconds=config.level_silence_seconds,
         )
+        lost_contacts = LostContacts(client.database)
         everyone = Everyone(latest, notes, rule, availability.any_answers)
         tokens, accounts = Tokens(client.database), Accounts(client.database)
         passwords, sessions = Passwords(), Sessions(config.session_key_file)
@@ -131,6 +135,7 @@ class Context(NamedTuple):
             notes=notes,
             states=states,
             everyone=everyone,
+            lost_contacts=lost_contacts,
             change_stream=ChangeStream(staff),
             cluster=Cluster(staff),
             beacons=beacons,
@@ -142,7 +147,11 @@ class Context(NamedTuple):
             indexes=Indexes(staff),
             last_minutes=LastMinutes(detections, Arrivals(client.database), histories.make_room),
             back_fill=BackFill(
-                detections, inserts, latest, LargeIds(staff, client.database["latest"])
+                detections,
+                inserts,
+                latest,
+                Deleted(detections, inserts, latest, lost_contacts),
+                LargeIds(staff, client.database["latest"]),
             ),
             corrections=Corrections(PastPlaces(staff), beacons, insert_seconds),
             tokens=tokens,

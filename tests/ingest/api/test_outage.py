@@ -20,6 +20,7 @@ from scripts.processes.waiting import eventually
 from tests.ingest.api.conftest import MAC, Api
 
 BEACON = {"level": "4", "location": "Lobby"}
+GONE_HOME = {"state": "gone_home", "timestamp": 0}
 
 
 @pytest.fixture
@@ -44,6 +45,7 @@ def away(tmp_path: Path) -> Iterator[Api]:
         ("GET", "/beacons"),
         ("GET", f"/beacons/{MAC}"),
         ("PUT", f"/beacons/{MAC}?correct_past=1"),
+        ("PUT", "/staff/1/lost_contact"),
         ("POST", f"/beacons/{MAC}/correction"),
         ("DELETE", f"/beacons/{MAC}"),
         ("POST", "/beacons/import"),
@@ -52,7 +54,10 @@ def away(tmp_path: Path) -> Iterator[Api]:
 )
 def test_what_needs_the_database_says_so_at_once(away: Api, method: str, path: str) -> None:
     file = {"data": "mac,level,location,x,y\n", "content_type": "text/csv"}
-    body: dict[str, Any] = {"PUT": {"json": BEACON}, "POST": file}.get(method, {})  # type: ignore[assignment]
+    body: dict[str, Any] = {
+        "PUT": {"json": GONE_HOME if "lost" in path else BEACON},
+        "POST": file,
+    }.get(method, {})  # type: ignore[assignment]
 
     def at_once() -> list[TestResponse]:
         began = time.monotonic()

@@ -1,7 +1,7 @@
 """Where everybody was last heard, from the small collection `latest`."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated
 
@@ -22,6 +22,7 @@ from ingest.api.schema_fields import (
 )
 from ingest.context import get_context
 from ingest.rules.request_parameters import RIGHT_SECONDS
+from ingest.storage import lost_contacts
 from ingest.storage.directory import Snapshot
 from ingest.storage.everyone import LastHeard, People
 
@@ -30,6 +31,23 @@ NOW_SECONDS = 60
 RECENT_SECONDS = 15 * 60
 # How many people are encoded at once: 50 kB.
 PIECE = 250
+
+
+State = Annotated[
+    str,
+    Meta(
+        description="`acknowledged`: somebody sees to it; `gone_home`: nobody has to",
+        extra_json_schema={"enum": list(lost_contacts.STATES)},
+    ),
+]
+
+
+class LostContact(ResponseBody):
+    """What became of somebody who is not heard any more."""
+
+    state: State
+    by: Annotated[str, Meta(description="Who said so")]
+    at: Seconds
 
 
 class LastDetection(ResponseBody):
@@ -52,6 +70,10 @@ class LastDetection(ResponseBody):
     mac: Mac
     rssi: Rssi
     known: Known
+    lost_contact: Annotated[
+        LostContact | None,
+        Meta(description="As it was said since they were heard, null where nobody did"),
+    ]
     clock_skew_seconds: Annotated[
         int | UnsetType,
         Meta(
@@ -65,16 +87,19 @@ class LastDetection(ResponseBody):
 class Everyone:
     """Everybody's last detection as of a moment, to be told in pieces."""
 
-    def __init__(self, people: People, directory: Snapshot) -> None:
+    def __init__(
+        self, people: People, directory: Snapshot, lost: Mapping[StaffId, lost_contacts.LostContact]
+    ) -> None:
         self.staff = people.staff
         self.complete = people.complete
         self._places = directory.places
+        self._lost = lost
         self._at = time.time()
         self.as_of = int(self._at)
         # Ages only grow: how many are of each freshness tells whose freshness changed.
         ages = [self._before(age) for age in (NOW_SECONDS, RECENT_SECONDS)]
         fresh = [sum(heard_at > since for heard_at in people.heard_at) for since in ages]
-        self.tag = responses.tag(people.tag, fresh, directory.tag)
+        self.tag = responses.tag(people.tag, fresh, directory.tag, lost)
 
     def on(self, level: str) -> list[LastHeard]:
         """Return those who were last heard on a level, "" for everybody."""
@@ -112,14 +137,23 @@ class Everyone:
             rssi=heard.rssi,
             known=mac in self._places,
             clock_skew_seconds=skew if abs(skew) > RIGHT_SECONDS else UNSET,
+            lost_contact=self._lost_contact(heard),
         )
+
+    def _lost_contact(self, heard: LastHeard) -> LostContact | None:
+        lost = self._lost.get(heard.staff_id)
+        if lost is None or lost.timestamp != heard.timestamp:  # heard again
+            return None
+        return LostContact(lost.state, lost.by, lost.at)
 
 
 def everyone() -> Everyone:
     """Read everybody's last detection. Raises StoreUnavailable."""
     context = get_context()
     context.availability.check_reachable()
-    return Everyone(context.everyone.read(), context.directory.current())
+    return Everyone(
+        context.everyone.read(), context.directory.current(), context.lost_contacts.known()
+    )
 
 
 def _freshness(age_seconds: int) -> str:

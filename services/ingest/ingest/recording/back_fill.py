@@ -36,12 +36,17 @@ class BackFill:
     """
 
     def __init__(
-        self, detections: Detections, inserts: Inserts, latest: Latest, large_ids: LargeIds
+        self,
+        detections: Detections,
+        inserts: Inserts,
+        latest: Latest,
+        deleted: Deleted,
+        large_ids: LargeIds,
     ) -> None:
         self._detections = detections
         self._inserts = inserts
         self._latest = latest
-        self._deleted = Deleted(detections, inserts, latest)
+        self._deleted = deleted
         self._large_ids = large_ids
         self._closed = threading.Event()
 

@@ -11,15 +11,23 @@ from ingest.storage.detections import Detections
 from ingest.storage.documents import Document
 from ingest.storage.inserts import Inserts
 from ingest.storage.latest import Latest
+from ingest.storage.lost_contacts import LostContacts
 
 
 class Deleted:
     """Finds them, and shows what is left."""
 
-    def __init__(self, detections: Detections, inserts: Inserts, latest: Latest) -> None:
+    def __init__(
+        self,
+        detections: Detections,
+        inserts: Inserts,
+        latest: Latest,
+        lost_contacts: LostContacts,
+    ) -> None:
         self._detections = detections
         self._inserts = inserts
         self._latest = latest
+        self._lost_contacts = lost_contacts
 
     def replace(self, staff_ids: list[StaffId]) -> int:
         """Show those of whom detections are gone by what is left; return how many they are.
@@ -39,6 +47,7 @@ class Deleted:
             if failed := replaced.failed or recorded.failed:
                 raise StoreUnavailable(str(failed))
             self._inserts.renew([rows[0] for rows in newest.values() if rows])  # it tells the stamp
+            self._lost_contacts.forget(who for who in affected if not newest[who])
             self._latest.remove_empty(list(affected))
         return len(affected)
 
