@@ -23,6 +23,14 @@ interface StaffMember {
   known?: boolean;
   /** only where the phone's clock is known to be wrong; positive: it is behind */
   clock_skew_seconds?: number;
+  lost_contact?: SaidOfLost | null;
+}
+
+/** What somebody said of who is not heard any more. */
+interface SaidOfLost {
+  state: "acknowledged" | "gone_home";
+  by: string;
+  at: number;
 }
 
 interface StaffAnswer {

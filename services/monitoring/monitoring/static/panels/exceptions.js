@@ -2,8 +2,8 @@
 import { $, el, keyed, setText } from "../page/dom.js";
 
 /**
- * One line: what, where, how long.
- * @typedef {{ key: string, what: string, where: string, age: string }} Line
+ * One line: what, where, how long; one that is done does not count.
+ * @typedef {{ key: string, what: string, where: string, age: string, isDone?: boolean }} Line
  *
  * @typedef {object} Exception
  * @property {string} name the id of its section
@@ -15,7 +15,8 @@ import { $, el, keyed, setText } from "../page/dom.js";
 export function drawExceptions(exceptions) {
   for (const { name, lines, none } of exceptions) {
     const [title, list, note] = $(name).children;
-    setText(title.children[0], lines ? String(lines.length) : "?");
+    const count = lines ? String(lines.filter((one) => !one.isDone).length) : "";
+    setText(title.children[0], count || "?");
     keyed(
       list,
       lines ?? [],
@@ -28,7 +29,7 @@ export function drawExceptions(exceptions) {
         setText(age, one.age);
       },
     );
-    $(name).dataset.count = lines ? String(lines.length) : "";
+    $(name).dataset.count = count;
     setText(note, lines ? (lines.length ? "" : none) : "This cannot be told now.");
   }
   fit($("exceptions"));

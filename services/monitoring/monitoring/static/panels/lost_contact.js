@@ -1,34 +1,26 @@
-// Who dropped out: a chip with their number, and a list of who, where last, how long ago. A viewer
-// dismisses whom they know of; their browser keeps that.
-/** @import { Dismissed } from "../rules/lost_contact.js" */
+// Who dropped out: a chip with their number, and a list of who, where last, how long ago. An admin
+// says to whom they see, and who has gone home; all screens tell it.
 /** @import { Person } from "../rules/people_model.js" */
 import { changeAddress, parameter } from "../page/address.js";
 import { $, buttonById, el, inputById, keyed, setAttribute, setText } from "../page/dom.js";
 import { remember, remembered } from "../page/remembered.js";
-import { officeLostMinutes } from "../page/shell.js";
+import { RequestFailed, request } from "../page/request.js";
+import { API, behindGateway, isReader, officeLostMinutes } from "../page/shell.js";
 import { updateTime } from "../page/time_element.js";
-import { lostContact, withDismissed } from "../rules/lost_contact.js";
+import { isSeenTo, lostContact, seenToText } from "../rules/lost_contact.js";
 import { duration, heardText, levelText, minutesOf, peopleText, spotText } from "../rules/words.js";
-
-const KEY = "dismissed";
+import { errorTexts } from "./dialog.js";
 
 const TITLE = document.title;
 
 /** As the address, this browser, or else the office has it. */
 export const lostMinutes = () => minutesOf(parameter("lost"), remembered("lost"), officeLostMinutes);
 
-/** @returns {Dismissed} */
-export function dismissed() {
-  try {
-    return JSON.parse(remembered(KEY) ?? "{}") ?? {};
-  } catch {
-    return {};
-  }
-}
+const canSay = behindGateway && !isReader;
 
 export class LostContact {
-  /** @type {Person[]} */
-  #all = [];
+  /** What was stored from here: a reading may be older. @type {Map<string, SaidOfLost & { timestamp: number }>} */
+  #said = new Map();
   /** @type {Person[]} */
   #lost = [];
   /** Who was lost before, null: nothing was shown yet. @type {Set<string> | null} */
@@ -38,13 +30,16 @@ export class LostContact {
 
   /**
    * @param {(id: string) => void} choose called with the person to show
-   * @param {() => void} changed called when somebody was dismissed
+   * @param {() => void} changed called when something was said of somebody
    */
   constructor(choose, changed) {
     this.choose = choose;
     this.changed = changed;
     buttonById("lost-chip").addEventListener("click", () => this.#open($("lost").hidden));
-    buttonById("lost-dismiss").addEventListener("click", () => this.#dismiss(this.#lost));
+    buttonById("lost-home").addEventListener("click", () => {
+      const who = peopleText(this.#lost.length);
+      if (confirm(`Have ${who} gone home?`)) this.#say(this.#lost, "gone_home");
+    });
     const field = inputById("lost-minutes");
     field.value = String(lostMinutes());
     field.addEventListener("change", () => {
@@ -59,19 +54,20 @@ export class LostContact {
   /**
    * @param {Person[]} all
    * @param {unknown} blind
-   * @returns {Set<Person>} who is lost, and not dismissed
+   * @returns {Set<Person>} who is lost
    */
   show(all, blind) {
-    this.#all = all;
-    this.#lost = lostContact(all, dismissed(), lostMinutes());
-    const count = this.#lost.length;
+    for (const one of all) this.#addSaid(one);
+    this.#lost = lostContact(all, lostMinutes());
+    const count = this.#lost.filter((one) => !isSeenTo(one)).length;
+    const seenTo = this.#lost.length - count;
     const text = count ? `${peopleText(count)} lost contact` : "";
     buttonById("lost-chip").hidden = !all.length;
     setAttribute(buttonById("lost-chip"), "data-none", count === 0);
-    setText(buttonById("lost-chip"), text || "Nobody lost contact");
+    setText(buttonById("lost-chip"), text || (seenTo ? `${peopleText(seenTo)} lost, seen to` : "Nobody lost contact"));
     setText($("lost-says"), text); // a screen reader says it when it changes
     document.title = count ? `(${count} lost) ${TITLE}` : TITLE;
-    buttonById("lost-dismiss").hidden = !count;
+    buttonById("lost-home").hidden = !canSay || !this.#lost.length;
     this.#tell(all);
     keyed(
       $("lost-people"),
@@ -79,9 +75,11 @@ export class LostContact {
       (one) => one.id,
       (one) => this.#create(one.id),
       (row, one) => {
-        const [who, where, heard] = row.children;
+        const [who, where, heard, seen] = row.children;
         setText(who, `Staff ${one.id}`);
-        setText(where, `last in ${spotText(one)}, ${levelText(one.level)}`);
+        const says = isSeenTo(one) ? `. ${seenToText(one)}` : "";
+        setText(where, `last in ${spotText(one)}, ${levelText(one.level)}${says}`);
+        if (seen instanceof HTMLElement) seen.hidden = isSeenTo(one);
         const age = blind ? heardText(one.heardAt, one.age, blind) : `${duration(one.age)} ago`;
         updateTime(heard, one.heardAt, age);
       },
@@ -93,7 +91,7 @@ export class LostContact {
   #tell(all) {
     if (!all.length) return; // nothing was read yet
     const known = this.#known;
-    const news = this.#lost.filter((one) => known && !known.has(one.id));
+    const news = this.#lost.filter((one) => known && !known.has(one.id) && !isSeenTo(one));
     this.#known = new Set(this.#lost.map((one) => one.id));
     if (news.length) this.alarm(news);
   }
@@ -106,22 +104,48 @@ export class LostContact {
 
   /** @param {string} id */
   #create(id) {
-    const known = () => this.#dismiss(this.#lost.filter((one) => one.id === id));
-    const label = `Dismiss staff ${id}`;
+    /** @type {(state: SaidOfLost["state"], text: string) => Element} */
+    const button = (state, text) => {
+      const say = () => this.#say(this.#lost.filter((one) => one.id === id), state);
+      return el("button", { type: "button", "aria-label": `${text}: staff ${id}`, onclick: say }, text);
+    };
     return el(
       "li",
       {},
       el("button", { type: "button", class: "who", onclick: () => this.choose(id) }),
       el("span"),
       el("time"),
-      el("button", { type: "button", "aria-label": label, onclick: known }, "Dismiss"),
+      ...(canSay ? [button("acknowledged", "Seen to"), button("gone_home", "Gone home")] : []),
     );
   }
 
-  /** @param {Person[]} people */
-  #dismiss(people) {
-    const now = withDismissed(people, dismissed(), this.#all);
-    remember(KEY, JSON.stringify(now));
+  /** @param {Person} one */
+  #addSaid(one) {
+    const said = this.#said.get(one.id);
+    if (said?.timestamp === one.timestamp && said.at >= (one.lost_contact?.at ?? 0))
+      one.lost_contact = said;
+  }
+
+  /**
+   * @param {Person[]} people
+   * @param {SaidOfLost["state"]} state
+   */
+  async #say(people, state) {
+    const headers = { "Content-Type": "application/json" };
+    $("lost-problem").hidden = true;
+    for (const { id, timestamp } of people) {
+      const body = JSON.stringify({ state, timestamp });
+      const address = `${API}/staff/${encodeURIComponent(id)}/lost_contact`;
+      try {
+        const said = await request(address, { method: "PUT", body, headers });
+        this.#said.set(id, { ...said, timestamp });
+      } catch (error) {
+        $("lost-problem").hidden = false;
+        setText($("lost-problem"), `This was not stored of staff ${id}: ${errorTexts(error).join(" ")}`);
+        const isHeardAgain = error instanceof RequestFailed && error.problem?.code === "conflict";
+        if (!isHeardAgain) break; // the others may meet it too
+      }
+    }
     this.changed();
   }
 }

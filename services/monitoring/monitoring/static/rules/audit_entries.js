@@ -51,6 +51,8 @@ const DID = {
     return `made the token “${label}” (${what.join(", ")})`;
   },
   "token revoked": (_, token) => `revoked the token ${token}`,
+  "lost contact": ({ of, details: { state } }) =>
+    state === "gone_home" ? `said that staff ${of} has gone home` : `saw to staff ${of}, who lost contact`,
   "beacon put": ({ of, details }) =>
     `saved the beacon ${macText(of)}${details.correct_past ? " and began to correct its past" : ""}: ${placeOf(details)}`,
   "beacon removed": ({ of }) => `deleted the beacon ${macText(of)}`,

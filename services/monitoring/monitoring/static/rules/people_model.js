@@ -42,6 +42,8 @@ import {
  * @property {boolean} gone too long ago for the plan
  * @property {Freshness} fresh
  * @property {string} title
+ * @property {SaidOfLost | null} [lost_contact]
+ * @property {number} timestamp of what was heard last, by the phone's clock
  * @property {boolean} picked
  * @property {boolean} dimmed a search is on, and does not find them
  */

@@ -7,9 +7,9 @@ import { officeGapMinutes, onlyLevel, showFreshness, shownLevel } from "../page/
 import { Source } from "../page/source.js";
 import { Building } from "../panels/building.js";
 import { drawExceptions } from "../panels/exceptions.js";
-import { dismissed, lostMinutes } from "../panels/lost_contact.js";
+import { lostMinutes } from "../panels/lost_contact.js";
 import { byLongestGap, sinceText, withStates } from "../rules/coverage_states.js";
-import { lostContact } from "../rules/lost_contact.js";
+import { isSeenTo, lostContact, seenToText } from "../rules/lost_contact.js";
 import { directorySpots, everyone, levelsOf, spotsToDraw } from "../rules/people_model.js";
 import { byHowOften } from "../rules/unknown_beacons.js";
 import { clock, duration, isComplete, levelText, macText, minutesOf, peopleText, spotText } from "../rules/words.js";
@@ -79,12 +79,13 @@ const isHere = (one) => !level || one.level === level;
 
 /** @returns {Line[]} */
 const lost = () =>
-  lostContact(all, dismissed(), lostMinutes())
+  lostContact(all, lostMinutes())
     .filter(isHere)
     .map((one) => ({
       key: one.id,
       what: `Staff ${one.id}`,
-      where: `${spotText(one)}, ${levelText(one.level)}`,
+      where: isSeenTo(one) ? seenToText(one) : `${spotText(one)}, ${levelText(one.level)}`,
+      isDone: isSeenTo(one),
       age: staff.failure ? clock(one.heardAt, { seconds: false }) : duration(one.age),
     }));
 
