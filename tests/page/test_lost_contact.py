@@ -52,7 +52,7 @@ def test_who_dropped_out_is_told_until_somebody_sees_to_it(opened: Opener) -> No
     expect(page.locator("#person")).to_contain_text("Staff lost-2")
     expect(page.locator("#section .marker.picked")).to_have_attribute("data-staff", "lost-2")
     page.get_by_role("button", name="Seen to: staff lost-2").click()
-    expect(rows.nth(1)).to_contain_text(
+    expect(rows.nth(0)).to_contain_text(
         re.compile(r"Staff lost-2.*level 3\. anna saw to it, \d\d:\d\d")
     )
     expect(page.locator("#lost-chip")).to_have_text("1 person lost contact")

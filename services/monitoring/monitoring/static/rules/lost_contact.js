@@ -6,7 +6,7 @@ export const SHIFT_SECONDS = 12 * 3600; // who was heard before that has gone ho
 
 /**
  * Those who were not heard for so many minutes and, as far as anybody said, have not gone home: the
- * longest lost first, and those to whom somebody sees last.
+ * longest lost first, and nobody moves under a pointer when somebody sees to them.
  * @param {Person[]} all
  * @param {number} minutes
  */
@@ -14,12 +14,7 @@ export const lostContact = (all, minutes) =>
   all
     .filter((one) => one.silence > minutes * 60 && one.age <= SHIFT_SECONDS)
     .filter((one) => one.lost_contact?.state !== "gone_home")
-    .sort(
-      (one, other) =>
-        Number(isSeenTo(one)) - Number(isSeenTo(other)) ||
-        one.heardAt - other.heardAt ||
-        one.order - other.order,
-    );
+    .sort((one, other) => one.heardAt - other.heardAt || one.order - other.order);
 
 /** @param {Person} one */
 export const isSeenTo = (one) => Boolean(one.lost_contact);
