@@ -92,7 +92,7 @@ def test_all_screens_share_it_and_a_reader_only_sees_it(opened: Opener, office: 
     # Heard again, and lost again: what was said is of before.
     for name in ("share-1", "share-2"):
         office.hear(name, mac, ago=2000)
-    for page in (other, wall):
+    for page in (one, other, wall):
         for name in ("share-1", "share-2"):
             again = page.locator("#lost li", has_text=name)
             expect(again).not_to_contain_text("saw to it", timeout=30_000)
