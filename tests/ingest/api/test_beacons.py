@@ -102,6 +102,7 @@ def test_a_file_is_loaded_whole_or_not_at_all(api: Api) -> None:
     [
         (b"mac,level\n", "text/csv", 400),
         (b"", "text/csv", 400),
+        (b"mac," + b"x" * 200_000, "text/csv", 400),
         (HEADER.encode() + b'AABBCCDDEEFF,"1,Lobby,,\n', "text/csv", 400),
         (HEADER.encode() + b"AABBCCDDEEFF,1,\xff,,\n", "text/csv", 400),
         (HEADER.encode() + b"AABBCCDDEEFF,1,a,,\nAA:BB:CC:DD:EE:FF,2,b,,\n", "text/csv", 400),

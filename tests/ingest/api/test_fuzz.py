@@ -187,7 +187,8 @@ def check_detection(one: dict[str, Any]) -> None:
 
 
 def check_beacon(one: dict[str, Any]) -> None:
-    assert set(one) - {"position"} == {"_id", "mac", "level", "location"}
+    assert set(one) - {"position", "registered_at"} == {"_id", "mac", "level", "location"}
+    assert one.get("registered_at", 0) < time.time() + 2
     assert one["_id"] == one["mac"]
     assert MAC.fullmatch(one["mac"])
     check_name(one["level"])

@@ -19,6 +19,8 @@ from ingest.rules.request_parameters import MAX_METRES, MAX_TEXT, folded
 from ingest.storage.beacons import Beacon
 
 MAX_LINES = 2000
+# Characters: a longer line names no columns, and the csv module takes no field of 131,073.
+MAX_HEADER = 10_000
 # Bad lines beyond these are not looked for.
 MAX_ERRORS = 100
 
@@ -94,7 +96,7 @@ def parse_file(text: str) -> ParsedFile:
     if max(text.count("\n"), text.count("\r")) > 2 * MAX_LINES:  # empty ones do not count
         raise _too_many()
     text = text.removeprefix("\ufeff")
-    delimiter = _delimiter(text.splitlines()[0] if text else "")
+    delimiter = _delimiter(text[:MAX_HEADER].splitlines()[0] if text else "")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     columns: dict[str, int] = {}
     head: list[str] = []
