@@ -147,6 +147,7 @@ def test_a_killed_supervisor_comes_back_by_itself(fresh: Stack) -> None:
     fresh.up()
     for number in range(2):
         assert fresh.detect(99, event_id=number).status_code == 200
+        eventually(lambda: len(guards(fresh)) == 1, 60)  # that of before ends when all is there
         (guard,) = guards(fresh)
         guard.kill()  # supervisord starts it again
         killed = fresh.supervisor_pid()
