@@ -62,6 +62,7 @@ ROLES = {
     "GET /api/v1/session/oidc/callback": Role.NOBODY,
     "POST /api/v1/session/everywhere": Role.READ,
     "PUT /api/v1/session/password": Role.READ,
+    "PUT /api/v1/staff/<staff_id>/lost_contact": Role.ADMIN,
     "GET /api/v1/accounts": Role.ADMIN,
     "PUT /api/v1/accounts/<name>": Role.ADMIN,
     "DELETE /api/v1/accounts/<name>": Role.ADMIN,

@@ -137,7 +137,7 @@ def test_only_a_few_may_wait(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
         {"limit": 1001},
         {"wait": 21},
         {"from": "soon"},
-        {"from": int(time.time()) + 1000},
+        {"from": int(time.time()) + 1_000_000},
     ],
 )
 def test_bad_questions(api: Api, query: dict[str, Any]) -> None:
