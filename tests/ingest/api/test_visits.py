@@ -231,6 +231,26 @@ def test_the_index_by_beacon_is_all_that_is_read(
         assert "'totalDocsExamined': 0" in plan
 
 
+@pytest.mark.parametrize("level", [HERE["level"], None])
+def test_a_wrong_clock_has_nobody_read_all_detections(
+    api: Api, mongod: str, database: Database[Any], level: str | None
+) -> None:
+    store(database, rows(5))
+    heard = Heard()
+    with MongoClient[dict[str, Any]](mongod, event_listeners=[heard]) as client:
+        reader = VisitsOfPlace(client["ICT3102"]["staff"])
+        assert list(reader.read(HERE["location"], level, BASE, BASE + 9000, 300))
+    _, by_time = heard.of("aggregate")
+    unions = [
+        step["$unionWith"]["pipeline"] for step in by_time["pipeline"] if "$unionWith" in step
+    ]
+    assert len(unions) == 2
+    for steps in unions:
+        plan = database.command("explain", {"aggregate": "staff", "pipeline": steps, "cursor": {}})
+        assert "COLLSCAN" not in str(plan)
+        assert "IXSCAN" in str(plan)
+
+
 # What the driver adds, and `explain` does not take.
 UNEXPLAINED = {"lsid", "$clusterTime", "$db", "maxTimeMS", "readConcern", "apiVersion", "txnNumber"}
 

@@ -71,7 +71,7 @@ class VisitsOfPlace:
                 query["mac"] = {"$in": macs}
                 if level is None:  # by name: a range of levels would not come in the order of time
                     query["level"] = {"$in": self._staff.distinct("level", query)}
-                by_ours = {**at, "heard": within}
+                by_ours = {"level": {"$gte": ""}, **at, "heard": within}  # the index begins with it
                 right = [{"$match": query}, *_newest()]
                 steps = self._corrected(query, by_ours, off) if off else right
                 steps += _pieces(gap)
