@@ -33,7 +33,14 @@ APP_ROLE = "waymark"
 APP_ROLES: list[Any] = [{"role": APP_ROLE, "db": DATABASE}]
 AUDIT = "audit"
 COLLECTIONS = (
-    *("staff", "latest", "notes", "beacons", "directory", "lost_contacts", "tokens", "accounts"),
+    "staff",
+    "latest",
+    "notes",
+    "beacons",
+    "directory",
+    "lost_contacts",
+    "tokens",
+    "accounts",
 )
 _DATA = ["find", "insert", "update", "remove", "changeStream", "collStats"]
 _WORK = [*_DATA, "createCollection", "createIndex", "dropIndex", "listIndexes"]
