@@ -148,6 +148,21 @@ def seen_until(stack: Stack, what: str, seconds: float) -> set[str]:
     return seen
 
 
+def test_on_a_healthy_stack_no_read_of_a_service_fails(office: Stack) -> None:
+    """The plot of the page is of these; who asks for services that there are not pays for it."""
+    seen_until(office, HEALTHY, 90)
+    began = time.time()
+    reads: list[dict[str, Any]] = []
+
+    def are_many() -> bool:
+        found = told_by_the_page(office, "system").json()["reads"]
+        reads[:] = [one for one in found if one["timestamp"] > began]
+        return len(reads) >= 2 * len(BOTH)
+
+    eventually(are_many, 30)
+    assert None not in [one["latency_ms"] for one in reads]
+
+
 @pytest.mark.parametrize(
     ("fault", "away", "what"),
     [(fault, *case) for fault in (stopped, frozen) for case in ALONE + PAIRS],
