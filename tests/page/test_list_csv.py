@@ -46,6 +46,8 @@ def local(row: dict[str, str], name: str = "time") -> float:
 def test_who_is_here_and_who_is_lost(opened: Opener) -> None:
     now = time.time()
     far = [person(who, ROOMS[n], 1200) | {"timestamp": now - 1200} for n, who in enumerate(RISKY)]
+    for one, state in zip(far, ("acknowledged", "gone_home"), strict=False):
+        one["lost_contact"] = {"state": state, "by": "=anna", "at": int(now) - 60}
     people = [*crowd(300), person("=here", ODD)]
     page = opened("?sort=heard", prepare=furnished([*people, *far]))
     loaded(page)
@@ -58,11 +60,19 @@ def test_who_is_here_and_who_is_lost(opened: Opener) -> None:
     assert (here["level"], here["location"], here["mac"]) == (ODD["level"], "=cmd, 1", ODD["mac"])
     assert here["heard"] == "now"
     assert abs(local(here) - now) < 60
+    said = {row["staff_id"]: row for row in rows if row["said"]}
+    assert {who: row["lost_contact"] for who, row in said.items()} == {
+        RISKY[0]: "seen to",
+        RISKY[1]: "gone home",
+    }
+    assert {row["said_by"] for row in said.values()} == {"'=anna"}
+    assert {local(row, "said") for row in said.values()} == {int(now) - 60}
     page.locator("#lost-chip").click()
     name, rows = saved(page, "#lost-csv")
     lost = page.locator("#lost-people .who").all_inner_texts()
     assert [f"Staff {row['staff_id']}" for row in rows] == lost
-    assert {row["staff_id"] for row in rows} == set(RISKY)
+    assert {row["staff_id"] for row in rows} == {RISKY[0], *RISKY[2:]}
+    assert [row["lost_contact"] for row in rows if row["said"]] == ["seen to"]
     assert all(abs(local(row) - now + 1200) < 2 for row in rows)
     assert name.startswith("lost-contact_")
     page.locator("#search").fill("staff 10")

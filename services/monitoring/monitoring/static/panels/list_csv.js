@@ -13,6 +13,7 @@ import { heardText } from "../rules/words.js";
 const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 // What begins a formula, in full width too, or what a spreadsheet may drop before one.
 const FORMULA = /^[=+\-@\uff1d\uff0b\uff0d\uff20\p{C}\p{Z}]/u;
+const STATES = { acknowledged: "seen to", gone_home: "gone home" };
 const MARK = "\ufeff"; // by which a spreadsheet knows UTF-8
 
 /**
@@ -56,6 +57,9 @@ export const personColumns = (blindSince) => ({
   location: (one) => one.location,
   mac: (one) => one.mac,
   heard: (one) => heardText(one.heardAt, one.age, blindSince),
+  lost_contact: ({ lost_contact: said }) => (said ? STATES[said.state] : null),
+  said_by: (one) => one.lost_contact?.by ?? null,
+  ...timeColumns("said", (one) => one.lost_contact?.at ?? null),
 });
 
 /**
