@@ -5,10 +5,13 @@ import io
 import json
 import threading
 import time
+import tracemalloc
 from typing import Any
 from zoneinfo import ZoneInfo, reset_tzpath
 
 import pytest
+from bson import ObjectId
+from pymongo.database import Database
 
 from ingest.api import staff_detections as history
 from ingest.errors import StoreUnavailable
@@ -99,7 +102,11 @@ def test_now_has_the_lowest_level_first(api: Api) -> None:
         assert [one["level"] for one in api.get(path)["data"]] == directory
 
 
-def test_pages_hold_each_detection_once_also_within_a_second(api: Api) -> None:
+@pytest.mark.parametrize("at_once", [3, 500])
+def test_pages_hold_each_detection_once_also_within_a_second(
+    api: Api, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(history, "READ_AT_ONCE", at_once)
     base = int(time.time()) - 100
     for number in range(30):  # ten a second, each with a strength of its own
         api.hear(1, event_id=f"e{number}", timestamp=base + number // 10, rssi=-1 - number)
@@ -117,6 +124,21 @@ def test_pages_hold_each_detection_once_also_within_a_second(api: Api) -> None:
             cursor = page["next"]
             api.hear(1, event_id=f"{limit} {len(pages)}".replace(" ", "-"))
         assert pages == everything["data"]
+
+
+def test_the_largest_page_takes_little_memory(api: Api, database: Database[Any]) -> None:
+    api.hear(1)
+    [one] = database["staff"].find()
+    rows = [{"_id": ObjectId(), "timestamp": one["timestamp"] - n} for n in range(1, 3000)]
+    database["staff"].insert_many(one | row for row in rows)
+    assert len(api.get("/staff/1/detections", limit=3000)["data"]) == 3000
+    tracemalloc.start()
+    try:
+        answer = api.client.get("/api/v1/staff/1/detections?limit=3000")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * len(answer.data) + 1.5 * 2**20
 
 
 def test_a_range_in_every_form_of_time(api: Api) -> None:
@@ -148,7 +170,7 @@ def test_plan_positions_come_from_the_directory(api: Api) -> None:
 
 
 def test_a_download_is_whole(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "DOWNLOAD_PAGE", 4)
+    monkeypatch.setattr(history, "READ_AT_ONCE", 4)
     base = int(time.time()) - 100
     for number in range(10):
         api.hear(1, event_id=f"e{number}", timestamp=base + number // 3, rssi=-1 - number)
@@ -250,7 +272,7 @@ def test_a_zone_is_known_by_all_its_names_whatever_the_machine_has(
 def test_a_download_that_fails_before_its_first_piece_is_a_503(
     api: Api, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(history, "DOWNLOAD_PAGE", 4)
+    monkeypatch.setattr(history, "READ_AT_ONCE", 4)
     for number in range(10):
         api.hear(1, event_id=f"e{number}")
     page = Detections.page

@@ -36,7 +36,7 @@ def filled(answer: msgspec.Struct, items: Iterator[bytes]) -> Response:
 
 
 def around_items(answer: msgspec.Struct) -> tuple[bytes, bytes]:
-    """Return the JSON before and after the items of an answer's last field, an empty list."""
+    """Return the JSON before and after the items of an answer's last list, an empty one."""
     opening, closing = msgspec.json.encode(answer).rsplit(b"[]", 1)
     return opening + b"[", b"]" + closing
 

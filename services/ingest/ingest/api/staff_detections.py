@@ -1,6 +1,7 @@
 """Where somebody was: /staff/<staff_id>/detections, page by page or as a download."""
 
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from functools import partial
 from typing import Annotated, NamedTuple
 from urllib.parse import urlencode
 
+import msgspec
 from flask import Response, request
 from msgspec import Meta
 
@@ -32,8 +34,8 @@ from ingest.storage.documents import Detection
 
 # Above it pages are made one at a time; 1.5 MiB while one is made.
 SMALL_LIMIT = 1000
-# A download is read and sent in pages of so many, 0.8 MiB each.
-DOWNLOAD_PAGE = 500
+# How many are read at once, 0.8 MiB: 3,000 took 6, which Python keeps.
+READ_AT_ONCE = 500
 # Each of more than a page holds a thread of its lane for as long as it is made and read, somebody's
 # year for a minute: the other threads are for others.
 DOWNLOADS = 2
@@ -68,7 +70,7 @@ class _Wanted(NamedTuple):
 
     range: TimeRange
     after: Position | None
-    limit: int
+    limit: int  # of the whole range none
     kind: str
     whole: bool
     zone: tzinfo
@@ -141,16 +143,16 @@ def staff_detections(staff_id: str) -> Response:
         return unchanged
     as_of = state.read_at if state else None
     read = partial(context.detections.page, wanted.range, as_of=as_of)
-    with responses.one_at_a_time if wanted.limit > SMALL_LIMIT else nullcontext():
-        page = read(wanted.after, wanted.limit)
+    is_large = wanted.limit > SMALL_LIMIT and not wanted.whole
+    with responses.one_at_a_time if is_large else nullcontext():
+        page = read(wanted.after, min(wanted.limit, READ_AT_ONCE))
         if not page.detections and not context.detections.has(who):
             raise Problem("not_found", f"nothing was ever heard of staff member {staff_id}")
-        response = _response(wanted, page, read, directory)
-    more = page.next is not None and not wanted.whole
-    response.headers["X-Truncated"] = "true" if more else "false"
-    if more and page.next:
-        following = urlencode(given | {"cursor": _cursor(page.next)})
-        response.headers["Link"] = f'<{request.path}?{following}>; rel="next"'
+        response, following = _response(wanted, page, read, directory)
+    response.headers["X-Truncated"] = "true" if following else "false"
+    if following:
+        query = urlencode(given | {"cursor": _cursor(following)})
+        response.headers["Link"] = f'<{request.path}?{query}>; rel="next"'
     return responses.tagged(response, etag) if state else response
 
 
@@ -161,34 +163,52 @@ def _wanted(staff_id: str, given: dict[str, str]) -> _Wanted:
     kind = _FORMAT.read(given)
     whole = kind != "json" and _LIMIT.name not in given
     zone = zone_of(given, _ZONE.name)
-    return _Wanted(between, after, DOWNLOAD_PAGE if whole else limit, kind, whole, zone)
+    return _Wanted(between, after, sys.maxsize if whole else limit, kind, whole, zone)
 
 
-def _response(wanted: _Wanted, page: Page, read: ReadPage, directory: Snapshot) -> Response:
+def _response(
+    wanted: _Wanted, page: Page, read: ReadPage, directory: Snapshot
+) -> tuple[Response, Position | None]:
+    """Return the answer that begins with some detections, and where what follows it begins."""
+    pages = _pages(wanted, page, read)
     if wanted.kind == "json":
-        rows = [_row(one, directory) for one in page.detections]
+        texts = []
+        for page in pages:  # the last one says what follows
+            rows = [_row(one, directory) for one in page.detections]
+            texts += [msgspec.json.encode(rows)[1:-1]] if rows else []
         cursor = _cursor(page.next) if page.next else None
-        return responses.as_json(History(rows, cursor, page.next is not None))
-    pages = iter([page.detections])
-    if wanted.whole and page.next:
-        pages = _whole(page, read)
-    subject = Subject(wanted.range, wanted.zone)
-    rows_of = ([_row(one, directory) for one in found] for found in pages)
-    return download(wanted.kind, rows_of, subject)
+        opening, closing = responses.around_items(History([], cursor, page.next is not None))
+        body = b"".join([opening, b",".join(texts), closing, b"\n"])
+        return Response(body, mimetype=JSON), page.next
+    following = None
+    if not wanted.whole:
+        some = list(pages)  # what follows is said before the first of them
+        following, pages = some[-1].next, iter(some)
+    elif page.next:
+        pages = _in_turn(pages)
+    rows_of = ([_row(one, directory) for one in some.detections] for some in pages)
+    return download(wanted.kind, rows_of, Subject(wanted.range, wanted.zone)), following
 
 
-def _whole(page: Page, read: ReadPage) -> Iterator[list[Detection]]:
-    """Yield the detections of a page and of all pages after it. Raises Problem: too many do."""
+def _pages(wanted: _Wanted, page: Page, read: ReadPage) -> Iterator[Page]:
+    """Yield a page, and those after it that are wanted."""
+    missing = wanted.limit - len(page.detections)
+    yield page
+    while missing > 0 and page.next:
+        page = read(page.next, min(missing, READ_AT_ONCE))
+        missing -= len(page.detections)
+        yield page
+
+
+def _in_turn(pages: Iterator[Page]) -> Iterator[Page]:
+    """Yield pages, for a few at a time. Raises Problem: too many do."""
     if not _places.acquire(blocking=False):
         detail = (
             f"{DOWNLOADS} long downloads are under way; ask again when one is done, or for less"
         )
         raise Problem("too_many_waiting", detail, headers={"Retry-After": "10"})
     try:
-        yield page.detections
-        while page.next:
-            page = read(page.next, DOWNLOAD_PAGE)
-            yield page.detections
+        yield from pages
     finally:
         _places.release()
 
