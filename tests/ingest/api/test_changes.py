@@ -5,6 +5,7 @@ import json
 import random
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -70,6 +71,23 @@ def test_it_begins_now_and_goes_on_where_it_was(api: Api) -> None:
     }
     assert read(api, after=cursor)[0] == lines
     assert read(api, after=after)[0] == []
+
+
+def test_many_changes_take_little_memory(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ingest.storage.change_stream.FOLLOWING_SECONDS", 60)
+    _, cursor = read(api)
+    now = int(time.time())
+    items = [{"staff_id": n, "mac": MAC, "rssi": -60, "timestamp": now} for n in range(1000)]
+    assert api.client.post("/api/v1/detections", json={"detections": items}).status_code == 200
+    assert len(read(api, after=cursor, limit=1000)[0]) == 1000
+    tracemalloc.start()
+    try:
+        answer = ask(api, after=cursor, limit=1000)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(parse(answer.text)[0]) == 1000
+    assert peak < 2**20
 
 
 def test_a_limit_cuts_nothing_off(api: Api) -> None:

@@ -58,13 +58,16 @@ _DETECTION = Detection(
     level="4",
     location="Lobby B",
 )
-EXAMPLE = Changes([StoredChange("insert", _DETECTION)], "826B01787A000000012B...")
+
+
+def as_line(change: StoredChange) -> bytes:
+    """Return the line of a change."""
+    return msgspec.json.encode(_line(change)) + b"\n"
 
 
 def as_lines(changes: Changes) -> bytes:
-    """Return the changes in their order, and behind them where the next request goes on."""
-    lines = [_line(change) for change in changes.found]
-    return msgspec.json.Encoder().encode_lines([*lines, Next(changes.next)])
+    """Return the lines in their order, and behind them where the next request goes on."""
+    return b"".join([*changes.found, msgspec.json.encode(Next(changes.next)), b"\n"])
 
 
 def _line(change: StoredChange) -> Change:
@@ -81,3 +84,8 @@ def _line(change: StoredChange) -> Change:
         level=detection.level,
         location=detection.location,
     )
+
+
+EXAMPLE = as_lines(
+    Changes([as_line(StoredChange("insert", _DETECTION))], "826B01787A000000012B...")
+).decode()

@@ -8,7 +8,7 @@ from typing import Any
 
 from flask import Response, request
 
-from ingest.api.change_lines import EXAMPLE, Change, Next, as_lines
+from ingest.api.change_lines import EXAMPLE, Change, Next, as_line, as_lines
 from ingest.api.openapi import Body, Content, declare
 from ingest.api.problems import Problem
 from ingest.api.query import Integer, Text
@@ -64,7 +64,7 @@ _WAIT = Integer(
             {
                 _MEDIA_TYPE: Content(
                     str,
-                    example=as_lines(EXAMPLE).decode(),
+                    example=EXAMPLE,
                     lines=(Change, Next),
                 )
             },
@@ -83,7 +83,7 @@ def changes() -> Response:
     context.availability.check_answers()
     try:
         with _place_to_wait(wait):
-            read = context.change_stream.read(start, limit, wait)
+            read = context.change_stream.read(start, limit, wait, as_line)
     except CursorExpired as error:
         detail = (
             "the changes since then are not all kept any more; begin again without `after`, and"

@@ -3,7 +3,7 @@
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -25,7 +25,8 @@ AWAIT_MS = 250
 FOLLOWING_SECONDS = 0.5
 # What the database may take beyond the time that the reader wants to wait.
 TIMEOUT_SECONDS = 4
-BATCH = 500
+# Documents that the driver decodes at once: some 3 kB each, with the event around it.
+BATCH = 200
 # Stored, or its place corrected. What a TTL index or an administrator deletes is no change here.
 _CORRECTED = "updateDescription.updatedFields"
 _PIPELINE: list[dict[str, Any]] = [
@@ -50,9 +51,9 @@ class Change(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Changes in their order, and the cursor behind the last."""
+    """What was made of changes, in their order, and the cursor behind the last."""
 
-    found: list[Change]
+    found: list[bytes]
     next: str
 
 
@@ -67,9 +68,18 @@ class ChangeStream:
         """Have who waits for a change get what there is, now and from now on."""
         self._ending.set()
 
-    def read(self, start: Mapping[str, Any], limit: int, wait_seconds: float) -> Changes:
-        """Return at most `limit` changes from a start on; wait so long for the first."""
-        found: list[Change] = []
+    def read(
+        self,
+        start: Mapping[str, Any],
+        limit: int,
+        wait_seconds: float,
+        as_text: Callable[[Change], bytes],
+    ) -> Changes:
+        """Return at most `limit` changes from a start on; wait so long for the first.
+
+        Each is made a text at once, which is a fifth of what it takes before.
+        """
+        found: list[bytes] = []
         until = time.monotonic() + wait_seconds
         with (
             _stream_errors(),
@@ -87,7 +97,8 @@ class ChangeStream:
                 if change and change["fullDocument"]:  # else deleted since it was corrected
                     if not found:
                         until = time.monotonic() + FOLLOWING_SECONDS
-                    found.append(Change(change["operationType"], detection(change["fullDocument"])))
+                    stored = detection(change["fullDocument"])
+                    found.append(as_text(Change(change["operationType"], stored)))
                 ends = time.monotonic() >= until or self._ending.is_set()
                 if ends or (found and not change):
                     break
