@@ -8,7 +8,7 @@ import threading
 import time
 import tracemalloc
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -268,6 +268,30 @@ def test_what_is_read_again_is_not_held_beside_what_was(
     assert len(client.get("/retrieveformonitoring").get_json()["location"]) == 4001
     assert max(held) < 1200  # of 4000: those of the last 100 seconds before the window's end
     assert max(spans) < 800
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_a_large_answer_is_sent_before_the_next_is_read(
+    client: FlaskClient, database: Documents, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    monkeypatch.setattr(last_minutes, "LARGE_BYTES", 10_000)
+    monkeypatch.setattr(last_minutes, "SENT_SECONDS", 60)
+    rows(database, 4000)
+    headers = {"Accept-Encoding": encoding}
+    slow = client.get("/retrieveformonitoring", headers=headers, buffered=False)
+    pieces = iter(slow.response)
+    next(pieces)
+    with ThreadPoolExecutor(1) as threads:
+        other = threads.submit(client.application.test_client().get, "/retrieveformonitoring")
+        assert not wait([other], timeout=1).done
+        for _ in pieces:
+            pass
+        slow.close()
+        assert other.result(30).status_code == 200
+    monkeypatch.setattr(last_minutes, "SENT_SECONDS", 0.2)
+    slow = client.get("/retrieveformonitoring", headers=headers, buffered=False)  # who stands still
+    assert client.get("/retrieveformonitoring", headers=headers).status_code == 200
+    slow.close()
 
 
 def test_who_asks_at_the_same_moment_shares_one_reading(

@@ -3,6 +3,7 @@
 import itertools
 import json
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -29,6 +30,9 @@ MAX_ROWS = 350_000
 TOO_MANY = f"more than {MAX_ROWS} detections in the last minutes"
 # What is younger is not counted: more of it comes meanwhile.
 COMING_SECONDS = 10
+# A large answer is to be sent before the next is read, for both would take twice 7 MiB. The gateway
+# takes it at once; who does not holds up nobody for longer.
+LARGE_BYTES, SENT_SECONDS = 2**20, 1.0
 # How many beginnings and ends of rows are kept while they are read: 1 MiB.
 MAX_ENCODED = 2000
 
@@ -59,6 +63,7 @@ class LastMinutes:
         self._detections = detections
         self._arrivals = arrivals
         self._cached: _Cached | None = None
+        self._sent: Callable[[], Window | None] = lambda: None  # the last one, while it is large
         self._pool = ThreadPoolExecutor(1, "last-minutes")
         self._reads: Batcher[None, Answer] = Batcher(self._read, self._pool)
 
@@ -70,7 +75,13 @@ class LastMinutes:
         """Return all that was acknowledged before the call. StoreUnavailable."""
         return self._reads.call(None)
 
+    def _wait_until_sent(self) -> None:
+        until = time.monotonic() + SENT_SECONDS
+        while self._sent() and time.monotonic() < until:
+            time.sleep(0.01)
+
     def _read(self, calls: list[None]) -> list[Answer | Exception]:
+        self._wait_until_sent()
         now = int(time.time())
         start, end = now - WINDOW_SECONDS, now + AHEAD_SECONDS
         counted_at = time.monotonic()
@@ -103,6 +114,7 @@ class LastMinutes:
         self._cached = _Cached(state, end, history)
         self._make_room(history.size)
         window = history.window(TimeRange("", start, end))
+        self._sent = weakref.ref(window) if history.size > LARGE_BYTES else lambda: None
         # By the newest stamp, and by the checksum of the text, with which its gzip member ends.
         etag = f"{state.newest:x}-{window.rows:x}-{window.gzip()[-1].hex()}"
         return [(window, etag)] * len(calls)

@@ -48,6 +48,10 @@ class Window:
             self._gzip = joined(OPENING, self._blocks, CLOSING, self.length)
         return self._gzip
 
+    def gzip_pieces(self) -> Iterator[bytes]:
+        """Yield those parts; who has not had all of them holds this window."""
+        yield from self.gzip()
+
     def _pieces(self) -> Iterator[bytes]:
         before = OPENING
         for block in self._blocks:

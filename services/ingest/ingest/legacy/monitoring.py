@@ -24,8 +24,7 @@ def retrieve_for_monitoring() -> Response:
     found, etag = context.last_minutes.read()
     length, body, headers = found.length, found.text(), {"Vary": "Accept-Encoding"}
     if length >= GZIP_MIN_BYTES and takes_gzip(request.headers.get("Accept-Encoding", "")):
-        body = found.gzip()
-        length = sum(map(len, body))
+        length, body = sum(map(len, found.gzip())), found.gzip_pieces()
         headers["Content-Encoding"] = "gzip"
     headers["Content-Length"] = str(length)
     response = Response(body, headers=headers, mimetype="application/json")
