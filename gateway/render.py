@@ -161,6 +161,11 @@ def render_all(config: Config, nginx: str = "", tls: str = "") -> dict[str, str]
     """
     main = {"nginx.conf": render(config, TEMPLATE.read_text(), nginx, certified=bool(tls))}
     main |= {TLS_FILE: tls} if tls else {}
+    services, without = config.ingest.split(), (_HERE / "without.conf").read_text()
+    for number, service in enumerate(services):
+        others = config._replace(ingest=" ".join(one for one in services if one != service))
+        text = without.replace("@{number}", str(number)).replace("@{silent}", service)
+        main[f"without_{number}.conf"] = render(others, text)
     return main | {name: (_HERE / name).read_text() for name in (*GROUPS, PROBE)}
 
 

@@ -1,15 +1,16 @@
-"""Take all ingest services out while none of them answers: NGINX asks each client's time for it.
+"""Take an ingest service out while it does not answer: NGINX asks each client's time for it.
 
 NGINX counts failures, and a client that is alone makes too few: he would wait anew each time. So it
-tells us of each request that waited in vain, and answers at once while the file `silent` is there.
-Nothing is asked, and nothing is loaded again, while all is well.
+tells us of each request that waited in vain. While the file `silent_` and an address is there, it
+asks the other services, and while `silent` is there, none answers, it asks nobody. Nothing is
+asked, and nothing is loaded again, while all is well.
 """
 
 import contextlib
 import select
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 # As long as in probe.conf: who is only busy has answered by then.
@@ -19,45 +20,73 @@ _HEALTH = b"GET /healthz HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n"
 
 
 class Silence:
-    """Keeps the file; `services` tells their addresses of now."""
+    """Keeps the files; `services` tells their addresses of now."""
 
     def __init__(self, run: Path, services: Callable[[], list[str]]) -> None:
-        self._mark = run / "silent"
+        self._run = run
         self._services = services
+        self._marks: set[str] = set()
+        for left in run.glob("silent*"):
+            left.unlink()
         named = run / "silent.sock"
-        for left in (self._mark, named):
-            left.unlink(missing_ok=True)
         self._told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._told.bind(str(named))
         named.chmod(0o666)  # nginx's worker is another user
 
     def watch(self) -> None:
-        """Wait until a request has waited in vain; then keep the file while nobody answers."""
+        """Wait until a request has waited in vain; then keep the files while somebody is silent."""
         while True:
             self._told.recv(1)
-            while not answer(self._services(), ANSWER_SECONDS):
-                with contextlib.suppress(OSError):  # a full disk: the circuits are there as well
-                    self._mark.touch()
+            while self._look():
                 time.sleep(AGAIN_SECONDS)
-            self._mark.unlink(missing_ok=True)
+
+    def _look(self) -> bool:
+        """Ask all services and mark who is silent; tell whether to ask again."""
+        silent = set(self._services())
+        somebody = False
+        for service, answers in replies(sorted(silent), ANSWER_SECONDS):
+            silent.remove(service)
+            somebody = somebody or answers
+            # At once: who is back is used, whoever else is still waited for.
+            self._keep(self._marks - {f"silent_{service}"} - ({"silent"} if answers else set()))
+        every = set() if somebody else {"silent"}
+        self._keep({f"silent_{service}" for service in silent} | every)
+        return bool(self._marks)
+
+    def _keep(self, marks: set[str]) -> None:
+        for mark in self._marks - marks:
+            (self._run / mark).unlink(missing_ok=True)
+        for mark in marks:
+            with contextlib.suppress(OSError):  # a full disk: the circuits are there as well
+                (self._run / mark).touch()
+        self._marks = marks
 
 
-def answer(services: list[str], seconds: float) -> bool:
-    """Tell whether any of these services says anything in this time."""
+def replies(services: Iterable[str], seconds: float) -> Iterator[tuple[str, bool]]:
+    """Yield each service that says anything in this time, or refuses (False), when it does.
+
+    All are asked at once: after one that takes no connection no time would be left.
+    """
+    waiting: dict[socket.socket, str] = {}
     until = time.monotonic() + seconds
     with contextlib.ExitStack() as held:
-        asked = []
         for service in services:
             host, _, port = service.rpartition(":")
-            with contextlib.suppress(OSError):
-                at = host.strip("[]"), int(port)
-                connection = held.enter_context(socket.create_connection(at, seconds))
-                connection.sendall(_HEALTH)
-                asked.append(connection)
-        while asked and (left := until - time.monotonic()) > 0:
-            for connection in select.select(asked, [], [], left)[0]:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            connection = held.enter_context(socket.socket(family))
+            connection.settimeout(0)
+            connection.connect_ex((host.strip("[]"), int(port)))
+            waiting[connection] = service
+        unasked = set(waiting)
+        while waiting and (left := until - time.monotonic()) > 0:
+            readable, writable, _ = select.select(waiting, unasked, [], left)
+            for connection in writable:
+                unasked.remove(connection)
+                with contextlib.suppress(OSError):  # refused: then it is readable as well
+                    connection.send(_HEALTH)
+            for connection in readable:
+                unasked.discard(connection)
+                answers = False
                 with contextlib.suppress(OSError):
-                    if connection.recv(1):
-                        return True
-                asked.remove(connection)
-    return False
+                    answers = bool(connection.recv(1))
+                yield waiting.pop(connection), answers

@@ -1,19 +1,33 @@
 """Who waits, and for how long, while services fail: facts about NGINX, not about our text."""
 
+import contextlib
+import socket
 import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import requests
 
 from scripts.processes.waiting import eventually
 from tests.gateway.conftest import FAST_SECONDS, OPEN, SLOW_SECONDS, Answer, Gateway, seconds_of
+from tests.upstream import Upstream
 
 # Who waits at any time while all services hang: 4 at each as its backup, and one half-open at each.
 TRYING = 10
+
+# An address of each group, and of the pollers; how a service may be silent.
+ADDRESSES = {
+    "/newbeacondetect": "POST",
+    "/api/v1/detections": "POST",
+    "/api/v1/staff": "GET",
+    "/extractbeacon": "GET",
+    "/api/v1/beacons": "GET",
+    "/retrieveformonitoring": "GET",
+}
+SILENT = ("hangs", "takes no connection")
 
 Log = list[dict[str, str]]
 
@@ -221,3 +235,71 @@ def test_a_lone_client_waits_once_while_all_services_hang(gateway: Gateway) -> N
     gateway.ingest[1].fault = ""  # one that answers is enough
     assert eventually_stored(gateway) < 5
     assert not (gateway.run / "silent").exists()
+
+
+@contextlib.contextmanager
+def silent(upstream: Upstream, how: str) -> Iterator[None]:
+    """Make a service silent, and let it answer again."""
+    if how == "hangs":
+        upstream.fault = "hang"
+        yield
+        upstream.fault = ""
+        return
+    upstream.close()
+    with contextlib.ExitStack() as held:
+        deaf = held.enter_context(socket.create_server((upstream.host, upstream.port), backlog=0))
+        for _ in range(3):  # nobody takes these, so there is no room for another
+            waiting = held.enter_context(socket.socket())
+            waiting.settimeout(0)
+            waiting.connect_ex(deaf.getsockname())
+        yield
+    upstream.reopen()
+
+
+def asked(upstream: Upstream) -> int:
+    """Return how many requests of clients a service got."""
+    return sum(path != "/healthz" for _, path, *_ in list(upstream.requests))
+
+
+@pytest.mark.parametrize("how", SILENT)
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize(
+    "found_by",
+    [
+        "/newbeacondetect",
+        "/api/v1/staff",
+        pytest.param("/api/v1/detections", marks=pytest.mark.long),
+        pytest.param("/extractbeacon", marks=pytest.mark.long),
+        pytest.param("/api/v1/beacons", marks=pytest.mark.long),
+    ],
+)
+def test_a_lone_client_waits_once_while_one_service_is_silent(
+    gateway: Gateway, found_by: str, number: int, how: str
+) -> None:
+    """He asks every few seconds, when the circuit has half opened again: whatever he asks for."""
+    upstream = gateway.ingest[number]
+    gateway.ingest[1 - number].answer(200, b"[]", {"Cache-Control": "no-store"})
+    with silent(upstream, how):
+
+        def waits() -> bool:
+            return gateway.timed(ADDRESSES[found_by], found_by, timeout=40).seconds > SLOW_SECONDS
+
+        eventually(waits)
+        time.sleep(2.5)
+        met = asked(upstream)
+        for _ in range(3):
+            for path, method in ADDRESSES.items():
+                answer = gateway.timed(method, path)
+                # Some ms, but a machine may stall; who waits for a service waits for a second.
+                assert (answer.status, answer.seconds < SLOW_SECONDS) == (200, True), path
+            time.sleep(2.2)
+        assert asked(upstream) == met
+    for path, method in ADDRESSES.items():
+        if path != "/retrieveformonitoring":  # which is cached
+
+            def used(path: str = path, method: str = method) -> bool:
+                assert gateway.timed(method, path).status == 200
+                return any(request[1] == path for request in upstream.requests[:])
+
+            upstream.requests.clear()
+            eventually(used, 5)

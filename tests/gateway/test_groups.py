@@ -79,9 +79,8 @@ def locations(http: Block) -> dict[str, Block]:
 def asks_ingest(http: Block, target: str) -> bool:
     """Tell whether a proxy_pass leads to the ingest services."""
     upstreams = {block.name.split()[1]: block for block in http.named("upstream")}
-    servers = [
-        value.split()[0] for value in upstreams[target.removeprefix("http://")].values("server")
-    ]
+    name = target.removeprefix("http://").removesuffix("$without")
+    servers = [value.split()[0] for value in upstreams[name].values("server")]
     return any(server in INGEST for server in servers)
 
 
@@ -101,7 +100,7 @@ def test_each_location_that_asks_an_ingest_service_includes_one_group(config: Co
         for group in groups:
             included[group].add(name)
     assert included == EXPECTED
-    assert set(files) == {"nginx.conf", *GROUPS, PROBE}
+    assert set(files) == {"nginx.conf", *GROUPS, PROBE, "without_0.conf", "without_1.conf"}
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -112,7 +111,8 @@ def test_a_group_has_circuit_time_limit_and_limits(group: str) -> None:
     (target,) = block.values("proxy_pass")
     assert asks_ingest(http, target)
     assert len(block.values("proxy_read_timeout")) == 1
-    assert (target == "http://ingest") == (group in ("ingest.conf", "batch.conf"))
+    circuit = "ingest" if group in ("ingest.conf", "batch.conf") else "reads"
+    assert target == f"http://{circuit}$without"
     # The client's own limit first (that is how the two are told apart), and never all places.
     (by_client, own), (by_place, all_places) = (
         value.split() for value in block.values("limit_conn")
@@ -121,3 +121,24 @@ def test_a_group_has_circuit_time_limit_and_limits(group: str) -> None:
     key_of = {zone.removeprefix("zone=").partition(":")[0]: key for key, zone in keys}
     assert (key_of[by_client], key_of[by_place]) == ("$binary_remote_addr", "$place")
     assert int(own) < int(all_places)
+
+
+def test_a_service_that_is_silent_is_the_last_to_be_asked_in_the_circuits_without_it() -> None:
+    services = [*INGEST, "192.0.2.4:5001"]
+    files = render_all(PLAIN._replace(ingest=" ".join(services)))
+    (http,) = parse(files["nginx.conf"]).named("http")
+    for number, silent in enumerate(services):
+        for server in [one for one in http.named("server") if one.values("set")]:
+            assert any(
+                f'silent_{silent}"' in value and f"_without_{number};" in value
+                for value in server.values("if")
+            )
+        circuits = parse(files[f"without_{number}.conf"]).named("upstream")
+        assert [one.name for one in circuits] == [
+            f"upstream {circuit}_without_{number}" for circuit in ("ingest", "reads")
+        ]
+        for circuit in circuits:
+            asked = [value.split() for value in circuit.values("server")]
+            first = {words[0] for words in asked if words[-1] != "backup"}
+            assert first == {*services, "127.0.0.1:1"} - {silent}
+            assert {words[0] for words in asked if words[-1] == "backup"} == {*services}
