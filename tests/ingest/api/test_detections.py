@@ -6,6 +6,7 @@ import json
 import time
 import tracemalloc
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -56,26 +57,59 @@ def test_one_detection(api: Api, database: Database[Any]) -> None:
     assert database["staff"].count_documents({}) == 1
 
 
+def batch(item: dict[str, Any], sent_at: object) -> dict[str, Any]:
+    return {"detections": [item], "sent_at": sent_at}
+
+
+def single(item: dict[str, Any], sent_at: object) -> dict[str, Any]:
+    return item | {"sent_at": sent_at}
+
+
+@pytest.mark.parametrize("body", [batch, single])
 @pytest.mark.parametrize("more", [{}, {"unknown": 1}])
 @pytest.mark.parametrize(("offset", "clock"), [(0, "right"), (-7200, "behind"), (7200, "ahead")])
 def test_the_time_of_sending_tells_a_wrong_clock_from_a_backlog(
-    api: Api, more: dict[str, Any], offset: int, clock: str
+    api: Api,
+    more: dict[str, Any],
+    offset: int,
+    clock: str,
+    body: Callable[[dict[str, Any], object], dict[str, Any]],
 ) -> None:
     """Also in what is read with care; a clock may say any time, and what was heard is stored."""
     sent_at = int(time.time()) + offset
     item = GOOD | {"timestamp": sent_at - 3600} | more  # a backlog of an hour, by that clock
     for given_time in (sent_at, str(sent_at), sent_at + 0.5):
-        answer = post(api, {"detections": [item], "sent_at": given_time})
+        answer = post(api, body(item, given_time))
         (result,) = results(answer)
-        assert result["status"] == "stored"
+        assert (result["status"], result.get("ignored", [])) == ("stored", list(more))
         assert answer.json is not None
         assert answer.json["clock"] == clock
         assert -offset <= answer.json["clock_skew_seconds"] < 30 - offset
     for nothing in (None, ""):
-        assert "clock" not in post(api, {"detections": [item], "sent_at": nothing}).text
+        assert "clock" not in post(api, body(item, nothing)).text
     if more:
-        refused = post(api, {"detections": [item], "sent_at": "noon"})
+        refused = post(api, body(item, "noon"))
         assert (refused.status_code, '"field":"sent_at"' in refused.text) == (400, True)
+
+
+@pytest.mark.parametrize("name", ["timestamp", "event_id", "sent_at"])
+@pytest.mark.parametrize("body", [batch, single])
+def test_a_slip_in_a_field_that_nobody_needs_is_ignored_and_told(
+    api: Api, name: str, body: Callable[[dict[str, Any], object], dict[str, Any]]
+) -> None:
+    for slip in (name.upper(), f"{name}s", name[:-2] + name[:-3:-1]):
+        sent = body(GOOD | {name: "", "battery": 3, slip: 7}, "")
+        if body is batch and name == "sent_at":
+            sent = {"detections": [GOOD], "battery": 3, slip: 7}
+        answer = post(api, sent)
+        (result,) = results(answer)
+        assert result["status"] == "stored"
+        assert answer.json is not None
+        told = answer.json if body is batch and name == "sent_at" else result
+        assert told["did_you_mean"] == {slip: name}
+    if body is single:
+        bad = post(api, body(GOOD | {"rssi": "loud", slip: 7}, ""))
+        assert (bad.status_code, f"did you mean {name}?" in bad.text) == (400, True)
 
 
 def test_the_legacy_endpoint_knows_the_same_event(api: Api) -> None:
@@ -102,7 +136,7 @@ def test_each_item_has_its_own_fate(api: Api, database: Database[Any]) -> None:
     assert [error["field"] for error in found[1]["errors"]] == ["mac", "rssi"]
     assert found[3]["errors"] == [{"field": "item", "reason": "must be a JSON object"}]
     assert (found[4]["level"], found[4]["known"]) == ("unknown", False)
-    assert found[4]["ignored"] == ["batery"]
+    assert (found[4]["ignored"], "did_you_mean" in found[4]) == (["batery"], False)
     assert found[5]["skew_seconds"] is None
     assert answer.json is not None
     assert answer.json["counts"] == {"stored": 4, "duplicate": 1, "queued": 0, "rejected": 2}

@@ -80,6 +80,7 @@ HOUR = 3600
 LEAST_OFF = 61
 
 
+@pytest.mark.parametrize("sent_as", ["one", "batch"])
 @pytest.mark.parametrize(
     ("behind", "heard_before", "sent_before", "skew", "age"),
     [
@@ -97,13 +98,20 @@ LEAST_OFF = 61
     ],
 )
 def test_a_wrong_clock_is_told_and_a_backlog_is_none(
-    api: Api, behind: int, heard_before: int, sent_before: int | None, skew: int | None, age: int
+    api: Api,
+    behind: int,
+    heard_before: int,
+    sent_before: int | None,
+    skew: int | None,
+    age: int,
+    sent_as: str,
 ) -> None:
     """`sent_before`: how long before now `sent_at` is, by the phone's clock; None without one."""
     clock = int(time.time()) - behind
-    items = [heard(ROOMS[1], -50, clock - heard_before)]
+    item = heard(ROOMS[1], -50, clock - heard_before)
+    body = item if sent_as == "one" else {"detections": [item]}
     sent = {} if sent_before is None else {"sent_at": clock - sent_before}
-    answer = api.client.post("/api/v1/detections", json={"detections": items} | sent)
+    answer = api.client.post("/api/v1/detections", json=body | sent)
     assert answer.json is not None
     assert answer.json["counts"]["stored"] == 1
     for _ in range(2):  # before it is noted, and then

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.api import bodies
+from ingest.api import bodies, guesses
 from ingest.api.problems import Problem
 from ingest.api.schema_fields import STAFF_ID, Dbm, GivenRssi, StaffId, StaffText
 from ingest.errors import ParameterError
@@ -65,18 +65,27 @@ class DetectionInput(Struct, gc=False):
     ] = UNSET
 
 
+SentAt = Annotated[
+    int | float | TimeText | UnsetType | None,
+    Meta(
+        description="When this is sent, by the device's clock, in any form of `timestamp`: the"
+        " answer's `clock` then tells a clock that is wrong from a backlog, and `/staff`,"
+        " `/now` and `/visits` count what was heard at its time by our clock."
+    ),
+]
+
+
+class SingleInput(DetectionInput):
+    """One detection alone may say when it was sent."""
+
+    sent_at: SentAt = UNSET
+
+
 class BatchInput(Struct):
     """Many detections."""
 
     detections: Annotated[list[DetectionInput], Meta(max_length=MAX_ITEMS)]
-    sent_at: Annotated[
-        int | float | TimeText | UnsetType | None,
-        Meta(
-            description="When this is sent, by the device's clock, in any form of `timestamp`: the"
-            " answer's `clock` then tells a clock that is wrong from a backlog, and `/staff`,"
-            " `/now` and `/visits` count what was heard at its time by our clock."
-        ),
-    ] = UNSET
+    sent_at: SentAt = UNSET
 
 
 class StrictItem(DetectionInput, forbid_unknown_fields=True, gc=False):
@@ -101,6 +110,8 @@ class Sent(NamedTuple):
     items: Sequence[Any]
     single: bool
     at: int | None  # unix seconds, by the device's clock
+    fields: tuple[str, ...] = DetectionInput.__struct_fields__  # that an item may have
+    meant: dict[str, str] | None = None  # by names beside the items, known ones that are near
 
 
 def read(body: bytes) -> Sent:
@@ -109,17 +120,21 @@ def read(body: bytes) -> Sent:
     if batch is not None:
         return Sent(batch.detections, single=False, at=_sent_at({"sent_at": batch.sent_at}))
     value = bodies.json_object(body)
-    single = "detections" not in value
-    items = [value] if single else value["detections"]
+    at = _sent_at(value)
+    if "detections" not in value:
+        value.pop("sent_at", None)
+        return Sent([value], single=True, at=at, fields=SingleInput.__struct_fields__)
+    items = value["detections"]
     if not isinstance(items, list):
         raise ParameterError("detections", "must be a list")
     if len(items) > MAX_ITEMS:
         raise Problem("too_large", f"{len(items)} detections; at most {MAX_ITEMS} at once")
-    return Sent(items, single, at=None if single else _sent_at(value))
+    meant = guesses.meant(value, BatchInput.__struct_fields__)
+    return Sent(items, single=False, at=at, meant=meant)
 
 
 def _sent_at(given: Mapping[str, Any]) -> int | None:
-    """Return when a batch was sent: a clock may say any time."""
+    """Return when a body was sent: a clock may say any time."""
     if given.get("sent_at", UNSET) in (UNSET, None, ""):
         return None
     return moment(given, "sent_at", 0, MAX_UNIX_SECONDS)

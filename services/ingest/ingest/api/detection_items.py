@@ -5,12 +5,12 @@ At 500 items a request this is most of what a detection costs: one loop, few cal
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import UNSET
 
-from ingest.api import lenient_items
-from ingest.api.detection_input import StrictItem
+from ingest.api import guesses, lenient_items
+from ingest.api.detection_input import Sent, StrictItem
 from ingest.api.detection_results import DetectionResult, ItemError
 from ingest.errors import Fault, ParameterError
 from ingest.recording.outcome import Outcome
@@ -21,7 +21,8 @@ from ingest.storage.directory import UNKNOWN, Snapshot
 from ingest.storage.documents import NOWHERE, Document, document
 from ingest.web.request_identity import Identity
 
-# Of so many bad items everything is said that is wrong with them, of further ones the first thing.
+# Of so many bad items everything is said that is wrong with them, of further ones the first thing;
+# of so many items, what was meant by fields that are ignored.
 MAX_EXPLAINED = 100
 _REFUSED = [Fault("item", "MongoDB refuses this detection")]
 
@@ -40,7 +41,7 @@ class _Beacon(NamedTuple):
     known: bool
 
 
-def parse(items: Sequence[Any], identity: Identity, directory: Snapshot | None) -> ParsedBatch:
+def parse(sent: Sent, identity: Identity, directory: Snapshot | None) -> ParsedBatch:
     """Make documents of items; the directory is None while it cannot be read."""
     batch = ParsedBatch([], [], {})
     received_at, (request, second) = identity
@@ -48,7 +49,7 @@ def parse(items: Sequence[Any], identity: Identity, directory: Snapshot | None) 
     latest = arrival + request_parameters.MAX_FUTURE_SECONDS
     readers = lenient_items.readers(latest)
     beacons: dict[str, _Beacon] = {}
-    for index, item in enumerate(items):
+    for index, item in enumerate(sent.items):
         try:
             if type(item) is not StrictItem or not _is_plain(item, latest):
                 item = lenient_items.read(item, readers)
@@ -58,7 +59,8 @@ def parse(items: Sequence[Any], identity: Identity, directory: Snapshot | None) 
                 beacon = beacons[item.mac] = _beacon(item.mac, directory)
         except ParameterError as error:
             every = len(batch.faults) < MAX_EXPLAINED
-            batch.faults[index] = lenient_items.faults_of(item, readers) if every else [error.fault]
+            faults = lenient_items.faults_of(item, readers, sent.fields) if every else [error.fault]
+            batch.faults[index] = faults
             continue
         mac, place, known = beacon
         timestamp, event_id = item.timestamp or None, item.event_id
@@ -66,6 +68,7 @@ def parse(items: Sequence[Any], identity: Identity, directory: Snapshot | None) 
         when = arrival if timestamp is None else timestamp
         rssi = item.rssi or None  # 0 is not known
         batch.documents.append(document(staff_id, place, when, rssi, mac, received_at, key))
+        ignored = UNSET if type(item) is StrictItem else item.ignored
         batch.accepted.append(
             DetectionResult(
                 index=index,
@@ -75,7 +78,10 @@ def parse(items: Sequence[Any], identity: Identity, directory: Snapshot | None) 
                 location=place[1],
                 known=known,
                 skew_seconds=None if timestamp is None else arrival - timestamp,
-                ignored=UNSET if type(item) is StrictItem else item.ignored,
+                ignored=ignored,
+                did_you_mean=UNSET
+                if ignored is UNSET or index >= MAX_EXPLAINED
+                else guesses.meant(ignored, sent.fields) or UNSET,
                 errors=(),
             )
         )

@@ -15,6 +15,12 @@ STATUSES = [str(outcome) for outcome in Outcome if outcome is not Outcome.UNAVAI
 WOULD_STORE, WOULD_QUEUE = "would store", "would queue"
 
 
+Meant = Annotated[
+    dict[str, str] | UnsetType,
+    Meta(description="By the name of an ignored field, the known one that is near"),
+]
+
+
 class ItemError(ResponseBody):
     """A field of an item that is missing or bad."""
 
@@ -46,6 +52,7 @@ class DetectionResult(ResponseBody, kw_only=True):
     ignored: Annotated[list[str] | UnsetType, Meta(description="Fields that mean nothing here")] = (
         UNSET
     )
+    did_you_mean: Meant = UNSET
     errors: Annotated[
         tuple[ItemError, ...],
         Meta(description="What is wrong with it; the first fault where many items are bad"),
@@ -92,3 +99,4 @@ class DetectionResults(ResponseBody):
     clock_skew_seconds: Annotated[
         int | UnsetType, Meta(description="Our clock at the arrival less `sent_at`")
     ] = UNSET
+    did_you_mean: Meant = UNSET

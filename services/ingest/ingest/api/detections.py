@@ -5,9 +5,10 @@ from collections import Counter
 
 import msgspec
 from flask import Response, request
+from msgspec import UNSET
 
 from ingest.api import bodies, detection_input, detection_items, openapi, responses
-from ingest.api.detection_input import MAX_ITEMS, BatchInput, DetectionInput
+from ingest.api.detection_input import MAX_ITEMS, BatchInput, DetectionInput, SingleInput
 from ingest.api.detection_results import (
     WOULD_QUEUE,
     WOULD_STORE,
@@ -50,7 +51,11 @@ _WOULD: dict[str, str] = {Outcome.STORED: WOULD_STORE, Outcome.QUEUED: WOULD_QUE
     parameters=[_DRY_RUN],
     body=Body(
         "One detection or many.",
-        {JSON: Content((DetectionInput, BatchInput), example={"detections": [_EXAMPLE]})},
+        {
+            JSON: Content(
+                (DetectionInput, SingleInput, BatchInput), example={"detections": [_EXAMPLE]}
+            )
+        },
     ),
     answers=_ANSWERS | {202: _ANSWERS[200]._replace(description="Done; some are queued.")},
     problems=["invalid_request", "too_large", "unsupported_media_type", "store_unavailable"],
@@ -62,7 +67,7 @@ def post_detections() -> Response:
     dry_run = _DRY_RUN.read(request.args)
     sent = detection_input.read(bodies.json_bytes())
     context, identity = get_context(), request_identity.of_flask()
-    batch = detection_items.parse(sent.items, identity, _directory(context))
+    batch = detection_items.parse(sent, identity, _directory(context))
     if sent.single and batch.faults:
         raise invalid(batch.faults[0])
     if sent.at is not None:
@@ -83,7 +88,7 @@ def post_detections() -> Response:
     if dry_run:
         for result in results:
             result.status = _WOULD.get(result.status, result.status)
-    answer = DetectionResults(results, counts, dry_run)
+    answer = DetectionResults(results, counts, dry_run, did_you_mean=sent.meant or UNSET)
     if sent.at is not None:
         skew = answer.clock_skew_seconds = int(identity.received_at) - sent.at
         wrong = "behind" if skew > 0 else "ahead"

@@ -22,13 +22,25 @@ def unknown(given: Iterable[str], known: Collection[str]) -> list[Fault]:
     return [Fault(text, _meant(text, tuple(sorted(known)))) for text in texts]
 
 
-@lru_cache(maxsize=256)  # a batch has the same slip in each item
+def meant(given: Iterable[str], known: Collection[str]) -> dict[str, str]:
+    """Return the known names that are near the first names that are not known."""
+    names = sorted(name for name in given if name not in known)[:MAX_NAMED]
+    near = {name: _near(name[:MAX_TEXT], tuple(sorted(known))) for name in names}
+    return {name: one for name, one in near.items() if one}
+
+
 def _meant(name: str, known: tuple[str, ...]) -> str:
+    near = _near(name, known)
+    if near:
+        return f"is not known here; did you mean {near}?"
+    return "is not known here" + (f"; there are {', '.join(known)}" if known else "")
+
+
+@lru_cache(maxsize=256)  # a batch has the same slip in each item
+def _near(name: str, known: tuple[str, ...]) -> str:
     by_fold = {one.casefold(): one for one in known}
     near = get_close_matches(name.casefold(), by_fold, 1)
-    if near:
-        return f"is not known here; did you mean {by_fold[near[0]]}?"
-    return "is not known here" + (f"; there are {', '.join(known)}" if known else "")
+    return by_fold[near[0]] if near else ""
 
 
 def address(path: str) -> str:

@@ -3,7 +3,7 @@
 One table of readers both makes the item and says everything that is wrong with it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -65,9 +65,9 @@ def _fields(item: Any) -> dict[str, Any]:
     return given
 
 
-def faults_of(item: Any, by_field: Mapping[str, Reader]) -> list[Fault]:
-    """Return everything that is wrong with an item."""
+def faults_of(item: Any, by_field: Mapping[str, Reader], fields: Collection[str]) -> list[Fault]:
+    """Return everything that is wrong with an item, which may have these fields."""
     try:
-        return read_all(by_field, _fields(item), ["detections"])[1]
+        return read_all(by_field, _fields(item), {"detections", *fields} - by_field.keys())[1]
     except ParameterError as error:
         return [error.fault]
