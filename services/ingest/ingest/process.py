@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 CGROUPS = Path("/sys/fs/cgroup")
-# Of version 2 and of version 1: the limit, the statistics, and their line of what cannot be freed.
-FILES = (
-    ("memory.max", "memory.stat", "anon"),
-    ("memory/memory.limit_in_bytes", "memory/memory.stat", "total_rss"),
-)
+# Of version 2 and of version 1: the folder, the limit, and the line of the statistics that counts
+# what cannot be freed.
+KINDS = (("", "memory.max", "anon"), ("memory", "memory.limit_in_bytes", "total_rss"))
 NO_LIMIT_BYTES = 1 << 50
 _trim = ctypes.CDLL(None).malloc_trim
 
@@ -34,14 +32,25 @@ def give_back_memory() -> None:
 
 
 def memory(cgroups: Path = CGROUPS) -> Memory:
-    """Return the memory of the container, elsewhere that of this process."""
-    for limit_file, statistics, line in FILES:
-        limit = _limit(cgroups / limit_file)
-        if limit is not None:
-            words = (cgroups / statistics).read_text("ascii").split()
-            return Memory(int(words[words.index(line) + 1]), limit)
+    """Return the memory of the control group that has a limit, elsewhere that of this process.
+
+    In a container that is the container's; under systemd, or a test, our own below the others.
+    """
+    for folder, limit_file, line in KINDS:
+        for group in (cgroups / folder / _own_groups().get(folder, ""), cgroups / folder):
+            limit = _limit(group / limit_file)
+            if limit is not None:
+                words = (group / "memory.stat").read_text("ascii").split()
+                return Memory(int(words[words.index(line) + 1]), limit)
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     return Memory(pages * os.sysconf("SC_PAGE_SIZE"), None)
+
+
+def _own_groups() -> dict[str, str]:
+    """Return which group this process is in, of each version."""
+    lines = Path("/proc/self/cgroup").read_text("utf-8").splitlines()
+    found = (line.split(":", 2)[1:] for line in lines)
+    return {kinds: path.lstrip("/") for kinds, path in found if kinds in ("", "memory")}
 
 
 def _limit(file: Path) -> int | None:

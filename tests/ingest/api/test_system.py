@@ -1,5 +1,7 @@
 """How the service says it is."""
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -8,7 +10,11 @@ import pytest
 
 from ingest import process
 from ingest.storage.cluster_usage import Cluster
+from scripts.processes import ROOT
+from scripts.processes.control_groups import Limits
+from scripts.processes.limited_group import LimitedGroup
 from tests.ingest.api.conftest import Api
+from tests.needs import limited
 
 LIMIT = 64 * 1024 * 1024
 
@@ -87,3 +93,23 @@ def test_without_a_limit_it_is_the_process_that_counts(tmp_path: Path) -> None:
     used, limit = process.memory(tmp_path)
     assert used > 1024 * 1024
     assert limit is None
+
+
+@limited
+def test_a_process_knows_the_limit_of_its_own_group() -> None:
+    """Which is no container's: systemd's, or a test's."""
+    told = "from ingest import process; input(); print(*process.memory())"
+    with (
+        LimitedGroup("own", Limits(None, LIMIT)) as group,
+        subprocess.Popen(
+            [sys.executable, "-c", told],
+            cwd=ROOT / "services" / "ingest",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as asked,
+    ):
+        group.adopt(asked.pid)
+        used, limit = map(int, asked.communicate("\n", timeout=60)[0].split())
+    assert limit == LIMIT
+    assert 0 <= used < limit

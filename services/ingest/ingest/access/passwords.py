@@ -11,6 +11,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from ingest import process
 from ingest.errors import Busy
+from ingest.turns import turn
 
 # OWASP's cheapest in memory of equal strength: 40 ms of CPU.
 MEMORY_KIB, ROUNDS = 7 * 1024, 5
@@ -54,7 +55,8 @@ class Passwords:
             if not self._turn.acquire(timeout=WAIT_SECONDS):
                 raise Busy
             try:
-                yield
+                with turn():
+                    yield
             finally:
                 process.give_back_memory()  # these 7 MiB, too
                 self._turn.release()

@@ -8,6 +8,7 @@ from ingest.rules.request_parameters import TimeRange
 from ingest.storage.detections import Detections, HistoryRow
 from ingest.storage.states import State
 from ingest.storage.times_by_place import TimesAt
+from ingest.turns import turn
 
 # How many detections are read with one command; while they are, each takes some 100 bytes.
 PIECE = 8192
@@ -39,19 +40,20 @@ def _beginning(level: str, location: str) -> bytes:
 def _blocks(detections: Detections, wanted: TimeRange, state: State | None) -> Iterator[Block]:
     as_of = state and state.read_at
     while wanted.end >= wanted.start:
-        places = detections.times_by_place(wanted, PIECE, as_of)
-        keys, beginnings = _in_order(places)
-        if not keys:
-            return
-        is_all, count = len(keys) < PIECE, len(beginnings)
-        end = keys[-1] // count
-        if not is_all:  # this second may have more than these
-            while keys and keys[-1] // count == end:
-                keys.pop()
-        for first in range(0, len(keys), BLOCK_ROWS):
-            some = [divmod(key, count) for key in keys[first : first + BLOCK_ROWS]]
-            rows = [b"%b%d}" % (beginnings[place], timestamp) for timestamp, place in some]
-            yield Block([timestamp for timestamp, _ in some], rows)
+        with turn():
+            places = detections.times_by_place(wanted, PIECE, as_of)
+            keys, beginnings = _in_order(places)
+            if not keys:
+                return
+            is_all, count = len(keys) < PIECE, len(beginnings)
+            end = keys[-1] // count
+            if not is_all:  # this second may have more than these
+                while keys and keys[-1] // count == end:
+                    keys.pop()
+            for first in range(0, len(keys), BLOCK_ROWS):
+                some = [divmod(key, count) for key in keys[first : first + BLOCK_ROWS]]
+                rows = [b"%b%d}" % (beginnings[place], timestamp) for timestamp, place in some]
+                yield Block([timestamp for timestamp, _ in some], rows)
         if is_all:
             return
         if not keys:  # a second of a phone whose clock stands still: it has no bound

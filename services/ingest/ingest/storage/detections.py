@@ -30,6 +30,7 @@ from ingest.storage.documents import (
 )
 from ingest.storage.driver import command, domain_errors, reading
 from ingest.storage.times_by_place import TimesAt, by_place, times_at
+from ingest.turns import in_turns, turn
 
 # Documents that the driver decodes at once: some 600 bytes each.
 BATCH = 500
@@ -144,7 +145,8 @@ class Detections:
         projection = {"_id": 0, "timestamp": 1, "level": 1, "location": 1}
         with reading(self._staff, as_of) as session:
             found = self._durable.find(_between(wanted), projection, session=session)
-            for one in found.sort("timestamp", DESCENDING).batch_size(BATCH):
+            found = found.sort("timestamp", DESCENDING).batch_size(BATCH)
+            for one in in_turns(found, BATCH):
                 level, location = one.get("level"), one.get("location")
                 timestamp = int(one["timestamp"])
                 yield timestamp, text(level, UNKNOWN), text(location, UNKNOWN)
@@ -170,7 +172,8 @@ class Detections:
         with reading(self._staff, as_of) as session:
             times = {"$gte": start, "$lt": end + 1}
             found = self._durable.find({"timestamp": times}, projection, session=session)
-            for one in found.sort("timestamp", DESCENDING).batch_size(BATCH):
+            found = found.sort("timestamp", DESCENDING).batch_size(BATCH)
+            for one in in_turns(found, BATCH):
                 yield RecentRow(
                     staff_id(one.get("staff_id")),
                     text(one.get("level"), UNKNOWN),
@@ -193,7 +196,7 @@ class Detections:
         and where a page begins or ends within a second, that second is read whole.
         `as_of` as in `list_between`.
         """
-        with reading(self._staff, as_of) as session:
+        with reading(self._staff, as_of) as session, turn():
             found: list[Document] = []
             end = wanted.end
             if after and wanted.start <= after.timestamp <= end:

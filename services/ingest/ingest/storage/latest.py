@@ -31,6 +31,7 @@ from ingest.storage.latest_updates import (
     version,
 )
 from ingest.storage.stamps import STAMP, number, stamp
+from ingest.turns import in_turns
 
 # Documents that the driver decodes at once: some 8 kB each.
 BATCH = 50
@@ -191,7 +192,7 @@ class Latest:
         """Yield those of these staff members of whom anything is shown, as of then."""
         with reading(self._latest, as_of) as session:
             found = self._latest.find({"_id": {"$in": staff_ids}}, _ENTRY, session=session)
-            for one in found.batch_size(BATCH):
+            for one in in_turns(found.batch_size(BATCH), BATCH):
                 if one["recent"]:
                     yield _entry(one["_id"], one["version"], one["recent"])
 
