@@ -3,6 +3,7 @@ import { test } from "node:test";
 
 import {
   layOutCrossSection,
+  rowsOf,
   scaleForCrowd,
   stackPeople,
 } from "../../services/monitoring/monitoring/static/drawings/cross_section_layout.js";
@@ -112,6 +113,39 @@ test("people stand above their spot, and where two would overlap, one on the oth
   for (const { px } of markers) assert.ok(Math.abs(px - strip("1").ticks[1]) < 1e-9);
   assert.ok(markers[0].py > markers[1].py && markers[1].py > markers[2].py);
   assert.ok(markers.every((marker) => marker.py > strip("1").top));
+});
+
+const people = (count, key = "b") =>
+  Array.from({ length: count }, (_, order) => figure(`${order}`, key, { order }));
+
+test("the number of a crowd costs its people no row, and stands on nothing else", () => {
+  for (const height of [120, 126, 160, 200, 600]) {
+    const layout = layOutCrossSection(LEVELS, { ...FRAME, height }, SCALE);
+    const one = layout.strips[1];
+    const { markers, crowds } = stackPeople(people(150), one, layout, SCALE);
+    assert.equal(new Set(markers.map(({ py }) => py)).size, rowsOf(layout, SCALE), `${height} px`);
+    const [{ count, x, y }] = crowds;
+    assert.equal(count, 150);
+    const width = SCALE.textWidth("150", SCALE.small, 600);
+    const digits = { px: x, py: y - SCALE.small * 0.36, width, height: SCALE.small * 0.72 };
+    for (const { px, py, width: wide } of markers) {
+      const apart = Math.abs(px - x) >= (wide + width) / 2;
+      assert.ok(apart || Math.abs(py - digits.py) >= (SCALE.height + digits.height) / 2, `${height} px`);
+    }
+    for (const name of one.names) {
+      const apart = (SCALE.textWidth(name.text, SCALE.small) + width) / 2;
+      assert.ok(y < one.ground || Math.abs(name.x - x) >= apart);
+    }
+  }
+});
+
+test("a marker that counts a whole crowd says its number alone", () => {
+  const spots = Array.from({ length: 20 }, (_, n) => spot(`${n}`, n));
+  const narrow = { width: 700, height: 40 };
+  const layout = layOutCrossSection([{ level: "1", spots }], narrow, SCALE);
+  const { markers, crowds } = stackPeople(people(150, "7"), layout.strips[0], layout, SCALE);
+  assert.deepEqual(markers.map((one) => one.text), ["150"]);
+  assert.deepEqual(crowds.map((one) => one.count), [null]);
 });
 
 test("whoever has no room is counted where they are, and nobody leaves their room", () => {

@@ -100,7 +100,7 @@ function updateCrowd(node, { step, count, left, right, x, y, top, ground }, { sm
   const size = { width: Math.max(0, right - left - 2), height: Math.max(0, ground - top - 2) };
   setAttributes(shade, { x: left + 1, y: top + 1, ...size });
   setAttributes(text, { x, y, "font-size": small });
-  setText(text, String(count));
+  setText(text, String(count ?? ""));
 }
 
 /**

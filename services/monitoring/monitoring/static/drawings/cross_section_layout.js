@@ -30,9 +30,8 @@ import { LEGIBLE_ROOM, countPresent, shorten } from "./marker_layout.js";
  * @property {Room[]} rooms from left to right
  * @property {Map<string, Room>} roomOf each spot, by its key
  *
- * A crowded room, shaded by `step`, and how many are there: above its people, or beside them where a
- * strip has one row.
- * @typedef {{ key: string, step: number, count: number, left: number, right: number, x: number, y: number }} Crowd
+ * A crowded room, shaded by `step`, and how many are there; null where its one marker is that count.
+ * @typedef {{ key: string, step: number, count: number | null, left: number, right: number, x: number, y: number }} Crowd
  *
  * @typedef {object} CrossSectionLayout
  * @property {number} width
@@ -54,6 +53,7 @@ const ROOMS = [1.6, 1.45, 1.3, 1.15, 1]; // the scales to choose from
 const ROOMS_ON_WALL = [1.6, LEGIBLE_ROOM, 1.3, 1.15, 1];
 const LEAST_STRIP = 3.6; // units
 const LEAST_STRIP_ON_WALL = 3.05; // a name, a marker, and next to no air
+const COUNT_LINE = 1.3; // times its size, for the count above the people of a room
 const OFF_THE_PLAN = "off plan";
 
 /**
@@ -231,9 +231,14 @@ function freeNames(standing, length, end, { small, textWidth }) {
   return names;
 }
 
-/** How many rows of markers a strip has room for. @param {CrossSectionLayout} layout @param {Scale} scale */
-export const rowsOf = ({ stripHeight }, { height, unit }) =>
-  Math.max(1, Math.floor((stripHeight - unit * (GROUND + ABOVE_GROUND)) / (height + 2)));
+/**
+ * How many rows of markers a strip has room for.
+ * @param {CrossSectionLayout} layout
+ * @param {Scale} scale
+ * @param {number} [above] px that are taken
+ */
+export const rowsOf = ({ stripHeight }, { height, unit }, above = 0) =>
+  Math.max(1, Math.floor((stripHeight - unit * (GROUND + ABOVE_GROUND) - above) / (height + 2)));
 
 /**
  * Places the people of a level in their rooms, one upon the other. Each room counts those for whom
@@ -245,7 +250,7 @@ export const rowsOf = ({ stripHeight }, { height, unit }) =>
  * @returns {{ markers: Marker[], crowds: Crowd[] }}
  */
 export function stackPeople(people, strip, layout, scale) {
-  const { height, unit, small } = scale;
+  const { height, unit } = scale;
   const most = rowsOf(layout, scale);
   const lowest = strip.ground - unit * ABOVE_GROUND - height / 2;
   /** @type {Map<Room, Figure[]>} */
@@ -257,24 +262,48 @@ export function stackPeople(people, strip, layout, scale) {
   const stacks = [...crowds].map(([room, crowd]) => {
     const count = countPresent(crowd);
     const step = crowdStep(count);
-    const beside = step && most === 1 ? scale.textWidth(String(count), small, 600) + 6 : 0;
+    const nowhere = { x: 0, y: 0, rows: most, beside: 0 };
+    const { rows, beside, ...at } = step ? countPlace(String(count), room, strip, layout, scale) : nowhere;
     const inner = { left: room.left + 2, right: room.right - 2 - beside };
-    const size = {
-      width: inner.right - inner.left,
-      rows: step ? Math.max(1, most - 1) : most,
-      stacked: true,
-    };
-    const rows = packCrowd(room.key, crowd, size, scale);
-    const markers = placeRows(rows, room.x, inner, (row) => lowest - row * (height + 2));
-    const at = beside
-      ? { x: room.right - 2 - beside / 2, y: lowest + small * 0.36 }
-      : { x: room.x, y: strip.top + small * 1.4 };
-    return { markers, step, crowd: { ...room, step, count, ...at } };
+    const packed = packCrowd(room.key, crowd, { width: inner.right - inner.left, rows, stacked: true }, scale);
+    const isSaid = Boolean(packed[0][0].more); // by the only marker, which has the room for itself
+    if (isSaid) inner.right = room.right - 2;
+    const markers = placeRows(packed, room.x, inner, (row) => lowest - row * (height + 2));
+    return { markers, step, crowd: { ...room, step, ...at, count: isSaid ? null : count } };
   });
   return {
     markers: stacks.flatMap(({ markers }) => markers),
     crowds: stacks.filter(({ step }) => step).map(({ crowd }) => crowd),
   };
+}
+
+/**
+ * Where the number of a room's people stands so that they lose no row by it: above them, behind the
+ * room's name, or else beside them if there is one row.
+ * @param {string} text
+ * @param {Room} room
+ * @param {Strip} strip
+ * @param {CrossSectionLayout} layout
+ * @param {Scale} scale
+ */
+function countPlace(text, room, { top, ground, names }, layout, scale) {
+  const { small, unit, height } = scale;
+  const width = scale.textWidth(text, small, 600);
+  const most = rowsOf(layout, scale);
+  const fewer = rowsOf(layout, scale, small * COUNT_LINE);
+  const above = { x: room.x, y: top + small * 1.2, rows: fewer, beside: 0 };
+  if (fewer === most && most > 1) return above;
+  /** @param {{ text: string, x: number } | undefined} name */
+  const half = (name) => (name ? scale.textWidth(name.text, small) / 2 : 0);
+  const own = names.findLastIndex((name) => name.x > room.left && name.x < room.right);
+  const next = names[own + 1];
+  const begin = own < 0 ? Infinity : names[own].x + half(names[own]) + small * 0.25;
+  const end = next ? next.x - half(next) - small * 0.4 : layout.right;
+  if (begin + width <= end)
+    return { x: begin + width / 2, y: ground + unit, rows: most, beside: 0 };
+  if (most > 1) return above;
+  const y = ground - unit * ABOVE_GROUND - height / 2 + small * 0.36;
+  return { x: room.right - 5 - width / 2, y, rows: most, beside: width + 6 };
 }
 
 /**
