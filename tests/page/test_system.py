@@ -4,12 +4,15 @@ import json
 import re
 import subprocess
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.page.conftest import Office, Opener
+from tests.page.house import answer
 
 MIB = 1024 * 1024
 
@@ -31,11 +34,9 @@ def service(name: str, used: int, limit: int | None) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def limited(opened: Opener) -> Page:
-    """Return the screen with limits of memory, which a native stack does not have."""
+def reported(services: list[dict[str, Any]]) -> Callable[[Page], None]:
+    """Return what puts a report on some services into the screen, as `prepare` of it."""
     now = time.time()
-    services = [service("ingest-1", 16, 64), service("ingest-2", 60, 64), service("free", 30, None)]
     verdict = {"what": "3 set aside in the spool", "rest": "Somebody has to look.", "kept": ""}
     report = {
         "now": now,
@@ -48,14 +49,24 @@ def limited(opened: Opener) -> Page:
         "monitoring": {"memory": {"used_bytes": 24 * MIB, "limit_bytes": 48 * MIB}},
         "reads": [{"timestamp": now - 30, "latency_ms": 2.5}],
     }
-    headers = {"X-Circuit-State": "closed", "Content-Type": "application/json"}
-    return opened(
-        "/system",
-        prepare=lambda page: page.route(
-            "**/monitoring/api/system",
-            lambda route: route.fulfill(headers=headers, body=json.dumps(report)),
-        ),
-    )
+    return lambda page: answer(page, "**/monitoring/api/system", lambda: report)
+
+
+@pytest.fixture
+def limited(opened: Opener) -> Page:
+    """Return the screen with limits of memory, which a native stack does not have."""
+    services = [service("ingest-1", 16, 64), service("ingest-2", 60, 64), service("free", 30, None)]
+    return opened("/system", prepare=reported(services))
+
+
+def test_without_the_database_nothing_is_said_to_be_read(opened: Opener) -> None:
+    away = {"mongodb": {"reachable": False}}
+    services = [service(name, 16, 64) | away for name in ("ingest-1", "ingest-2")]
+    page = opened("/system", prepare=reported(services))
+    says = ["Detections come in, and wait for the database", "Nothing new can be read"]
+    expect(page.locator("#board .big strong")).to_have_text(says)
+    expect(page.locator("#reads-circuit")).to_have_attribute("data-state", "open")
+    assert Axe().run(page).response["violations"] == []
 
 
 @pytest.mark.parametrize(

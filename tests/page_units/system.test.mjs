@@ -9,6 +9,7 @@ import {
 import {
   CIRCUIT_MEANS,
   CIRCUIT_WORDS,
+  circuitMeans,
   health,
   readsByMinute,
   readsText,
@@ -59,6 +60,22 @@ test("every state has a name of its own", () => {
   assert.deepEqual(names, ["Closed", "Half-open", "Closed, busy", "Open", "Unknown"]);
   for (const means of Object.values(CIRCUIT_MEANS))
     assert.deepEqual(Object.keys(means), Object.keys(CIRCUIT_WORDS));
+});
+
+test("a circuit means no more than the database lets it", () => {
+  const part = { mongodb: { reachable: true, complete: false } };
+  const means = (circuit, state, ...services) => {
+    const { says, sign } = circuitMeans(circuit, state, services.map(service));
+    return `${sign}: ${says}`;
+  };
+  assert.equal(means("reads", "closed", {}, {}), "closed: Everything can be read");
+  assert.equal(means("reads", "closed", {}, away), "closed: Everything can be read"); // by the other
+  assert.equal(means("reads", "closed", away, away), "open: Nothing new can be read");
+  assert.equal(means("reads", "half-open", away, { answers: false }), "open: Nothing new can be read");
+  assert.equal(means("reads", "closed", part, part), "busy: Not everything can be read");
+  assert.equal(means("ingest", "closed", away), "busy: Detections come in, and wait for the database");
+  assert.equal(means("ingest", "open", away), "open: No detections come in");
+  assert.equal(means("reads", "closed", { mongodb: null }), "closed: Everything can be read");
 });
 
 test("what was set aside is told with where it is and what to do", () => {

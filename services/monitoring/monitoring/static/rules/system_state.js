@@ -37,6 +37,34 @@ export const CIRCUIT_MEANS = {
   },
 };
 
+/** What is left of it without the database. @type {Record<string, { away: string, part: string }>} */
+const WITHOUT_DATABASE = {
+  ingest: {
+    away: "Detections come in, and wait for the database",
+    part: "Detections come in, and some wait for the database",
+  },
+  reads: { away: "Nothing new can be read", part: "Not everything can be read" },
+};
+
+/**
+ * What a circuit means for people, and the state whose sign it has: through a closed one all services
+ * answer, also while none of them reaches the database.
+ * @param {"ingest" | "reads"} circuit
+ * @param {CircuitState} state
+ * @param {Pick<ServiceReport, "answers" | "mongodb">[]} services
+ * @returns {{ says: string, sign: CircuitState }}
+ */
+export function circuitMeans(circuit, state, services) {
+  const told = services.flatMap(({ answers, mongodb }) => (answers && mongodb ? [mongodb] : []));
+  const without = WITHOUT_DATABASE[circuit];
+  if (state !== "open" && state !== "unknown" && told.length) {
+    if (told.every((one) => !one.reachable))
+      return { says: without.away, sign: circuit === "reads" ? "open" : "busy" };
+    if (told.some((one) => one.reachable && one.complete === false)) return { says: without.part, sign: "busy" };
+  }
+  return { says: CIRCUIT_MEANS[circuit][state], sign: state };
+}
+
 /**
  * What a state says of then, when nobody knows how it is now.
  * @param {string} state

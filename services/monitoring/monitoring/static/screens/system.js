@@ -7,8 +7,8 @@ import { updateTime } from "../page/time_element.js";
 import { drawServices } from "../panels/services_table.js";
 import { sizeText } from "../rules/memory_use.js";
 import {
-  CIRCUIT_MEANS,
   CIRCUIT_WORDS,
+  circuitMeans,
   pastText,
   readsByMinute,
   readsText,
@@ -37,8 +37,8 @@ function draw() {
   $("board").hidden = !report;
   if (!report) return;
   drawVerdict(report.verdict);
-  drawCircuit("ingest", report.circuits.ingest);
-  drawCircuit("reads", report.circuits.reads);
+  drawCircuit("ingest", report);
+  drawCircuit("reads", report);
   drawSetAside(report);
   drawServices(report, Boolean(system.failure));
   drawLatency(report);
@@ -55,14 +55,16 @@ function drawVerdict(verdict) {
 
 /**
  * @param {"ingest" | "reads"} circuit
- * @param {CircuitReport} report
+ * @param {SystemReport} report
  */
-function drawCircuit(circuit, { state, since }) {
+function drawCircuit(circuit, { circuits, services }) {
+  const { state, since } = circuits[circuit];
+  const { says, sign } = circuitMeans(circuit, state, services);
   const [name, text] = CIRCUIT_WORDS[state];
   const isPast = Boolean(system.failure);
-  setText($(`${circuit}-state`), isPast ? pastText(name) : CIRCUIT_MEANS[circuit][state]);
+  setText($(`${circuit}-state`), isPast ? pastText(name) : says);
   setText($(`${circuit}-text`), isPast ? "How it is now, nobody can tell." : `${name}: ${text}`);
-  setAttribute($(`${circuit}-circuit`), "data-state", state);
+  setAttribute($(`${circuit}-circuit`), "data-state", sign);
   const time = updateTime(el("time"), since);
   const lasted = isPast ? `, at ${clock(system.takenAt)}` : ` (${duration(system.now() - since)})`;
   $(`${circuit}-since`).replaceChildren("since ", time, lasted);
