@@ -209,7 +209,7 @@ def test_a_beacon_that_fell_silent_is_named(opened: Opener, office: Office) -> N
     with page.expect_request("**/api/v1/visits?*level=42*"):
         page.reload()
     silent = page.locator("#silent-list li").filter(has_text="Bay 2, level 41")
-    expect(silent).to_contain_text("staff passer passed Bay 1 and Bay 3 since")
+    expect(silent).to_contain_text("staff passer passed Bay 1 and Bay 3, and did not hear it")
     expect(silent).to_contain_text("registered 2 h ago, not heard yet")
     page.wait_for_load_state("networkidle")
     # Two people, each on one side, passed nothing; and Bay 4, at the end, nobody has to pass.

@@ -1,30 +1,58 @@
 """Everybody can use it: by keyboard, by thumb, and with a screen reader."""
 
 import re
+import time
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.page.conftest import Opener, loaded
+from tests.page.house import ROOMS, answer, crowd, furnished, person
 
 SCREENS = ["?level=4&person=7", "", "/replay?person=7", "/coverage?gap=1", "/directory", "/system"]
 
 
+OPEN = ["?wall", "?wall&level=4", "/coverage?level=4", "?room=Room+4-03&room_level=4"]
+
+
+def full(page: Page) -> None:
+    """Put a crowd, who is lost, who was in a room and silent beacons into the page."""
+    now = int(time.time())
+    away = [person(f"away-{n}", ROOMS[n], 1200) | {"timestamp": now - 1200} for n in range(3)]
+    away[0]["lost_contact"] = {"state": "acknowledged", "by": "anna", "at": now}
+    furnished([*crowd(100), person(7, ROOMS[25]), *away])(page)
+    visit = {"staff_id": 7, "level": "4", "from": now - 90, "to": now - 60, "detections": 3}
+    answer(page, "**/api/v1/visits?*", lambda: {"data": [visit], "next": None})
+
+
+def violations(page: Page) -> list[Any]:
+    return [
+        (page.url, one["id"], [node["html"][:120] for node in one["nodes"][:3]])
+        for one in Axe().run(page).response["violations"]
+    ]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(opened: Opener, scheme: str) -> None:
-    page = opened(SCREENS[0], color_scheme=scheme, reduced_motion="reduce")
-    home = page.url.split("/monitoring")[0] + "/monitoring"
+@pytest.mark.parametrize("size", [(390, 844), (1280, 800)])
+def test_axe_finds_nothing_nor_when_all_is_grey(
+    opened: Opener, size: tuple[int, int], scheme: str
+) -> None:
+    look = {"color_scheme": scheme, "reduced_motion": "reduce"}
     found = []
-    for screen in SCREENS:
-        page.goto(home + screen)
+    for path in (*SCREENS, *OPEN):
+        page = opened(path, size, prepare=full, **look)
         loaded(page)
-        if screen.startswith("/replay"):
-            expect(page.locator("#player")).to_be_visible()
-        for violation in Axe().run(page).response["violations"]:
-            where = [node["html"][:120] for node in violation["nodes"][:3]]
-            found.append((screen, violation["impact"], violation["id"], where))
+        if path == "":
+            page.locator("#lost-chip").click()
+        found += violations(page)
+        page.route("**/api/**", lambda route: route.abort())
+        page.evaluate("dispatchEvent(new Event('online'))")  # so it reads again at once
+        expect(page.locator("#banner")).to_be_visible(timeout=60_000)
+        found += violations(page)
+        page.close()
     assert found == []
 
 

@@ -51,7 +51,12 @@ def test_who_dropped_out_is_told_until_somebody_sees_to_it(opened: Opener) -> No
     rows.nth(0).get_by_role("button", name="Staff lost-2", exact=True).click()
     expect(page.locator("#person")).to_contain_text("Staff lost-2")
     expect(page.locator("#section .marker.picked")).to_have_attribute("data-staff", "lost-2")
+    home = rows.nth(0).get_by_role("button", name="Gone home")
+    left = "(button) => button.getBoundingClientRect().left"
+    stood = home.evaluate(left)
     page.get_by_role("button", name="Seen to: staff lost-2").click()
+    expect(rows.nth(0).get_by_role("button", name="Seen to")).to_have_count(0)
+    assert home.evaluate(left) == stood, "what is under a pointer stays there"
     expect(rows.nth(0)).to_contain_text(
         re.compile(r"Staff lost-2.*level 3\. anna saw to it, \d\d:\d\d")
     )
@@ -159,6 +164,23 @@ def test_after_how_long_is_said_and_can_be_set(opened: Opener) -> None:
     # The wall of the same browser does as this one does.
     page.goto(page.url.split("?")[0] + "?wall")
     expect(page.locator("#lost li")).to_have_text([re.compile("lost-2")])
+
+
+BROKEN = """[...document.querySelectorAll("#lost :is(h2, button, time)")].filter((one) => {
+  const text = document.createRange();
+  text.selectNodeContents(one);
+  return new Set([...text.getClientRects()].map(({ top }) => Math.round(top))).size > 1;
+}).map((one) => one.textContent)"""
+
+
+@pytest.mark.parametrize("size", [(390, 844), (768, 1024), (1280, 800)])
+def test_no_name_button_or_age_is_broken(opened: Opener, size: tuple[int, int]) -> None:
+    page = opened("", size, prepare=furnished([*crowd(3), *lost()]))
+    page.locator("#lost-chip").click()
+    expect(page.locator("#lost li")).to_have_count(2)
+    assert page.evaluate(BROKEN) == []
+    wider = "(box) => box.scrollWidth > box.clientWidth"
+    assert not page.locator("#lost").evaluate(wider)
 
 
 NOTED = """() => {

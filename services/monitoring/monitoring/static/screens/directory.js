@@ -151,7 +151,7 @@ function drawSilent() {
       const macs = one.macs.map(macText).join(", ");
       const { last_visited: heard } = one;
       setText(place, `${one.location}, ${levelText(one.level)}`);
-      setText(passed, `${macs}: staff ${passerOf(one)} passed ${one.passed.join(" and ")} since`);
+      setText(passed, `${macs}: staff ${passerOf(one)} passed ${one.passed.join(" and ")}, and did not hear it`);
       if (heard === null) setText(last, neverText(one, now));
       else updateTime(last, heard, `last heard ${duration(now - heard)} ago`);
     },
