@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import NamedTuple
 
-from loadtests.headroom import connections, crowds, hostile, seeds
+from loadtests.headroom import backlogs, connections, crowds, hostile, seeds
 from loadtests.headroom.answers import Rule
 from loadtests.headroom.crowds import Load
 from loadtests.headroom.site import HONEST, Site
@@ -15,6 +15,7 @@ SHORT, BUSY = 2.0, "503 busy"  # what a page or a health check may wait
 REFUSED = ("200", "400", "413", "422", "429", BUSY)  # what is too much: any answer but a failure
 ANY_TIME = 60.0
 POLLED_SECONDS = 6.5  # what the gateway gives the pollers: the first reading after a start
+BLIND_SECONDS = 10.0  # after a backlog, until somebody is seen
 AS_FAST = 0.9  # of the rate of another case
 
 HONEST_RULE = Rule(HONEST, seconds=SHORT)
@@ -63,6 +64,12 @@ def _mixed(name: str, people: int) -> Case:
     busy = (Rule("feed", ("200", "429")), Rule("export", REFUSED, 30))
     seed = partial(seeds.campus, count=people)
     return Case(name, crowds.mixed, (*(Rule(kind) for kind in asked), *busy), seed)
+
+
+def _backlog() -> Case:
+    seen = (Rule(backlogs.unseen(path), seconds=BLIND_SECONDS) for path in backlogs.LOOKS)
+    rules = (Rule("batch", ("200", "202", "503", BUSY), seconds=ANY_TIME), *seen)
+    return Case("a backlog of 20,000 for each second", backlogs.backlog, rules)
 
 
 STORED = Rule("until stored", seconds=AT_ONCE_SECONDS)
@@ -115,6 +122,7 @@ CASES = (
         seeds.history,
     ),
     Case("connection churn", connections.churn, (HONEST_RULE, Rule("insert on a new connection"))),
+    _backlog(),
     _mixed("345 detections/s of 440 people, all kinds of readers", people=440),
     _campus("soak", crowds.campus(40, 1, 2), "batch", "history", people=200),
 )

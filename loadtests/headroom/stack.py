@@ -1,8 +1,8 @@
 """The stack inside the limits of docker-compose.yml; mongod and the load are outside of them."""
 
 import signal
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,16 @@ class LimitedStack(New):
         group, before = self.groups()["gateway"], _workers(self.groups()["gateway"])
         self._processes["gateway"].send_signal(signal.SIGHUP)
         eventually(lambda: (now := _workers(group)) and not now & before, RELOAD_SECONDS)
+
+    @contextmanager
+    def frozen_database(self) -> Iterator[None]:
+        """Have the database stand still, as on a machine that swaps."""
+        mongod = self._processes["mongod"]
+        mongod.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            mongod.send_signal(signal.SIGCONT)
 
     def _start(self) -> None:
         super()._start()

@@ -515,6 +515,10 @@ def test_what_is_cached_stays_within_its_bound(
     context.histories.make_room(0)
     assert len(rows(read(context.histories, TimeRange(6, 0, LATER)))) == 5000
     assert 6 in cached
+    monkeypatch.setattr(cache, "SHORT_BYTES", 30_000)
+    monkeypatch.setattr("ingest.turns.is_short", lambda: True)
+    context.histories.make_room(0)
+    assert sum(history.size for history in cached.values()) <= 30_000
 
 
 def test_the_last_minutes_take_the_room_that_they_need(context: Context) -> None:

@@ -13,7 +13,7 @@ from pymongo import MongoClient
 
 from loadtests import main
 from loadtests.engine.client import Response
-from loadtests.headroom import results, watch
+from loadtests.headroom import backlogs, results, watch
 from loadtests.headroom.answers import Answers, Rule
 from loadtests.headroom.cases import CASES, Case
 from loadtests.headroom.command import WARM_UP_SHARE, run
@@ -235,6 +235,19 @@ def test_a_case_on_the_whole_stack(
     assert set(found.problems) == problems
     # Ten a second, in the warm-up too: not one that it could not account for.
     assert found.stored.acknowledged == 10 * (3 + WARM_UP_SHARE * 3)
+
+
+@pytest.mark.long
+def test_after_a_backlog_it_is_told_how_long_nobody_was_seen(
+    stack: LimitedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backlogs, "A_SECOND", 2000)
+    [case] = [one for one in CASES if one.load is backlogs.backlog]
+    found = run(stack, case, 4, {})
+    assert found.stored.acknowledged == 2000 * (4 + WARM_UP_SHARE * 4)
+    assert found.problems == ()
+    for path in backlogs.LOOKS:
+        assert found.figures[backlogs.unseen(path)]["p100_seconds"] > 0
 
 
 @limited

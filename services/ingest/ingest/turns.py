@@ -23,13 +23,13 @@ Item = TypeVar("Item")
 
 _one = threading.Lock()
 _looked_at = -LOOK_SECONDS
-_is_short = False
+_was_short = False
 
 
 @contextmanager
 def turn() -> Iterator[None]:
     """Do something alone while memory is short; none within another."""
-    if not (_short() and _one.acquire(timeout=TURN_SECONDS)):
+    if not (is_short() and _one.acquire(timeout=TURN_SECONDS)):
         yield
         return
     try:
@@ -51,11 +51,12 @@ def in_turns(items: Iterable[Item], size: int) -> Iterator[Item]:
             return
 
 
-def _short() -> bool:
-    global _looked_at, _is_short  # of the whole process, as its memory is
+def is_short() -> bool:
+    """Tell whether memory is short."""
+    global _looked_at, _was_short  # of the whole process, as its memory is
     now = time.monotonic()
     if now >= _looked_at + LOOK_SECONDS:
         _looked_at = now
         used, limit = process.memory()
-        _is_short = limit is not None and used > SHORT_SHARE * limit
-    return _is_short
+        _was_short = limit is not None and used > SHORT_SHARE * limit
+    return _was_short

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from ingest import turns
 from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
 from ingest.histories.blocks import Row, grown
@@ -24,8 +25,9 @@ from ingest.storage.detections import Detections
 from ingest.storage.states import NOTHING, Mark, State, States
 
 # What all cached histories may take, compressed: 30,000 detections take about 0.3 MiB. And what
-# they may take together with the last minutes of everybody, for which they make room.
-CACHE_BYTES, TOGETHER_BYTES = 6 * 2**20, 9 * 2**20
+# they may take together with the last minutes of everybody, for which they make room; and while
+# memory is short.
+CACHE_BYTES, TOGETHER_BYTES, SHORT_BYTES = 6 * 2**20, 9 * 2**20, 2 * 2**20
 # How many windows are cached as they were sent; each at most WHOLE_BYTES.
 WINDOWS = 10
 # How many histories are read at once: each holds a batch of documents of the driver's.
@@ -263,8 +265,10 @@ class Histories:
 
     def _forget_some(self) -> None:
         """Forget those that were not asked for for longest."""
+        most = SHORT_BYTES if turns.is_short() else CACHE_BYTES
+        most = min(most, TOGETHER_BYTES - self._others_bytes)
         size = sum(cached.size for cached in self._cached.values())
-        while self._cached and size > min(CACHE_BYTES, TOGETHER_BYTES - self._others_bytes):
+        while self._cached and size > most:
             _, gone = self._cached.popitem(last=False)
             size -= gone.size
 
