@@ -147,6 +147,37 @@ def test_a_clock_ahead_covers_no_place_before_somebody_comes(api: Api) -> None:
     assert now <= found[ROOMS[0]]["last_visited"] <= found[MAC]["last_visited"]
 
 
+@pytest.mark.parametrize(
+    ("behind", "heard_before", "last"),
+    [
+        (3 * HOUR, 0, 7),
+        (400 * 24 * HOUR, 0, 7),
+        (LEAST_OFF, 0, 7),
+        (3 * HOUR, 30, 7),
+        (3 * HOUR, 90, 8),  # of a backlog: the right clock heard it later
+        (-3 * HOUR, 30, 7),
+        (-3 * HOUR, 90, 8),
+    ],
+)
+def test_who_was_last_at_a_place_is_told_by_our_clock(
+    api: Api, behind: int, heard_before: int, last: int
+) -> None:
+    now = int(time.time())
+    clock = now - behind
+    for place in (MAC, *ROOMS[:2]):  # all of a place, and none
+        api.hear(8, place, ago=60)
+    api.hear(9, ROOMS[0], ago=5)
+    items = [heard(place, -50, clock - heard_before) for place in (MAC, ROOMS[0])]
+    body = {"detections": items, "sent_at": clock}
+    assert api.client.post("/api/v1/detections", json=body).status_code == 200
+    found = {mac: one for one in api.get("/coverage")["data"] for mac in one["macs"]}
+    assert found[MAC]["staff_id"] == last
+    at = now - (heard_before if last == 7 else 60)
+    assert found[MAC]["last_visited"] == pytest.approx(at, abs=5)
+    assert found[ROOMS[1]]["staff_id"] == 8
+    assert found[ROOMS[0]]["staff_id"] == (9 if heard_before else 7)
+
+
 def test_a_clock_ahead_is_seen_nowhere_at_a_time_to_come(api: Api) -> None:
     """Nor does it stand in the way of who was there."""
     now = int(time.time())

@@ -70,7 +70,7 @@ class Coverage(ResponseBody):
     role=Role.READ,
     summary="When each location was last visited, and by whom",
     description="Every location, in the order of the directory: by a detection of a beacon while it"
-    " hung there, at its time, or when it came if that was earlier."
+    " hung there, at its time by our clock (`sent_at`), or when it came if that was earlier."
     " Beacons of one name are one location, unless they have different positions."
     f" Up to {SHARED_SECONDS:.0f} s old; `as_of` says when it was read.",
     parameters=[IF_NONE_MATCH],
