@@ -1,5 +1,6 @@
 """What the gateway does while services answer, fail and are gone."""
 
+import contextlib
 import email.utils
 import gzip
 import http.client
@@ -57,6 +58,28 @@ def test_a_connection_is_kept_for_each_place_and_closed_by_the_gateway_first() -
     for name, seconds in idle.items():
         (kept_for,) = re.findall(r"keepalive_timeout (\d+)s;", upstreams[name])
         assert int(kept_for) + 30 <= int(seconds)  # with room for a worker that is late
+
+
+@pytest.mark.long
+def test_a_phone_that_pauses_meets_an_open_connection(gateway: Gateway) -> None:
+    """Many ask every 30 s, which is when a gateway that keeps connections for 30 s closes them."""
+
+    def ask(phone: http.client.HTTPConnection) -> tuple[int, bytes]:
+        phone.request("POST", "/newbeacondetect")
+        answer = phone.getresponse()
+        return answer.status, answer.read()
+
+    with contextlib.ExitStack() as held:
+        phones = {}
+        for pause in (29, 30, 31, 60):
+            phone = http.client.HTTPConnection(*gateway.address)
+            phones[pause] = held.enter_context(contextlib.closing(phone))
+            assert ask(phone) == (200, b"ok")
+            phone.auto_open = False  # a connection that was closed is an error from here on
+        began = time.monotonic()
+        for pause, phone in phones.items():
+            time.sleep(began + pause - time.monotonic())
+            assert ask(phone) == (200, b"ok"), pause
 
 
 def test_one_failure_takes_the_page_nowhere(gateway: Gateway) -> None:
