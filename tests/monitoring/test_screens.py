@@ -94,7 +94,9 @@ def test_whatever_is_html_has_that_policy(client: FlaskClient, gateway: Upstream
     assert {page.headers.get("Content-Security-Policy") for page in pages} == {POLICY}
 
 
-@pytest.mark.parametrize("path", ["", "?wall", *(f"/{name}" for name in SCREENS if name != "live")])
+@pytest.mark.parametrize(
+    "path", ["", "?wall", "/login", *(f"/{name}" for name in SCREENS if name != "live")]
+)
 def test_a_screen_is_small_and_names_only_files_of_ours(client: FlaskClient, path: str) -> None:
     check_weight(client, client.get(f"/monitoring{path}"))
 

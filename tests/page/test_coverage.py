@@ -4,10 +4,11 @@ import re
 import time
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from scripts.processes.waiting import eventually
 from tests.page.conftest import Office, Opener
+from tests.page.house import ROOMS, answer, crowd, furnished
 
 # A level of its own, which the demo does not walk.
 LEVEL = "21"
@@ -85,3 +86,25 @@ def test_without_an_answer_it_does_not_say_that_all_is_well(opened: Opener) -> N
     )
     expect(page.locator("#banner")).to_contain_text("cannot be told now")
     expect(page.locator("#no-gaps")).to_be_hidden()
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1280, 800)])
+def test_the_name_of_a_gap_is_not_broken_by_what_is_said_of_it(
+    opened: Opener, size: tuple[int, int]
+) -> None:
+    def prepare(page: Page) -> None:
+        furnished(crowd(3))(page)
+        now = time.time()
+        new = ROOMS[0] | {"last_visited": None, "registered_at": now - 60, "macs": []}
+        found = {"as_of": now, "complete": True, "data": [new]}
+        answer(page, "**/monitoring/api/coverage", lambda: found)
+
+    page = opened("/coverage", size, prepare=prepare)
+    gap = page.locator("#gaps li")
+    expect(gap).to_contain_text("registered 1 min ago, not heard yet")
+    lines = """(name) => {
+      const text = document.createRange();
+      text.selectNodeContents(name);
+      return new Set([...text.getClientRects()].map(({ top }) => Math.round(top))).size;
+    }"""
+    assert gap.locator("strong").evaluate(lines) == 1
