@@ -521,6 +521,23 @@ def test_what_is_cached_stays_within_its_bound(
     assert sum(history.size for history in cached.values()) <= 30_000
 
 
+def test_few_windows_are_cached_each_of_one_state(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    windows = context.histories._windows
+    for step in range(4):
+        add(context, [step])
+        read(context.histories, TimeRange(1, 0, LATER))
+        assert len(windows) == 1
+    for staff_id in range(2, 5 + cache.WINDOWS):
+        add(context, [1], staff_id=staff_id)
+        read(context.histories, TimeRange(staff_id, 0, LATER))
+    assert len(windows) == cache.WINDOWS
+    monkeypatch.setattr("ingest.turns.is_short", lambda: True)
+    read(context.histories, TimeRange(1, 0, LATER))
+    assert len(windows) == cache.SHORT_WINDOWS
+
+
 def test_the_last_minutes_take_the_room_that_they_need(context: Context) -> None:
     add(context, [int(time.time()) - 5] * 3)
     found, _ = context.last_minutes.read()

@@ -28,8 +28,8 @@ from ingest.storage.states import NOTHING, Mark, State, States
 # they may take together with the last minutes of everybody, for which they make room; and while
 # memory is short.
 CACHE_BYTES, TOGETHER_BYTES, SHORT_BYTES = 6 * 2**20, 9 * 2**20, 2 * 2**20
-# How many windows are cached as they were sent; each at most WHOLE_BYTES.
-WINDOWS = 10
+# How many windows are cached as sent, each at most WHOLE_BYTES; and while memory is short.
+WINDOWS, SHORT_WINDOWS = 10, 3
 # How many histories are read at once: each holds a batch of documents of the driver's.
 READERS = 2
 # Readers of one staff member take turns; those of others in the same group do as well.
@@ -205,8 +205,13 @@ class Histories:
         window = history.window(wanted)
         if history.mark and window.length <= WHOLE_BYTES:
             with self._lock:
-                self._windows[wanted, history.mark.name] = window
-                if len(self._windows) > WINDOWS:
+                name = history.mark.name
+                for one, state in list(self._windows):
+                    if one.staff_id == wanted.staff_id and state != name:  # of what was before
+                        del self._windows[one, state]
+                self._windows[wanted, name] = window
+                most = SHORT_WINDOWS if turns.is_short() else WINDOWS
+                while len(self._windows) > most:
                     self._windows.popitem(last=False)
         return window
 
