@@ -1,5 +1,7 @@
 """One stack with the demo and one browser for all tests of the page."""
 
+import re
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ import requests
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from scripts.processes.waiting import eventually
+from tests.needs import need
 from tests.system.conftest import Stack
 
 ZONE = "Asia/Singapore"
@@ -104,3 +107,28 @@ def opened(browser: Browser, office: Office) -> Iterator[Opener]:
 def loaded(page: Page) -> None:
     """Wait until a screen shows its data."""
     expect(page.locator("body[data-loaded='true']")).to_be_attached()
+
+
+HAS_STYLE = "[...document.styleSheets].some((one) => one.media.mediaText === 'print')"
+Sheets = Callable[[Page], list[str]]
+
+
+@pytest.fixture
+def sheets() -> Sheets:
+    """Return a function that prints a page, and returns the text of each sheet."""
+    need("pdftotext")
+
+    def printed(page: Page) -> list[str]:
+        eventually(lambda: page.evaluate(HAS_STYLE), 30)
+        paper = page.pdf(format="A4", prefer_css_page_size=True)
+        command = ["pdftotext", "-layout", "-", "-"]
+        text = subprocess.run(command, input=paper, capture_output=True, check=True).stdout
+        found = text.decode().split("\f")[:-1]
+        for number, sheet in enumerate(found, start=1):
+            assert "Waymark: " in sheet
+            assert re.search(rf"As of \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d \({ZONE}\)", sheet)
+            assert re.search(r"Printed \d{4}-\d\d-\d\d \d\d:\d\d:\d\d by ", sheet)
+            assert f"Sheet {number} of {len(found)}" in sheet
+        return found
+
+    return printed

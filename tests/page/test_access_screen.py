@@ -24,7 +24,7 @@ from monitoring.config import Config
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
 from tests.ingest.people import PASSWORD, office
-from tests.page.conftest import LAPTOP, ZONE, loaded, watch_policy
+from tests.page.conftest import LAPTOP, ZONE, Sheets, loaded, watch_policy
 from tests.page.one_origin import one_origin
 
 pytestmark = pytest.mark.long
@@ -388,3 +388,18 @@ def test_where_access_is_open_it_says_so(browser: Browser, site: Site) -> None:
         page.goto(f"{url}/monitoring/access")
         expect(page.get_by_role("main")).to_contain_text("./scripts/configure NAME")
         assert Axe().run(page).response["violations"] == []
+
+
+def test_it_prints_all_its_rows(as_: LogIn, site: Site, sheets: Sheets) -> None:
+    for number in range(40):
+        site.make(f"Wall {number}")
+    page = as_("anna", "/access")
+    loaded(page)
+    rows = page.locator(":is(#people, #tokens) tbody th > :first-child, #audit li > :first-child")
+    shown = rows.all_inner_texts()
+    assert len(shown) > 42
+    words = "".join("".join(sheets(page)).split())
+    assert [text for text in shown if "".join(text.split()) not in words] == []
+    assert "Olderentriesoftheaudit" not in words
+    page.locator("#older").evaluate("(button) => { button.hidden = false }")  # there are more
+    assert "Olderentriesoftheauditaremissing." in "".join("".join(sheets(page)).split())

@@ -1,43 +1,18 @@
 """Evidence on paper: everybody who is on the screen, and what, when, by whom, what is missing."""
 
 import re
-import subprocess
 import time
-from collections.abc import Callable
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from scripts.processes.waiting import eventually
-from tests.needs import need
-from tests.page.conftest import ZONE, Opener, loaded
+from tests.page.conftest import ZONE, Opener, Sheets, loaded
 from tests.page.house import ROOMS, answer, crowd, furnished
 
 MANY = 300
-HAS_STYLE = "[...document.styleSheets].some((one) => one.media.mediaText === 'print')"
-Sheets = Callable[[Page], list[str]]
-
-
-@pytest.fixture
-def sheets() -> Sheets:
-    """Return a function that prints a page, and returns the text of each sheet."""
-    need("pdftotext")
-
-    def printed(page: Page) -> list[str]:
-        eventually(lambda: page.evaluate(HAS_STYLE), 30)
-        paper = page.pdf(format="A4", prefer_css_page_size=True)
-        command = ["pdftotext", "-layout", "-", "-"]
-        text = subprocess.run(command, input=paper, capture_output=True, check=True).stdout
-        found = text.decode().split("\f")[:-1]
-        for number, sheet in enumerate(found, start=1):
-            assert "Waymark: " in sheet
-            assert re.search(rf"As of \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d \({ZONE}\)", sheet)
-            assert re.search(r"Printed \d{4}-\d\d-\d\d \d\d:\d\d:\d\d by ", sheet)
-            assert f"Sheet {number} of {len(found)}" in sheet
-        return found
-
-    return printed
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -85,6 +60,7 @@ def test_who_was_in_a_room_prints_all_visits(opened: Opener, sheets: Sheets) -> 
         ("/coverage", "#gaps li > :first-child"),
         ("/directory", "#beacons tbody .mac"),
         ("/system", "#services tbody th"),
+        ("?wall", "#exceptions li strong"),
     ],
 )
 def test_each_screen_prints_all_its_rows(
@@ -122,3 +98,24 @@ def test_states_are_shapes_where_colours_are_the_viewers_own(
     legend = page.locator(".legend li").count()
     assert len(set(page.evaluate(STYLES, states))) == legend, "two states look alike"
     assert Axe().run(page).response["violations"] == []
+
+
+def test_replay_prints_every_visit(opened: Opener, sheets: Sheets) -> None:
+    now = int(time.time())
+    rooms = [one for one in ROOMS if one["level"] == "4"]
+    walk = [
+        rooms[n % 8] | {"id": str(n), "timestamp": now - 60 * n - 30, "rssi": -60}
+        for n in range(120)
+    ]
+
+    def prepare(page: Page) -> None:
+        furnished(crowd(14))(page)
+        answer(page, "**/detections?*", lambda: {"data": walk, "next": None})
+
+    page = opened(f"/replay?person=7&from={now - 9000}&to={now}", prepare=prepare)
+    expect(page.locator("#player")).to_be_visible()
+    text = "\n".join(sheets(page))
+    begins = {
+        f"{datetime.fromtimestamp(one['timestamp'], ZoneInfo(ZONE)):%H:%M:%S}" for one in walk
+    }
+    assert begins <= set(re.findall(r"\d\d:\d\d:\d\d", text))

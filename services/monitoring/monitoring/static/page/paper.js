@@ -32,7 +32,7 @@ function draw({ takenAt, now }) {
   const paper = document.getElementById("paper");
   paper?.replaceChildren(...[what, `${when}. ${by}.`, lacks].map((text) => el("p", {}, text)));
   // Browsers that know the margins of a page have it on each sheet, the others on the first.
-  sheet.replaceSync(`@page { margin: 20mm 12mm;
+  sheet.replaceSync(`@page { margin: 20mm 12mm; font-size: 9pt;
     @top-left { content: ${quoted(what)}; }
     @top-right { content: ${quoted(when)}; }
     @bottom-left { content: ${quoted(by)} "\\A " ${quoted(lacks)}; width: 80%; text-align: left; white-space: pre-wrap; }
@@ -45,6 +45,7 @@ function missing() {
   const level = parameter("level");
   const told = ["#banner", "#failed span", "#missing", "#no-level"].map(textOf);
   if (level) told.push(`Level ${level} alone.`);
+  if (textOf("#older")) told.push("Older entries of the audit are missing.");
   if (query) told.push(`Only what matches “${query}” is listed.`);
   return told.filter(Boolean);
 }
