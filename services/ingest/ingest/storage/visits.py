@@ -68,17 +68,17 @@ class Visits:
             newest = [detection(one) for one in self._joined(parts, who)]
             ahead = [one for one in newest if one.timestamp - one.heard_at > RIGHT_SECONDS]
             later = [_came_later(by_mac[one.mac], who, one.heard_at) for one in ahead]
-            if self._knows_wrong_clocks():
+            if self._knows_wrong_clocks(who):
                 later += [_heard_later(by_mac[one.mac], who, one.heard_at) for one in newest]
             found = [*newest, *(detection(one) for one in self._joined(later, who))]
         found.sort(key=attrgetter("heard_at"))
         return {one.mac: LastVisit(one.mac, one.heard_at, one.staff_id) for one in found}
 
-    def _knows_wrong_clocks(self) -> bool:
+    def _knows_wrong_clocks(self, who: Sequence[StaffId] | None) -> bool:
         """Tell whether any clock was wrong; also not where the index is still being made."""
+        wrong = {"heard": {"$exists": True}} | _by(who)
         try:
-            one: list[Document] = [{"$match": {"heard": {"$exists": True}}}, {"$limit": 1}]
-            return any(self._staff.aggregate(one, hint=BY_TRUE_TIME))
+            return any(self._staff.aggregate([{"$match": wrong}, {"$limit": 1}], hint=BY_TRUE_TIME))
         except OperationFailure as error:
             if error.code != BAD_VALUE:
                 raise
@@ -164,4 +164,9 @@ def _heard_later(beacon: Beacon, who: Sequence[StaffId] | None, at: int) -> list
 
 def _at_its_place(beacon: Beacon, who: Sequence[StaffId] | None) -> Document:
     place = {"mac": beacon.mac, "level": beacon.level, "location": beacon.location}
-    return place if who is None else place | {"staff_id": {"$in": who}}
+    return place | _by(who)
+
+
+def _by(who: Sequence[StaffId] | None) -> Document:
+    """Return what has only the shards asked that these people are on."""
+    return {} if who is None else {"staff_id": {"$in": who}}
