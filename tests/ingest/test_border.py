@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "services" / "ingest" / "ingest"
 DRIVER = {"pymongo", "bson", "gridfs"}
 # From the ground up: a room imports from those above it in this list, and from itself.
 ROOMS = [
-    {"errors", "config", "process", "batcher"},
+    {"errors", "config", "process", "batcher", "turns"},
     {"rules"},
     {"storage"},
     {"recording", "histories", "access"},
