@@ -35,7 +35,7 @@ def backlog(site: Site, seconds: float) -> None:
         together(*[phone] * PHONES)
     until = time.monotonic() + DRAINED_SECONDS
     looking = [gevent.spawn(_look, site, path) for path in LOOKS]
-    while _waits(site) and time.monotonic() < until:
+    while _waits(site) and _lives(site) and time.monotonic() < until:
         gevent.sleep(LOOK_SECONDS)
     gevent.killall(looking)
 
@@ -44,6 +44,11 @@ def _waits(site: Site) -> bool:
     """Tell whether a service has something that is not stored, or does not say."""
     answers = [api.send("/api/v1/system") for api in site.services]
     return any(one.status != 200 or json.loads(one.body)["queued"] for one in answers)
+
+
+def _lives(site: Site) -> bool:
+    """Tell whether no part has ended: what waits for one that has waits for ever."""
+    return all(group.pids() for group in site.stack.groups().values())
 
 
 def _look(site: Site, path: str) -> None:
