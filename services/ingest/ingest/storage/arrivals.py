@@ -5,7 +5,7 @@ that are not settled knows which of them he has to read again, and nothing needs
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import MINYEAR, datetime
 from hashlib import blake2b
@@ -16,7 +16,6 @@ from bson import Timestamp
 from pymongo import DESCENDING
 from pymongo.client_session import ClientSession
 from pymongo.command_cursor import CommandCursor
-from pymongo.cursor import Cursor
 from pymongo.database import Database
 from pymongo.errors import OperationFailure
 from pymongo.read_concern import ReadConcern
@@ -33,6 +32,8 @@ from ingest.storage.stamps import NEW, STAMP, number, second_of, stamp, start_of
 
 # People that the driver decodes at once: some 3 kB each.
 BATCH = 50
+# Stamps that are held at once: some 21 bytes each, twice while a message is taken apart.
+STAMPS_AT_ONCE = 20_000
 _STAMP_BYTES = len(bson.encode({STAMP: NEW}))
 _AT = _STAMP_BYTES - 9  # where in them the stamp begins
 
@@ -53,43 +54,56 @@ class Group(NamedTuple):
 
 
 class Stamps:
-    """The stamps after a floor, in order, as the database told them: never made objects of."""
+    """The stamps after a floor, told second by second: none of them is kept."""
 
-    def __init__(self, encoded: bytes, most: int) -> None:
-        self.is_all = len(encoded) <= most * _STAMP_BYTES
-        self._encoded = encoded[: most * _STAMP_BYTES]
+    def __init__(self, batches: Iterable[bytes], most: int, known: int) -> None:
+        """Look at so many at most, in order, and whether a known one is among them."""
+        self.seconds: dict[int, Second] = {}  # the last lacks something when these are not all
+        self.newest = 0
+        self.has_known = False
+        self.is_all = True
+        left, name = most, blake2b(digest_size=8)
+        for encoded in batches:
+            some = _Batch(encoded[: left * _STAMP_BYTES])
+            left -= len(some)
+            self.is_all = len(some) * _STAMP_BYTES == len(encoded)
+            self.has_known = self.has_known or some.has(known)
+            for second, text in some.by_second():
+                before = self.seconds.get(second)
+                name = name if before else blake2b(digest_size=8)
+                name.update(text)
+                rows = (before.rows if before else 0) + len(text) // _STAMP_BYTES
+                number_of_name = int.from_bytes(name.digest(), "little")
+                self.seconds[second] = Second(rows, number_of_name)
+            self.newest = some[-1] if len(some) else self.newest
+            if not self.is_all:
+                return
+
+
+class _Batch(Sequence[int]):
+    """Some stamps as the database told them: never made objects of."""
+
+    def __init__(self, encoded: bytes) -> None:
+        self._encoded = encoded
 
     def __len__(self) -> int:
-        """Return how many these are."""
         return len(self._encoded) // _STAMP_BYTES
 
     def __getitem__(self, position: int) -> int:
-        """Return one of them, as a number."""
-        begin = position * _STAMP_BYTES + _AT
+        begin = position % len(self) * _STAMP_BYTES + _AT
         return int.from_bytes(self._encoded[begin : begin + 8], "little")
 
-    def seconds(self) -> dict[int, Second]:
-        """Return the seconds, in order; the last may lack something when these are not all."""
-        seconds: dict[int, Second] = {}
-        first, count = 0, len(self)
-        while first < count:
-            second = second_of(self[first])
-            after = bisect_left(range(count), second + 1, first, key=lambda n: second_of(self[n]))
-            text = self._encoded[first * _STAMP_BYTES : after * _STAMP_BYTES]
-            name = int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
-            seconds[second] = Second(after - first, name)
-            first = after
-        return seconds
-
-    @property
-    def newest(self) -> int:
-        """Return the newest of them, 0 without any."""
-        return self[len(self) - 1] if len(self) else 0
-
     def has(self, known: int) -> bool:
-        """Tell whether a stamp is among them."""
-        found = bisect_left(range(len(self)), known, key=self.__getitem__)
+        found = bisect_left(self, known)
         return found < len(self) and self[found] == known
+
+    def by_second(self) -> Iterator[tuple[int, bytes]]:
+        first = 0
+        while first < len(self):
+            second = second_of(self[first])
+            after = bisect_left(self, second + 1, first, key=second_of)
+            yield second, self._encoded[first * _STAMP_BYTES : after * _STAMP_BYTES]
+            first = after
 
 
 class Arrivals:
@@ -115,28 +129,29 @@ class Arrivals:
         known = number(newest) if isinstance(newest, Timestamp) else 0
         return known, number(session.operation_time)
 
-    def after(self, floor: int, session: ClientSession, most: int) -> Stamps:
-        """Return the stamps after a floor, `most` at most. StoreUnavailable."""
+    def after(self, floor: int, session: ClientSession, most: int, known: int = 0) -> Stamps:
+        """Return what the stamps after a floor tell, `most` at most. Raises StoreUnavailable."""
 
-        def read(**hint: str) -> Cursor[Any]:
-            return self._staff.find_raw_batches(
+        def read(**hint: str) -> Stamps:
+            batches = self._staff.find_raw_batches(
                 {STAMP: {"$gt": stamp(floor)}},
                 {"_id": 0, STAMP: 1},
                 sort=[(STAMP, 1)],
                 limit=most + 1,
-                batch_size=most + 2,
+                batch_size=STAMPS_AT_ONCE,
                 session=session,
                 **hint,
             )
+            with batches:
+                return Stamps(batches, most, known)
 
         with domain_errors():
             try:
-                encoded = b"".join(read(hint=BY_STAMP))
+                return read(hint=BY_STAMP)
             except OperationFailure as error:
                 if error.code != BAD_VALUE:
                     raise
-                encoded = b"".join(read())
-        return Stamps(encoded, most)
+                return read()
 
     def people(self, floor: int, seconds: Sequence[int], session: ClientSession) -> Iterator[Group]:
         """Yield who is in these seconds, as far as they are after the floor. StoreUnavailable."""

@@ -36,7 +36,7 @@ NEW_SECONDS = VERSIONS_SECONDS = 0.8
 FIRST_SECONDS = 1.2
 # And what is new of those who answer, and their versions, in these.
 THERE_SECONDS = 0.4
-# How many stamps are looked at, 21 bytes each: ten seconds of a drain. More detections than so many
+# How many stamps are looked at: ten seconds of a drain. More detections than so many
 # cannot be grouped in that time.
 MOST_STAMPS, MOST_NEW = 200_000, 100_000
 # How many people are read again with one command.

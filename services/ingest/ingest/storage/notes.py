@@ -88,7 +88,7 @@ class Unnoted:
         self.position = NOWHERE_YET._replace(name=position.name) if self.is_ahead else position
         found = arrivals.after(self.position.at, session, most)
         self.is_all = found.is_all
-        self.seconds = found.seconds()
+        self.seconds = found.seconds
         if not self.is_all:  # the last may have more: it is left; when it is alone it has no name
             last, second = self.seconds.popitem()
             if not self.seconds:

@@ -12,8 +12,8 @@ from ingest.storage.arrivals import Arrivals, Second, Stamps
 from ingest.storage.client import time_limit
 from ingest.storage.stamps import second_of, settled, start_of
 
-# How many stamps may be new, 21 bytes each; of more it is not told what changed. And how long that
-# may take to tell: a dead shard takes all of it.
+# How many stamps may be new; of more it is not told what changed. And how long that may take to
+# tell: a dead shard takes all of it.
 MOST_STAMPS, NEW_SECONDS = 100_000, 0.8
 NOTHING = MAX_UNIX_SECONDS + 1
 
@@ -29,11 +29,11 @@ class RecentState(NamedTuple):
     floor: int
     read_at: Timestamp | None  # rows have to be read as of it
 
-    def is_gone(self, stamps: Stamps, seconds: dict[int, Second]) -> bool:
+    def is_gone(self, stamps: Stamps) -> bool:
         """Tell whether anything of it is not there any more: it has a later stamp, or none."""
-        rows = {second: one.rows for second, one in seconds.items()}
+        rows = {second: one.rows for second, one in stamps.seconds.items()}
         fewer = (rows.get(second, 0) < one.rows for second, one in self.seconds.items())
-        return any(fewer) or (self.newest > 0 and not stamps.has(self.newest))
+        return any(fewer) or (self.newest > 0 and not stamps.has_known)
 
 
 def read(arrivals: Arrivals, before: RecentState | None, start: int) -> tuple[RecentState, int]:
@@ -45,14 +45,14 @@ def read(arrivals: Arrivals, before: RecentState | None, start: int) -> tuple[Re
         newest, told = arrivals.newest(session)
         floor = min(settled(told), start_of(second_of(newest)))
         from_floor = min(floor, before.floor) if before else floor
-        stamps = arrivals.after(from_floor, session, MOST_STAMPS)
+        stamps = arrivals.after(from_floor, session, MOST_STAMPS, before.newest if before else 0)
         state = RecentState(max(newest, stamps.newest), {}, floor, session.operation_time)
         if not stamps.is_all:
             return state._replace(newest=newest), 0
-        seconds = stamps.seconds()
+        seconds = stamps.seconds
         unsettled = {second: one for second, one in seconds.items() if start_of(second) >= floor}
         state = state._replace(seconds=unsettled)
-        if before is None or before.is_gone(stamps, seconds):
+        if before is None or before.is_gone(stamps):
             return state, 0
         changed = [n for n, one in seconds.items() if before.seconds.get(n) != one]
         first = arrivals.first_time(from_floor, changed, start, session) if changed else None
