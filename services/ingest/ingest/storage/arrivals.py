@@ -16,6 +16,7 @@ from bson import Timestamp
 from pymongo import DESCENDING
 from pymongo.client_session import ClientSession
 from pymongo.command_cursor import CommandCursor
+from pymongo.cursor import Cursor
 from pymongo.database import Database
 from pymongo.errors import OperationFailure
 from pymongo.read_concern import ReadConcern
@@ -75,12 +76,12 @@ class Stamps:
                 rows = (before.rows if before else 0) + len(text) // _STAMP_BYTES
                 number_of_name = int.from_bytes(name.digest(), "little")
                 self.seconds[second] = Second(rows, number_of_name)
-            self.newest = some[-1] if len(some) else self.newest
+            self.newest = some[len(some) - 1] if len(some) else self.newest
             if not self.is_all:
                 return
 
 
-class _Batch(Sequence[int]):
+class _Batch:
     """Some stamps as the database told them: never made objects of."""
 
     def __init__(self, encoded: bytes) -> None:
@@ -90,7 +91,7 @@ class _Batch(Sequence[int]):
         return len(self._encoded) // _STAMP_BYTES
 
     def __getitem__(self, position: int) -> int:
-        begin = position % len(self) * _STAMP_BYTES + _AT
+        begin = position * _STAMP_BYTES + _AT
         return int.from_bytes(self._encoded[begin : begin + 8], "little")
 
     def has(self, known: int) -> bool:
@@ -133,7 +134,7 @@ class Arrivals:
         """Return what the stamps after a floor tell, `most` at most. Raises StoreUnavailable."""
 
         def read(**hint: str) -> Stamps:
-            batches = self._staff.find_raw_batches(
+            batches: Cursor[Any] = self._staff.find_raw_batches(
                 {STAMP: {"$gt": stamp(floor)}},
                 {"_id": 0, STAMP: 1},
                 sort=[(STAMP, 1)],
