@@ -30,10 +30,6 @@ FILES = [
     ),
 ]
 DOCUMENTS = sorted(str(file.relative_to(ROOT)) for file in FILES if file.suffix == ".md")
-# Figures belong to a day; only these have days: the last two are what commands printed.
-DATED = {"docs/measurements.md", "CHANGELOG.md"}
-DATED |= {"docs/playbook-run/report.md", "docs/playbook-run/speed.md"}
-DAY = re.compile(r"\b20\d\d-\d\d|\bone run\b", re.IGNORECASE)
 
 READ = re.compile(r'environ(?:ment)?(?:\.get\(|\[)\s*"([A-Z][A-Z0-9_]+)"')
 READ_BY_SHELL = re.compile(r"\$\{(WAYMARK_[A-Z_]+|COMPOSE_ENV_FILES):-")
@@ -199,26 +195,3 @@ def test_every_file_that_is_named_exists(document: str) -> None:
             assert any(f"/{name}" in path for path in paths), name
         else:
             assert any(path.endswith(f"/{name}") for path in paths), name
-
-
-@pytest.mark.parametrize("document", sorted(set(DOCUMENTS) - DATED))
-def test_no_figure_of_a_day_outside_the_measurements(document: str) -> None:
-    assert DAY.findall((ROOT / document).read_text()) == []
-
-
-def test_every_measurement_tells_its_day_and_how_to_repeat_it() -> None:
-    parts = (ROOT / "docs/measurements.md").read_text().split("\n## ")[1:]
-    for heading, _, text in (part.partition("\n") for part in parts):
-        if "\n|" in text:
-            assert DAY.search(text), heading
-            assert re.search(r"\./scripts/|\.venv/bin/python|[Bb]y hand", text), heading
-
-
-def test_the_readmes_comparison_is_what_was_measured() -> None:
-    number = re.compile(r"\d+(?:[.,]\d+)*")
-    measured = set(number.findall(section("docs/measurements.md", "Speed")))
-    rows = section("README.md", "Beside the architecture before it").splitlines()
-    cells = [row.split("|")[2] for row in rows if row.startswith("|")]
-    said = {found for cell in cells for found in number.findall(cell)}
-    assert said
-    assert said <= measured

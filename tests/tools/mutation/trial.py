@@ -22,7 +22,7 @@ import pymongo  # noqa: F401
 import pytest
 
 from scripts.processes import ROOT
-from tests.mutation.targets import Target
+from tests.tools.mutation.targets import Target
 
 PASSED, FAILED, NO_COLLECTION = 0, 1, 2  # pytest's own numbers
 BROKEN = 70

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutation.mutants import mutants
-from tests.mutation.targets import TARGETS, Target
-from tests.mutation.trial import trial
+from tests.tools.mutation.mutants import mutants
+from tests.tools.mutation.targets import TARGETS, Target
+from tests.tools.mutation.trial import trial
 
 LIST = Path(__file__).with_name("survivors.tsv")
 REPORT = Path(__file__).with_name("report.txt")  # of the last run of all modules

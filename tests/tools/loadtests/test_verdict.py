@@ -11,8 +11,8 @@ from loadtests.figures import HTTP, STORED, VERIFICATION, Row, Summary, write_cs
 from loadtests.plans import PLANS
 from loadtests.report import report
 from loadtests.verdict import judge
-from tests.loadtests.faulty_server import FaultyServer
-from tests.loadtests.test_results import FACTS
+from tests.tools.loadtests.faulty_server import FaultyServer
+from tests.tools.loadtests.test_results import FACTS
 
 
 def figures(mean: float, wrong: int = 0, late: float = 0) -> Summary:

@@ -1,17 +1,14 @@
 """The statistics on samples whose figures are known."""
 
 import math
-import re
 from pathlib import Path
 
 import pytest
 
-from loadtests import figures, main, targets
+from loadtests import figures, targets
 from loadtests.figures import HTTP, VERIFICATION, Row
 from loadtests.plans import PLANS, requests, until_it_breaks
 from loadtests.report.times import QUERY, published
-from loadtests.workloads import WORKLOADS
-from scripts.processes import ROOT
 
 
 def row(sent: float, ms: float, error: str = "", due: float | None = None) -> Row:
@@ -140,32 +137,3 @@ def test_20_percent_more_each_time() -> None:
     steps = until_it_breaks(PLANS["PERF-RT-1"].steps)
     threads = [next(steps).threads for _ in range(7)]
     assert threads == [2100, 2520, 2940, 3360, 3780, 4536, 5443]
-
-
-PLAYBOOK = (ROOT / "docs" / "playbook.md").read_text()
-ROWS = [line.strip("|").split("|") for line in PLAYBOOK.splitlines() if line.startswith("| ")]
-
-
-def test_the_playbook_has_each_plan_and_no_row_is_empty() -> None:
-    assert all(cell.strip() not in ("", "-") for row in ROWS for cell in row)
-    # A command is not yet what it measures.
-    assert all(re.search(r"\w", re.sub(r"`[^`]*`", "", row[-1])) for row in ROWS)
-    places = " ".join(row[1] for row in ROWS)
-    for plan in (one for one in PLANS.values() if one.is_the_sources):
-        assert f"`{plan.name}`" in places, plan.name
-    assert all(f"`{name}" in places for name in WORKLOADS)
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_the_playbook_has_each_published_figure(when: str) -> None:
-    cells = " ".join(row[2 if when == "before" else 3] for row in ROWS)
-    told = {float(one.replace(",", "")) for one in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", cells)}
-    for one in published(when).values():
-        if one.plan == "PERF-RT-1-1b" and when == "before":
-            continue  # "as pass 1"
-        assert not {float(text) for text in (one.ms, one.max_ms, one.rate) if text} - told, one
-
-
-def test_the_commands_of_the_playbook_are_understood() -> None:
-    for command in re.findall(r"`\./scripts/load ([a-z]+ [^`]+|compare)`", PLAYBOOK):
-        main.parser().parse_args(command.split())

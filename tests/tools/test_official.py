@@ -5,7 +5,6 @@ import io
 import os
 import socket
 import subprocess
-import sys
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -112,17 +111,6 @@ def test_what_has_another_digest_is_not_unpacked(
     assert official.kept() is None
 
 
-def test_one_of_the_programs_is_not_enough(
-    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    half = archive(f"{NAME}/bin/mongod")
-    (tmp_path / "served" / "whole.tgz").write_bytes(half)
-    monkeypatch.setenv("MONGODB_TARBALL_SHA256", hashlib.sha256(half).hexdigest())
-    with pytest.raises(NotToBeHad, match="there is no bin/mongos in it"):
-        official.ensure()
-    assert official.kept() is None
-
-
 @pytest.mark.parametrize("there", ["nobody", "silence"])
 def test_without_a_way_to_it_the_next_way_is_taken_soon(
     mirror: Mirror, root: Path, monkeypatch: pytest.MonkeyPatch, there: str
@@ -174,19 +162,6 @@ def test_a_processor_that_cannot_run_it_is_told(
     monkeypatch.setenv("MONGODB_BIN", str(tmp_path))
     with pytest.raises(NoMongod, match=f"this processor cannot run {own}: .* need AVX"):
         version(sharded=False)
-
-
-def test_two_at_once_fetch_it_once(mirror: Mirror, tmp_path: Path, root: Path) -> None:
-    script = (
-        "import sys; from pathlib import Path; from mongo import official, processor\n"
-        "official.CACHE, processor.CPUINFO = map(Path, sys.argv[1:]); print(official.ensure())"
-    )
-    command = [sys.executable, "-c", script, str(tmp_path / "cache"), str(tmp_path / "cpuinfo")]
-    two = [subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE) for _ in range(2)]
-    folders = {one.communicate(timeout=60)[0] for one in two}
-    assert [one.returncode for one in two] == [0, 0]
-    assert len(folders) == 1
-    assert mirror.asked == 1
 
 
 def test_the_pinned_digests_are_whole() -> None:

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.demo.hacs import INTERVAL_SECONDS, Gateway, pause
 from scripts.processes import ROOT
-from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
 from tests.service import Service, running
 from tests.upstream import Upstream
@@ -62,16 +60,6 @@ def test_histories_tell_what_is_new_also_what_came_late(service: Service, tmp_pa
     assert hacs.pull() == []
 
 
-def test_an_unchanged_history_is_not_sent_again(service: Service) -> None:
-    service.detect("hacs-3")
-    gateway = Gateway(service.url)
-    asked = {"staff_id": "hacs-3", "start_time": 0, "end_time": 4102444800}
-    assert gateway.get("/extractbeacon", len, **asked)
-    assert gateway.get("/extractbeacon", len, **asked) is None
-    service.detect("hacs-3")
-    assert gateway.get("/extractbeacon", len, **asked)
-
-
 def test_the_change_feed_tells_everybody_once(service: Service, tmp_path: Path) -> None:
     hacs = Hacs(service.url, tmp_path / "hacs.json", "--changes")
     assert hacs.pull() == []  # it begins now
@@ -114,27 +102,3 @@ def test_half_an_answer_moves_no_cursor(upstream: Upstream, tmp_path: Path, body
     assert hacs.pull() == []
     assert hacs.said.startswith(f"hacs: {upstream.url}: ")
     assert json.loads(state.read_text())["cursor"] == "kept"
-
-
-@pytest.mark.parametrize("damaged", ["[]", "null", "{"])
-def test_a_damaged_file_is_told_and_begun_anew(
-    upstream: Upstream, tmp_path: Path, damaged: str
-) -> None:
-    state = tmp_path / "hacs.json"
-    state.write_text(damaged)
-    upstream.answer(200, b'{"location": [{"timestamp": 1, "level": "2", "location": "Here"}]}')
-    hacs = Hacs(upstream.url, state, "--staff", "7")
-    assert [row["location"] for row in hacs.pull()] == ["Here"]
-    assert "is damaged" in hacs.said
-
-
-def test_a_gateway_that_is_away_is_pulled_again(tmp_path: Path) -> None:
-    hacs = Hacs(f"http://127.0.0.1:{free_port()}", tmp_path / "hacs.json")
-    assert hacs.pull() == []
-    assert "refused" in hacs.said
-
-
-def test_it_never_sleeps_a_negative_time() -> None:
-    assert pause(100.0, 103.0) == (INTERVAL_SECONDS - 3, 110.0)
-    assert pause(100.0, 175.0) == (0.0, 175.0)  # turns that were missed are not made up for
-    assert pause(175.0, 175.5) == (INTERVAL_SECONDS - 0.5, 185.0)

@@ -11,8 +11,8 @@ from loadtests.figures import HTTP, VERIFICATION, Row, read_csv
 from loadtests.plans import PLANS
 from loadtests.stack import Stack
 from loadtests.verdict import VOID
-from tests.loadtests.faulty_server import FaultyServer
-from tests.loadtests.measured import measured
+from tests.tools.loadtests.faulty_server import FaultyServer
+from tests.tools.loadtests.measured import measured
 
 pytestmark = pytest.mark.long
 

@@ -16,12 +16,9 @@ from scripts.processes.control_groups import (
     Limits,
     LimitsUnavailableError,
     Usage,
-    mount_points,
 )
 from scripts.processes.limited_group import LimitedGroup
 from tests.needs import limited
-
-V1 = "\n".join(f"cgroup /sys/fs/cgroup/{one} cgroup rw,{one} 0 0" for one in CONTROLLERS)
 
 
 def run(program: str, limits: Limits) -> Usage:
@@ -85,12 +82,6 @@ def test_the_limits_of_any_process_are_read(limits: Limits) -> None:
             assert found.pids() == [process.pid]
             assert 0 < found.usage().memory_bytes < 64 * 2**20
             process.kill()
-
-
-def test_both_kinds_of_control_groups_are_found() -> None:
-    assert mount_points(V1)["memory"] == Path("/sys/fs/cgroup/memory")
-    found = mount_points("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0")
-    assert set(found.values()) == {Path("/sys/fs/cgroup")}
 
 
 def test_a_new_group_of_v2_is_limited_and_read(

@@ -5,9 +5,7 @@ import sys
 import pytest
 
 from loadtests import main
-from loadtests.benchmark import __main__ as benchmark
 from loadtests.engine.generator import generate
-from loadtests.workloads import device_memory
 from scripts.processes.ports import free_port
 
 MIB = 2**20
@@ -71,43 +69,6 @@ def test_what_measures_nothing_is_refused(
     assert says in refused(arguments, capsys, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["no such case"], "no case has no such case in its name"),
-        (["--rounds", "0"], "--rounds 0: give 1 or more"),
-        (["--seconds", "0"], "--seconds 0: give a number above 0"),
-    ],
-)
-def test_a_benchmark_of_nothing_is_refused(
-    arguments: list[str],
-    says: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["benchmark", *arguments])
-    monkeypatch.setattr(benchmark, "Cluster", lambda *_: pytest.fail("it starts something"))
-    with pytest.raises(SystemExit) as ended:
-        benchmark.main()
-    assert ended.value.code == 2
-    assert says in capsys.readouterr().err
-
-
-def test_a_search_is_not_among_the_plans_of_the_page(capfd: pytest.CaptureFixture[str]) -> None:
-    assert generate("http://127.0.0.1:1", "CAP-INSERT", {}, ui_port=free_port()) == 2
-    told = capfd.readouterr().err
-    assert "invalid choice: 'CAP-INSERT'" in told
-    assert "'CAP-" not in told.split("choose from")[1]
-
-
-def test_the_page_is_refused_the_same(capfd: pytest.CaptureFixture[str]) -> None:
-    given = {"ramp": 1, "only": "77"}  # as its form may have it
-    assert generate("http://127.0.0.1:1", "PERF-RT-1", given) == 2
-    assert capfd.readouterr().err.splitlines() == [
-        "--only 77: PERF-RT-1 has no such step, but 2100, 2520, 2940, 3360, 3780"
-    ]
-
-
 @pytest.mark.parametrize("command", ["run PERF-TP-1", "run PERF-RT-2 --ui", "workload sync"])
 def test_a_dead_target_is_one_plain_line(
     command: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -120,26 +81,3 @@ def test_a_dead_target_is_one_plain_line(
     assert capfd.readouterr().err == f"load: {says}\n"
     assert generate(url, "PERF-TP-1", {"ramp": 1}) == 2  # as from the page
     assert capfd.readouterr().err == f"{says}\n"
-
-
-def test_our_own_plans_stand_apart_from_the_sources(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main.parser().parse_args(["run", "--help"])
-    theirs, ours = capsys.readouterr().out.split("plans of the source:")[1].split("of our own:")
-    assert "PERF-RT-2-1" in theirs
-    assert "SWEEP" not in theirs
-    assert "PERF" not in ours
-    assert "SWEEP-INSERT" in ours
-    assert "CAP-" not in theirs + ours
-
-
-@pytest.mark.parametrize(
-    ("grew", "says"),
-    [
-        (1.5, "too little to tell a device's"),
-        (-3, "too little to tell a device's"),
-        (10, "+10.24 KiB for each of 1000 devices that pushed"),
-    ],
-)
-def test_a_device_has_the_memory_that_it_took(grew: float, says: str) -> None:
-    assert says in device_memory(80 * MIB, round((80 + grew) * MIB), 1000)

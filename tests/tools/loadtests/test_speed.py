@@ -27,8 +27,8 @@ from loadtests.speed.sides import EVERYTHING, SERVICES, SOURCES, Side
 from loadtests.speed.turns import Figure, Turn, row, turn
 from loadtests.stack import Stack
 from scripts.processes import ROOT
-from tests.loadtests.faulty_server import FaultyServer
 from tests.needs import limited
+from tests.tools.loadtests.faulty_server import FaultyServer
 
 RATE = Figure("a second", lambda one: one.of().rate, at_least=4, base=OLD, is_rate=True)
 P50 = Figure("p50, ms", lambda one: one.of().p50, at_most=0.9, base=OLD)

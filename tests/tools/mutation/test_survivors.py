@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scripts.processes import ROOT
-from tests.mutation.targets import INGEST, TARGETS
+from tests.tools.mutation.targets import INGEST, TARGETS
 
 with Path(__file__).with_name("survivors.tsv").open(newline="") as file:
     ROWS = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]

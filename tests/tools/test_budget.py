@@ -11,8 +11,7 @@ import pytest
 from scripts.box import budget, measuring, processes
 from scripts.box.load import Load
 from scripts.box.measuring import Machine, Measured, Part, engine_cpu
-from scripts.box.processes import Process, parse_stat
-from scripts.processes import ROOT
+from scripts.box.processes import Process
 from scripts.processes.control_groups import Usage
 from scripts.processes.waiting import eventually
 from tests.upstream import Upstream
@@ -31,13 +30,6 @@ def measured(machine: Machine = BOX, **containers: Part) -> Measured:
 
 def process(name: str, parent: int = 1) -> Process:
     return Process(name, parent, 0.0, 0.0)
-
-
-def test_a_processs_name_may_hold_blanks_and_brackets() -> None:
-    fields = "S 7 1 1 0 -1 4194560 1 2 0 0 250 50 30 20 20 0 9 0 100 1000 10"
-    found = parse_stat(f"42 (a) b (c) {fields}\n")
-    ticks = os.sysconf("SC_CLK_TCK")
-    assert found == Process("a) b (c", 7, 300 / ticks, 50 / ticks)
 
 
 def test_what_children_took_counts_once_they_have_ended() -> None:
@@ -150,36 +142,3 @@ def test_few_answers_of_a_load_may_be_lacking(
     load.statuses.update(GOOD | changed)
     assert load.problems() == problems
     assert Load("http://127.0.0.1:1", "idle").problems() == []
-
-
-def test_the_report_shows_every_part_and_what_could_not_be_read() -> None:
-    found = measured(OTHER, gateway=part(text=None, peak=None), shard1=part(peak=155.0))
-    text = budget.report(found, "idle", [])
-    rows = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")]
-    assert rows[0] == "part"
-    assert rows[2:] == ["gateway", "shard1", "engine"]
-    assert "no 1 GB box" in text
-    assert "run it as root" in text
-    assert "peaks" in text
-    assert text.endswith("Within the budgets")
-    text = budget.report(measured(shard1=part(peak=1.0)), "idle", ["this", "that"])
-    assert text.endswith("Not within the budgets: this; that")
-    assert "Not read" not in text
-    assert "no 1 GB box" not in text
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["--drive", "http://127.0.0.1:1"]])
-def test_the_command_needs_no_package(arguments: list[str]) -> None:
-    command = [sys.executable, "-S", "-m", "scripts.box.main", *arguments]  # -S: no site-packages
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == (0 if arguments == ["--help"] else 2)
-    assert ("idle 2.5" in done.stdout) == (arguments == ["--help"])
-    assert ("--drive needs --load" in done.stderr) == (arguments != ["--help"])
-
-
-def test_without_docker_it_says_so() -> None:
-    command = [sys.executable, "-m", "scripts.box.main"]
-    done = subprocess.run(
-        command, cwd=ROOT, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr.strip()) == (2, "there is no docker here")

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
 from typing import Any
 
 import pytest
@@ -27,9 +26,8 @@ from loadtests.engine import endpoints
 from loadtests.engine.client import Api
 from loadtests.engine.generator import generate
 from loadtests.stack import Stack
-from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
-from tests.loadtests.measured import measured
+from tests.tools.loadtests.measured import measured
 
 pytestmark = pytest.mark.long
 
@@ -94,31 +92,6 @@ def test_what_an_insert_waits_for(
     inserts = [one for one in seen if "insert" in one]
     assert inserts
     assert {one.get("writeConcern", {}).get("j", False) for one in inserts} == {on_disk}
-
-
-@pytest.mark.parametrize(
-    ("option", "name"),
-    [
-        ("--old", "old"),
-        ("--unoptimised", UNOPTIMISED),
-        ("--durable", DURABLE),
-        ("--indexed", INDEXED),
-        ("--combined", COMBINED),
-        ("--separated", SEPARATED),
-        ("--old-gateway", OLD_GATEWAY),
-        ("--old-services", OLD_SERVICES),
-    ],
-)
-def test_the_command_line_reaches_it(
-    option: str, name: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    command = [f"{ROOT}/scripts/load", "run", "PERF-TP-1", "--old", option, "--no-limits"]
-    command += ["--ramp", "0.3", "--only", "210", "--services", "1"]
-    status, output = measured(
-        lambda _: subprocess.run(command, check=False, timeout=60).returncode, capfd
-    )
-    assert status == 0, output
-    assert output.splitlines()[0] == f"{name}, services: 1, without limits"
 
 
 @pytest.mark.parametrize(("name", "parts"), [(COMBINED, 1), (SEPARATED, 2)])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scripts.processes import ROOT
-from tests.loadtests.faulty_server import FaultyServer
+from tests.tools.loadtests.faulty_server import FaultyServer
 
 pytestmark = pytest.mark.long
 

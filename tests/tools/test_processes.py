@@ -1,6 +1,5 @@
 """Processes are started, waited for and ended with all that they started."""
 
-import ast
 import signal
 import subprocess
 import sys
@@ -66,24 +65,12 @@ def test_a_signal_reaches_the_program_alone(family: Process) -> None:
     eventually(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
 
 
-def test_a_running_process_is_not_started_twice(family: Process) -> None:
-    with pytest.raises(RuntimeError, match="runs already"):
-        family.start()
-
-
 def test_a_program_that_ends_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
     with (
         made("raise SystemExit('no disk')", tmp_path) as process,
         pytest.raises(NotHealthyError, match=r"test \(does not listen\):\nno disk"),
     ):
         process.wait_until_healthy(lambda: "does not listen")
-
-
-def test_waiting_returns_what_was_found_or_ends() -> None:
-    found = iter([0, None, "", "this"])
-    assert eventually(lambda: next(found), pause_seconds=0) == "this"
-    with pytest.raises(TimeoutError, match=r"not within 0\.01 s"):
-        eventually(lambda: False, 0.01)
 
 
 def test_two_processes_get_different_ports() -> None:
@@ -99,23 +86,6 @@ def test_two_processes_get_different_ports() -> None:
         ours = {port // ports.BLOCK for port in (ports.free_port(), ports.free_block())}
         other.communicate("\n")
     assert len(theirs | ours) == 4
-
-
-@pytest.mark.parametrize(
-    ("package", "forbidden"),
-    [
-        ("scripts", {"tests", "ingest", "monitoring"}),
-        ("loadtests", {"tests", "ingest", "monitoring"}),
-        ("tests/system", {"ingest", "monitoring"}),
-    ],
-)
-def test_what_imports_what(root: Path, package: str, forbidden: set[str]) -> None:
-    for file in (root / package).rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
-            assert not {name.split(".")[0] for name in names} & forbidden, file
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from pymongo import MongoClient
 
 from loadtests import main
 from loadtests.engine.client import Response
-from loadtests.headroom import backlogs, results, watch
+from loadtests.headroom import results, watch
 from loadtests.headroom.answers import Answers, Rule
-from loadtests.headroom.cases import CASES, Case
+from loadtests.headroom.cases import Case
 from loadtests.headroom.command import WARM_UP_SHARE, run
 from loadtests.headroom.ledger import Ledger, Stored
 from loadtests.headroom.results import Result
@@ -116,11 +116,6 @@ def test_the_limits_are_those_of_the_stack() -> None:
     found |= dict.fromkeys(("ingest-1", "ingest-2"), re.findall(r"mem_limit: (\d+)m", ingest)[0])
     for name, limit in LIMITS.items():
         assert limit.memory_bytes == int(found[name]) * MIB, name
-
-
-def test_names_choose_one_case_each() -> None:
-    assert len({case.name for case in CASES}) == len(CASES)
-    assert {case.as_fast_as for case in CASES} <= {case.name for case in CASES} | {""}
 
 
 def test_detections_tell_each_other_apart() -> None:
@@ -235,21 +230,6 @@ def test_a_case_on_the_whole_stack(
     assert set(found.problems) == problems
     # Ten a second, in the warm-up too: not one that it could not account for.
     assert found.stored.acknowledged == 10 * (3 + WARM_UP_SHARE * 3)
-
-
-@pytest.mark.long
-def test_after_a_backlog_it_is_told_how_long_nobody_was_seen(
-    stack: LimitedStack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(backlogs, "A_SECOND", 2000)
-    # In its first seconds a service grows by what its first readers leave.
-    monkeypatch.setattr("loadtests.headroom.results.GROWTH_MIB", 64)
-    [case] = [one for one in CASES if one.load is backlogs.backlog]
-    found = run(stack, case, 4, {})
-    assert found.stored.acknowledged == 2000 * (4 + WARM_UP_SHARE * 4)
-    assert found.problems == ()
-    for path in backlogs.LOOKS:
-        assert found.figures[backlogs.unseen(path)]["p100_seconds"] > 0
 
 
 @limited

@@ -29,7 +29,7 @@ told=0
 [ ! -e /{POLICY} ] || /{POLICY} nginx start || told=$?
 echo "$DPKG_MAINTSCRIPT_PACKAGE $told" >>/told
 """
-LOCKS = ["lib/apt/lists/lock", "lib/dpkg/lock-frontend", "cache/apt/archives/lock"]
+LOCKS = ["lib/dpkg/lock-frontend"]
 # Apt's locks are those of fcntl, which nobody's command sets.
 HOLD = """
 import fcntl, sys
@@ -37,26 +37,6 @@ with open(sys.argv[1], "w") as lock:
     fcntl.lockf(lock, fcntl.LOCK_EX)
     print("held")
     input()
-"""
-SUDO = """\
-#!/bin/bash
-# As sudo: nothing of the environment passes but what is named.
-[ "$1" = -n ] && shift || exit 1
-names=""
-case "$1" in --preserve-env=*) names="${1#*=}" && shift ;; esac
-kept=()
-for name in ${names//,/ }; do kept+=("$name=${!name}"); done
-exec env -i PATH="$PATH" "${kept[@]}" "$@"
-"""
-
-
-# As `npm ci --prefix FOLDER`, until it may end.
-NPM = """\
-#!/bin/sh
-[ ! -e calls ] || exit 1
-echo npm >>calls
-while [ -e hold ]; do sleep 0.1; done
-mkdir "$3/node_modules"
 """
 
 
@@ -225,26 +205,6 @@ def test_what_cannot_be_had_is_named(machine: Machine) -> None:
     assert not machine.exists(POLICY)
 
 
-def test_a_policy_of_somebody_else_holds_and_stays(machine: Machine) -> None:
-    (machine.files / POLICY).write_text("#!/bin/sh\nexit 104\n")
-    (machine.files / POLICY).chmod(0o755)
-    said(machine.install("thing-one"))
-    assert machine.told() == ["thing-one 104"]
-    assert machine.policy() == 104
-
-
-def test_what_an_older_checkout_left_behind_goes_but_not_from_an_image(machine: Machine) -> None:
-    (machine.files / POLICY).write_text("#!/bin/sh\nexit 101\n")
-    (machine.files / POLICY).chmod(0o755)
-    said(machine.install("thing-one"))
-    assert machine.policy() == 101
-    (machine.files / "run/systemd/system").mkdir(parents=True)
-    said(machine.install("thing-two"))
-    assert machine.told() == ["thing-one 101", "thing-two 101"]
-    assert machine.policy() is None
-    assert machine.exists(f"{POLICY}.found")  # it may have been somebody else's
-
-
 def test_systemd_keeps_the_stack_by_one_command(machine: Machine, root: Path) -> None:
     install = machine.files / "waymark/scripts/install"
     install.write_text((root / "scripts/install").read_text())
@@ -325,39 +285,6 @@ def test_a_killed_script_leaves_no_policy_that_forbids(machine: Machine) -> None
     eventually(lambda: machine.policy() is None, 60)
 
 
-def test_two_at_once_install_nodes_packages_once(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "scripts").mkdir()
-    (tmp_path / "scripts/lib.sh").write_text((root / "scripts/lib.sh").read_text())
-    (tmp_path / "page").mkdir()
-    for name in ("package.json", "package-lock.json"):
-        (tmp_path / "page" / name).write_text("{}")
-    for name, program in (("npm", NPM), ("node", "")):
-        (tmp_path / name).write_text(program)
-        (tmp_path / name).chmod(0o755)
-    (tmp_path / "hold").touch()
-
-    def start() -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            ["bash", "-c", ". scripts/lib.sh; ensure_packages page kept packages"],
-            cwd=tmp_path,
-            env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    first = start()
-    try:
-        eventually((tmp_path / "calls").exists, 60)
-        second = start()
-        wait_until_said(second, "waiting for another set-up")
-    finally:
-        (tmp_path / "hold").unlink()
-    text = said(first) + said(second)
-    assert (first.returncode, second.returncode) == (0, 0), text
-    assert (tmp_path / "calls").read_text() == "npm\n"
-
-
 NOBODY = 65534
 
 
@@ -407,30 +334,3 @@ def test_settings_stay_their_owners_and_are_never_lost(checkout: Path) -> None:
     assert settings.read_bytes() == kept
     assert configure(checkout, 0).returncode == 0
     assert settings.read_bytes().startswith(kept)
-
-
-@pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "no_proxy"])
-def test_sudo_keeps_the_way_out_of_the_network(root: Path, tmp_path: Path, name: str) -> None:
-    sudo = tmp_path / "sudo"
-    sudo.write_text(SUDO)
-    sudo.chmod(0o755)
-    tmp_path.chmod(0o755)
-    library = tmp_path / "scripts" / "lib.sh"  # where everybody may read it
-    library.parent.mkdir()
-    library.write_text((root / "scripts/lib.sh").read_text())
-    for way in [*tmp_path.parents][:3]:
-        way.chmod(way.stat().st_mode | 0o111)
-    script = f". {library}; as_root env; as_root env -u nothing true"
-    done = subprocess.run(
-        [*as_user(NOBODY), "bash", "-c", script],
-        env={
-            "PATH": f"{tmp_path}:{os.environ['PATH']}",
-            name: "http://10.0.0.1:3128",
-            "SECRET": "1",
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert f"{name}=http://10.0.0.1:3128" in done.stdout.splitlines()
-    assert "SECRET" not in done.stdout
