@@ -42,11 +42,13 @@ FROM web AS driver
 COPY --from=driver-packages /opt/driver /opt/driver
 
 FROM python AS ingest-code
+COPY common /app/common
 COPY services/ingest/ingest /app/ingest
 COPY services/ingest/start.sh /app/
-RUN python3 -m compileall -q /app/ingest
+RUN python3 -m compileall -q /app/common /app/ingest
 
 FROM python AS monitoring-code
+COPY common /app/common
 COPY services/monitoring/monitoring /app/monitoring
 COPY services/monitoring/gunicorn.conf.py services/monitoring/patient_worker.py /app/
 RUN python3 -m compileall -q /app
@@ -54,8 +56,9 @@ RUN python3 -m compileall -q /app
 
 FROM python AS gateway
 RUN install-packages nginx
+COPY common /app/common
 COPY gateway /app/gateway
-RUN python3 -m compileall -q /app/gateway
+RUN python3 -m compileall -q /app/common /app/gateway
 WORKDIR /app
 # A new volume takes the owner of the folder that it covers; so do /spool and /secrets below.
 RUN install -d -o waymark -g waymark -m 0700 /run/waymark \
@@ -100,6 +103,7 @@ CMD ["python3", "-m", "gunicorn", "-c", "gunicorn.conf.py"]
 
 # The bootstrap. It has no need of the web framework, but with it its layers are the ingest service's.
 FROM driver AS mongo-init
+COPY common /app/common
 COPY mongo /app/mongo
 WORKDIR /app
 # 999 is who MongoDB runs as in its own image: only it may read the key file.

@@ -18,7 +18,7 @@ import monitoring
 import monitoring.config
 
 ROOT = Path(__file__).resolve().parents[1]
-CODE = ["services", "scripts", "mongo", "gateway", "loadtests"]
+CODE = ["common", "services", "scripts", "mongo", "gateway", "loadtests"]
 INSTALLED = {"node_modules", "__pycache__"}
 FILES = [
     *(file for file in ROOT.iterdir() if file.is_file()),

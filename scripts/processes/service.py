@@ -34,6 +34,7 @@ class IngestService(Process):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         given = {
+            "PYTHONPATH": source,  # its own `common`
             "MONGODB_URI": mongodb_uri,
             "INGEST_BIND": f"127.0.0.1:{self.port}",
             "SPOOL_FILE": folder / f"spool-{self.port}.db",

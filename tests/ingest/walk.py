@@ -1,6 +1,6 @@
 """A simulated walk, and how well rules tell from what it hears in which room the walker is.
 
-`PYTHONPATH=services/ingest .venv/bin/python -m tests.ingest.walk` prints the table of
+`PYTHONPATH=.:services/ingest .venv/bin/python -m tests.ingest.walk` prints the table of
 docs/measurements.md.
 """
 

@@ -30,7 +30,7 @@ POLICY = (
 
 def test_it_never_imports_pymongo(root: Any) -> None:
     code = "import sys, monitoring; monitoring.create_app(); sys.exit('pymongo' in sys.modules)"
-    environment = {"PYTHONPATH": str(root / "services" / "monitoring")}
+    environment = {"PYTHONPATH": f"{root}:{root / 'services' / 'monitoring'}"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from common.memory import memory
 from monitoring.gateway import CLOSED, UNKNOWN, GatewayResponse, GatewayUnavailable
-from monitoring.memory import memory_usage
 from monitoring.verdict import HALF_OPEN, Verdict, judge
 
 CIRCUITS = ("ingest", "reads")  # as the gateway names them
@@ -113,7 +113,7 @@ class HealthMonitor:
                 "verdict": self.verdict._asdict() if self.verdict else None,
                 "circuits": {name: asdict(circuit) for name, circuit in self.circuits.items()},
                 "services": self._services(),
-                "monitoring": {"memory": memory_usage()},
+                "monitoring": {"memory": memory()._asdict()},
                 "reads": [{"timestamp": when, "latency_ms": took} for when, took in self.reads],
             }
 
