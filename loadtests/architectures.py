@@ -12,12 +12,13 @@ from urllib.parse import quote
 
 from pymongo import MongoClient
 
+from common.schema import DATABASE, HISTORY
 from gateway.start import find_nginx
 from loadtests.stack import Stack, health_of
 from mongo import secrets, topology
 from mongo.binaries import find_binaries
 from mongo.bootstrap import bootstrap
-from mongo.directory import DATABASE, Beacon, parse
+from mongo.directory import Beacon, parse
 from mongo.topology import FOLDER
 from scripts.native.layout import Layout
 from scripts.native.parts import Part, environment, parts
@@ -30,7 +31,6 @@ from scripts.processes.process import Process
 
 ANY_RATE = "1000000"  # requests/s of one client: here one address is everybody
 NGINX = ROOT / "loadtests" / "baseline" / "nginx.conf.template"
-HISTORIES = [("staff_id", 1), ("timestamp", -1), ("level", 1), ("location", 1)]  # as the new one's
 PARTS = ("ingest-1", "ingest-2", "gateway", "mongod", "monitoring")  # the old one lacks the last
 
 
@@ -159,7 +159,7 @@ class Old(Stack):
             beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
             client[DATABASE]["beacons"].insert_many(beacons)
             if self._indexed:
-                client[DATABASE]["staff"].create_index(HISTORIES)
+                client[DATABASE]["staff"].create_index(HISTORY.keys)  # as the new one's
         started = {}
         for number, port in enumerate(self.ingest_ports, start=1):
             name = f"ingest-{number}"  # named as its successor, to be compared with it

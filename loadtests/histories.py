@@ -9,8 +9,8 @@ from typing import Any
 from bson import ObjectId, Timestamp
 from pymongo import MongoClient
 
+from common.schema import DATABASE
 from loadtests.plans import MAC
-from mongo.directory import DATABASE
 
 AT_ONCE = 5_000  # documents
 SETTLED_SECONDS = 9  # after them nobody can have missed any of what was stored

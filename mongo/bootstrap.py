@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pymongo import DESCENDING
 from pymongo.errors import OperationFailure, PyMongoError
 
+from common import schema
+from common.schema import DATABASE
 from mongo import clients, directory, replica_set, sharding
-from mongo.directory import DATABASE
 from mongo.progress import NotInTimeError, Progress
 from mongo.secrets import ADMIN_USER, APP_USER, Secrets
 from mongo.topology import Topology, TopologyError, load
@@ -28,33 +28,9 @@ ADMIN_ROLES: list[Any] = [
     {"role": "dbAdmin", "db": DATABASE},
     {"role": "read", "db": "config"},
 ]
-# What the services' user may do: nobody who has its password can change what the audit holds.
+# What the services' user may do.
 APP_ROLE = "waymark"
 APP_ROLES: list[Any] = [{"role": APP_ROLE, "db": DATABASE}]
-AUDIT = "audit"
-COLLECTIONS = (
-    "staff",
-    "latest",
-    "notes",
-    "beacons",
-    "directory",
-    "lost_contacts",
-    "tokens",
-    "accounts",
-)
-_DATA = ["find", "insert", "update", "remove", "changeStream", "collStats"]
-_WORK = [*_DATA, "createCollection", "createIndex", "dropIndex", "listIndexes"]
-# The same as in the ingest service, which makes them too (a test compares).
-INDEXES: list[list[tuple[str, int]]] = [
-    [("staff_id", 1), ("timestamp", DESCENDING), ("level", 1), ("location", 1)],
-    [("timestamp", DESCENDING)],
-    [("mac", 1), ("level", 1), ("location", 1), ("timestamp", DESCENDING), ("staff_id", 1)],
-    [("staff_id", 1), ("stored", 1), ("timestamp", 1)],
-    [("stored", 1)],
-]
-# And the one of what a wrong clock stamped.
-TRUE_TIME = [("level", 1), ("location", 1), ("heard", 1), ("timestamp", 1), ("staff_id", 1)]
-OF_WRONG_CLOCKS: dict[str, Any] = {"heard": {"$exists": True}}
 
 
 def bootstrap(
@@ -79,13 +55,13 @@ def bootstrap(
         if topology.shards:
             sharding.ensure_shards(topology.shards, client, progress)
             sharding.ensure_collections(topology.shards, client, progress)
-        if AUDIT not in client[DATABASE].list_collection_names():
-            client[DATABASE].create_collection(AUDIT)  # who makes it says how it can be changed
+        if schema.AUDIT.name not in client[DATABASE].list_collection_names():
+            client[DATABASE].create_collection(
+                schema.AUDIT.name
+            )  # who makes it says how it can be changed
         _ensure_role(client)
         _ensure_user(client, DATABASE, APP_USER, secrets.app_password, APP_ROLES, progress)
-        for keys in INDEXES:
-            client[DATABASE]["staff"].create_index(keys)
-        client[DATABASE]["staff"].create_index(TRUE_TIME, partialFilterExpression=OF_WRONG_CLOCKS)
+        _make_indexes(client)
         if beacons:
             _load_directory(client, beacons, progress)
         if topology.shards and wait:
@@ -106,7 +82,7 @@ def _administrator(topology: Topology, secrets: Secrets, progress: Progress) -> 
         client = clients.as_administrator(entry, secrets)
         try:
             client.admin.command("ping")
-            client[DATABASE]["beacons"].find_one()
+            client[DATABASE][schema.BEACONS.name].find_one()
         except OperationFailure as error:
             client.close()
             if error.code != AUTHENTICATION_FAILED:  # a router sees new users a moment later
@@ -122,10 +98,9 @@ def _administrator(topology: Topology, secrets: Secrets, progress: Progress) -> 
 
 def _ensure_role(client: clients.Client) -> None:
     """Create the role of the services' user, or give it these privileges."""
-    actions = dict.fromkeys(COLLECTIONS, _WORK) | {AUDIT: ["find", "insert"]}
     privileges = [
-        {"resource": {"db": DATABASE, "collection": name}, "actions": allowed}
-        for name, allowed in actions.items()
+        {"resource": {"db": DATABASE, "collection": one.name}, "actions": list(one.actions)}
+        for one in schema.COLLECTIONS
     ]
     try:
         client[DATABASE].command("createRole", APP_ROLE, privileges=privileges, roles=[])
@@ -154,8 +129,15 @@ def _ensure_user(
         progress.say(f"user {name} of {database}: created")
 
 
+def _make_indexes(client: clients.Client) -> None:
+    for collection in schema.COLLECTIONS:
+        for index in collection.indexes:
+            only: dict[str, Any] = {"partialFilterExpression": index.only} if index.only else {}
+            client[DATABASE][collection.name].create_index(index.keys, **only)
+
+
 def _load_directory(client: clients.Client, path: Path, progress: Progress) -> None:
-    beacons = client[DATABASE]["beacons"]
+    beacons = client[DATABASE][schema.BEACONS.name]
     if beacons.find_one() is None:
         loaded = directory.load(directory.read(path), beacons)
         progress.say(f"directory of beacons: {loaded}")

@@ -21,9 +21,9 @@ from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.errors import PyMongoError
 
+from common.schema import DATABASE
 from mongo.secrets import APP_USER
 
-DATABASE = "ICT3102"
 COLUMNS = ["mac", "level", "location", "x", "y"]
 # The rules of `/api/v1/beacons/import`; a test feeds both the same files.
 MAX_BEACONS = 2000

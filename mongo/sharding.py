@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from bson import Int64, MaxKey, MinKey
 
+from common.schema import COLLECTIONS, DATABASE
 from mongo.clients import Client, attempt
 from mongo.progress import Progress
 from mongo.topology import ReplicaSet
 
-# One field, hashed: a compound key loses targeting (ARCHITECTURE.md, Decisions).
-SHARD_KEYS = {"ICT3102.staff": "staff_id", "ICT3102.latest": "_id", "ICT3102.beacons": "level"}
+SHARD_KEYS = {f"{DATABASE}.{one.name}": one.shard_key for one in COLLECTIONS if one.shard_key}
 # Another migration, a lock or a stale view of the chunks: ask again.
 RETRIED = frozenset({6, 46, 70, 74, 85, 91, 117, 133, 134, 189, 236, 11600, 11602, 13388})
 POLL_SECONDS = 1.0

@@ -8,10 +8,10 @@ from typing import Any
 
 from pymongo import MongoClient
 
+from common.schema import DATABASE
 from loadtests import histories
 from loadtests.architectures import old_environment, old_service
 from loadtests.benchmark.loads import LONG, SHORT, SHORT_STAFF, STAFF
-from mongo.directory import DATABASE
 from scripts.processes.control_groups import SERVICE
 from scripts.processes.health import http_problem
 from scripts.processes.ports import free_port

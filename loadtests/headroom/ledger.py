@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from pymongo import DeleteMany, MongoClient
 from pymongo.database import Database
 
+from common.schema import DATABASE
 from loadtests.engine.endpoints import detection
 from loadtests.plans import MAC
-from mongo.directory import DATABASE
 from scripts.processes.waiting import eventually
 
 STAFF = 64  # who send in one case

@@ -12,10 +12,10 @@ from itertools import islice
 from bson import ObjectId, Timestamp
 from pymongo import DESCENDING, MongoClient
 
+from common.schema import DATABASE
 from loadtests.engine import endpoints
 from loadtests.headroom.ledger import Document, delete
 from loadtests.headroom.site import Site
-from mongo.directory import DATABASE
 
 FIRST_STAFF = 100_000
 EXPORTED = 90_000_000  # who has the long history

@@ -13,6 +13,7 @@ import gevent
 from bson import ObjectId
 from pymongo import MongoClient
 
+from common.schema import DATABASE
 from loadtests.engine import endpoints
 from loadtests.engine.client import CLOSE, GZIP, KEEP_ALIVE, Api, Response, WrongResponse
 from loadtests.engine.pace import closed_loop, open_loop, wait_until
@@ -20,7 +21,6 @@ from loadtests.figures import Row
 from loadtests.plans import MAC
 from loadtests.speed import seeds
 from loadtests.speed.sides import Side
-from mongo.directory import DATABASE
 
 PHONES = 14  # the people of the source system, who send unless a load says otherwise
 FIRST = 1_000_000  # of those who send

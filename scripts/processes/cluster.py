@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import quote, urlencode
 
+from common.schema import DATABASE
 from mongo import secrets
 from mongo.binaries import find_binaries
 from mongo.bootstrap import bootstrap
-from mongo.directory import DATABASE
 from mongo.servers import Server, servers
 from mongo.topology import Topology
 from scripts.processes import ROOT

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from pymongo import MongoClient
 from pymongo.database import Database
 
+from common.schema import DATABASE
 from ingest.access.tokens import generate
 from mongo import secrets
-from mongo.directory import DATABASE
 from scripts.processes.waiting import eventually
 from tests.hostile.visitors import ELSEWHERE, LEVEL, Visitor, everybody
 from tests.page.conftest import Office

@@ -10,16 +10,17 @@ from pymongo import MongoClient
 from pymongo.database import Database
 from pymongo.monitoring import CommandListener, CommandStartedEvent
 
+from common.schema import STAFF
 from ingest.context import Context
 from ingest.histories.read_through_cache import Histories
 from ingest.rules.request_parameters import TimeRange
 from ingest.storage.detections import Detections
-from ingest.storage.indexes import INDEXES, Indexes
+from ingest.storage.indexes import Indexes
 from ingest.storage.latest import Latest
 from ingest.storage.states import States
 from tests.loops import run
 
-NAMES = {"_id_", *(index.document["name"] for index in INDEXES)}
+NAMES = {"_id_", *(index.name for index in STAFF.indexes)}
 
 
 class Heard(CommandListener):

@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 from pymongo import MongoClient
 
+from common.schema import DATABASE
 from ingest.access import tokens
 from ingest.access.admission import Admission
 from ingest.access.known import Known
@@ -26,7 +27,6 @@ from ingest.storage.accounts import Accounts
 from ingest.storage.tokens import Token, Tokens
 from ingest.web import credentials
 from mongo import topology
-from mongo.directory import DATABASE
 from scripts.processes.cluster import Cluster
 from tests.service import Service, running
 

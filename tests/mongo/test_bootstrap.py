@@ -10,9 +10,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
-from ingest.storage import indexes
 from mongo import secrets, topology
-from mongo.bootstrap import INDEXES, OF_WRONG_CLOCKS, TRUE_TIME
 from mongo.progress import NotInTimeError
 from mongo.topology import ReplicaSet, Topology
 from scripts.processes.cluster import Cluster
@@ -138,18 +136,6 @@ def test_the_services_user_adds_to_the_audit_and_changes_nothing_of_it(cluster: 
                 attempt()
             assert refused.value.code == 13, number
         assert list(audit.find()) == [{"_id": 1, "what": "log-in"}]
-
-
-def test_its_indexes_are_the_services_own(mongod: str) -> None:
-    with MongoClient[dict[str, Any]](mongod) as client:
-        staff = client["ICT3102"]["staff"]
-        staff.drop_indexes()
-        staff.create_indexes(indexes.INDEXES)
-        found = staff.index_information().values()
-    made = [(list(one["key"]), one.get("partialFilterExpression")) for one in found]
-    ours = [*((keys, None) for keys in ([("_id", 1)], *INDEXES)), (TRUE_TIME, OF_WRONG_CLOCKS)]
-    assert len(made) == len(ours)
-    assert all(one in made for one in ours)
 
 
 @pytest.mark.long

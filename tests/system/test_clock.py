@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import requests
 
+from scripts.processes import ROOT
 from scripts.processes.cluster import Cluster
 from scripts.processes.waiting import eventually
 from tests.needs import need
@@ -45,7 +46,7 @@ class Stepped(Service):
         (library,) = Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")
         settings: dict[str, object] = {
             "LD_PRELOAD": library,
-            "PYTHONPATH": folder,
+            "PYTHONPATH": f"{folder}:{ROOT}",
             "FAKETIME_TIMESTAMP_FILE": self._clock,
             "FAKETIME_NO_CACHE": 1,
             "FAKETIME_DONT_FAKE_MONOTONIC": 1,

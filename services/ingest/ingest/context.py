@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from flask import current_app
 
+from common import schema
 from ingest.access.admission import Admission
 from ingest.access.attempts import Attempts, Seldom
 from ingest.access.devices import Devices
@@ -97,9 +98,9 @@ class Context(NamedTuple):
         It needs no MongoDB: the connection is made when it is first used.
         """
         client = Client(config)
-        staff = client.database["staff"]
+        staff = client.database[schema.STAFF.name]
         insert_seconds = config.mongodb_timeout_ms / 1000
-        detections, latest = Detections(staff), Latest(client.database["latest"])
+        detections, latest = Detections(staff), Latest(client.database[schema.LATEST.name])
         inserts, notes = Inserts(staff), Notes(client.database, latest)
         states = States(staff, latest)
         availability = Availability(client, latest)
@@ -151,7 +152,7 @@ class Context(NamedTuple):
                 inserts,
                 latest,
                 Deleted(detections, inserts, latest, lost_contacts),
-                LargeIds(staff, client.database["latest"]),
+                LargeIds(staff, client.database[schema.LATEST.name]),
             ),
             corrections=Corrections(PastPlaces(staff), beacons, insert_seconds),
             tokens=tokens,

@@ -9,7 +9,7 @@ import pytest
 import requests
 from pymongo import MongoClient
 
-from ingest.storage.indexes import INDEXES
+from common.schema import STAFF
 from ingest.storage.stamps import STAMP
 from loadtests.architectures import (
     ARCHITECTURES,
@@ -79,7 +79,7 @@ def test_the_index_is_all_that_differs(
         plans = {one["planSummary"].split()[0] for one in database["system.profile"].find(wanted)}
         indexes = client["ICT3102"]["staff"].index_information()
     assert plans - {"EOF"} == {plan}  # EOF: before there is anything
-    theirs = [index.document["key"] for index in INDEXES]
+    theirs = [index.keys for index in STAFF.indexes]
     every = [dict(one["key"]) for key, one in indexes.items() if key != "_id_"]
     assert [dict(one) in [dict(key) for key in theirs] for one in every] == [True] * (name != "old")
 

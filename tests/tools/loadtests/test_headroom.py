@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pymongo import MongoClient
 
+from common.schema import DATABASE
 from loadtests import main
 from loadtests.engine.client import Response
 from loadtests.headroom import results, watch
@@ -22,7 +23,6 @@ from loadtests.headroom.results import Result
 from loadtests.headroom.site import HONEST, Site
 from loadtests.headroom.stack import LIMITS, MIB, LimitedStack
 from loadtests.headroom.watch import Part, Watch
-from mongo.directory import DATABASE
 from scripts.processes import ROOT
 from scripts.processes.control_groups import Limits
 from scripts.processes.limited_group import LimitedGroup

@@ -7,6 +7,7 @@ import pymongo
 from pymongo.client_session import ClientSession
 from pymongo.database import Database
 
+from common import schema
 from ingest.errors import without_frames
 from ingest.rules.roles import Role
 from ingest.storage.driver import domain_errors, readable
@@ -70,7 +71,7 @@ class Accounts:
     """Owns the collection `accounts`, which lies on one shard. Raises StoreUnavailable."""
 
     def __init__(self, database: Database[Document]) -> None:
-        self._accounts = database["accounts"]
+        self._accounts = database[schema.ACCOUNTS.name]
         self._client = database.client
 
     def everyone(self) -> list[Account]:

@@ -8,6 +8,7 @@ from bson import ObjectId
 from pymongo import DESCENDING
 from pymongo.database import Database
 
+from common import schema
 from ingest.storage.driver import domain_errors
 
 TIMEOUT_SECONDS = 2.0
@@ -34,7 +35,7 @@ class Audit:
     """
 
     def __init__(self, database: Database[Document]) -> None:
-        self._audit = database["audit"]
+        self._audit = database[schema.AUDIT.name]
 
     def add(self, entry: Entry) -> None:
         """Store an entry, durably."""

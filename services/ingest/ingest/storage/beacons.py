@@ -9,6 +9,7 @@ import pymongo
 from pymongo.client_session import ClientSession
 from pymongo.database import Database
 
+from common import schema
 from ingest.rules.floors import by_level, by_name
 from ingest.storage.driver import domain_errors
 
@@ -66,8 +67,8 @@ class Beacons:
     """Owns the collection `beacons`, sharded on a hash of `level`, and its revision."""
 
     def __init__(self, database: Database[Document]) -> None:
-        self._beacons = database["beacons"]
-        self._revisions = database["directory"]
+        self._beacons = database[schema.BEACONS.name]
+        self._revisions = database[schema.DIRECTORY.name]
         self._client = database.client
 
     def revision(self) -> int:

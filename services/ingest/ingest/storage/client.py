@@ -9,11 +9,11 @@ from pymongo import MongoClient
 from pymongo.database import Database
 from pymongo.errors import PyMongoError
 
+from common import schema
 from ingest.config import Config
 from ingest.errors import without_frames
 from ingest.storage.driver import domain_errors
 
-NAME = "ICT3102"
 HEARTBEAT_MS = 5000
 
 
@@ -41,7 +41,7 @@ class Client:
     @property
     def database(self) -> Database[dict[str, Any]]:
         """Return the database, for the other modules of this package."""
-        return self._client[NAME]
+        return self._client[schema.DATABASE]
 
     def close(self) -> None:
         """Close all connections."""
@@ -61,7 +61,7 @@ class Client:
         A router answers a `ping` alone, and what comes first by `_id` only with all shards.
         """
         with domain_errors(), pymongo.timeout(timeout_seconds):
-            self.database["staff"].find_one({}, {"_id": 1}, sort=[("_id", 1)])
+            self.database[schema.STAFF.name].find_one({}, {"_id": 1}, sort=[("_id", 1)])
 
     def any_answers(self, timeout_seconds: float) -> bool:
         """Tell whether any shard answers in time; at once, when one does."""
@@ -84,4 +84,4 @@ def _credentials(config: Config) -> dict[str, Any]:
     if not config.mongodb_user:
         return {}
     password = Path(config.mongodb_password_file).read_text(encoding="utf-8").strip()
-    return {"username": config.mongodb_user, "password": password, "authSource": NAME}
+    return {"username": config.mongodb_user, "password": password, "authSource": schema.DATABASE}

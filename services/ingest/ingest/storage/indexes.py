@@ -5,41 +5,19 @@ import threading
 from typing import Any
 
 import pymongo
-from pymongo import DESCENDING, IndexModel
+from pymongo import IndexModel
 from pymongo.collection import Collection
 
+from common import schema
 from ingest.errors import StoreUnavailable
 from ingest.storage.driver import domain_errors
-from ingest.storage.stamps import STAMP
 
 log = logging.getLogger(__name__)
 
-_BY_BEACON = IndexModel(
-    [("mac", 1), ("level", 1), ("location", 1), ("timestamp", DESCENDING), ("staff_id", 1)]
-)
-# Covers who was where last, the unknown beacons, and what a correction has to change.
-BY_BEACON: str = _BY_BEACON.document["name"]
-_BY_STAMP_OF_STAFF = IndexModel([("staff_id", 1), (STAMP, 1), ("timestamp", 1)])
-_BY_STAMP = IndexModel([(STAMP, 1)])
-# What is new of a person; what is new of everybody.
-BY_STAMP_OF_STAFF: str = _BY_STAMP_OF_STAFF.document["name"]
-BY_STAMP: str = _BY_STAMP.document["name"]
-# What a wrong clock stamped, by its place: of all others the database only sees that they are none.
-_BY_TRUE_TIME = IndexModel(
-    [("level", 1), ("location", 1), ("heard", 1), ("timestamp", 1), ("staff_id", 1)],
-    partialFilterExpression={"heard": {"$exists": True}},
-)
-BY_TRUE_TIME: str = _BY_TRUE_TIME.document["name"]
-INDEXES = [
-    # A history, read from the index alone.
-    IndexModel([("staff_id", 1), ("timestamp", DESCENDING), ("level", 1), ("location", 1)]),
-    # The last 15 minutes.
-    IndexModel([("timestamp", DESCENDING)]),
-    _BY_BEACON,
-    _BY_STAMP_OF_STAFF,
-    _BY_STAMP,
-    _BY_TRUE_TIME,
-]
+BY_BEACON = schema.BY_BEACON.name
+BY_STAMP_OF_STAFF = schema.BY_STAMP_OF_STAFF.name
+BY_STAMP = schema.BY_STAMP.name
+BY_TRUE_TIME = schema.BY_TRUE_TIME.name
 
 # Who restores a database may leave them out.
 LOOK_SECONDS, RETRY_SECONDS = 60.0, 5.0
@@ -74,12 +52,12 @@ class Indexes:
         """Make what is missing. Two services may do so at once. Raises StoreUnavailable."""
         with domain_errors():
             found = self._staff.index_information()
-        missing = [index for index in INDEXES if index.document["name"] not in found]
+        missing = [index for index in schema.STAFF.indexes if index.name not in found]
         if missing:
             self._present.clear()
             log.info("making %d indexes", len(missing))
             with domain_errors(), pymongo.timeout(MAKE_SECONDS):
-                self._staff.create_indexes(missing)
+                self._staff.create_indexes([_model(index) for index in missing])
         self._present.set()
 
     def _run(self) -> None:
@@ -92,3 +70,8 @@ class Indexes:
                     log.warning("the indexes are not looked after: %s", error)
                 self._failing = True
             self._closed.wait(RETRY_SECONDS if self._failing else LOOK_SECONDS)
+
+
+def _model(index: schema.Index) -> IndexModel:
+    only = {"partialFilterExpression": index.only} if index.only else {}
+    return IndexModel(index.keys, name=index.name, **only)

@@ -11,6 +11,7 @@ import pymongo
 from pymongo.database import Database
 from pymongo.write_concern import WriteConcern
 
+from common import schema
 from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.driver import domain_errors, readable
@@ -38,7 +39,7 @@ class LostContacts:
     """Owns the collection, which lies on one shard: a small document for each person."""
 
     def __init__(self, database: Database[Document]) -> None:
-        self._stored = database["lost_contacts"].with_options(
+        self._stored = database[schema.LOST_CONTACTS.name].with_options(
             write_concern=WriteConcern("majority")
         )
         self._known: dict[StaffId, LostContact] = {}

@@ -13,6 +13,7 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 from pymongo.read_concern import ReadConcern
 
+from common import schema
 from ingest.errors import StoreUnavailable
 from ingest.storage.driver import domain_errors
 from ingest.storage.stamps import WRITE_SECONDS, second_of, settled, start_of
@@ -47,7 +48,7 @@ class NotePositions:
 
     def __init__(self, database: Database[dict[str, Any]]) -> None:
         majority = ReadConcern("majority")
-        self._positions = database["notes"].with_options(read_concern=majority)
+        self._positions = database[schema.NOTES.name].with_options(read_concern=majority)
         self._us = secrets.token_hex(8)
 
     def read(self, session: ClientSession) -> NotePosition:

@@ -14,11 +14,10 @@ from bson import Timestamp
 from pymongo.cursor import Cursor
 from pymongo.errors import OperationFailure
 
+from common.schema import STAMP as STAMP  # storage has it from here
 from ingest.errors import StoreUnavailable, without_frames
 from ingest.storage.driver import BAD_VALUE
 
-# The field of a detection.
-STAMP = "stored"
 # What is stored with this gets MongoDB's time in its place, what is updated with this as well.
 NEW = Timestamp(0, 0)
 RENEWED: dict[str, Any] = {"$currentDate": {STAMP: {"$type": "timestamp"}}}

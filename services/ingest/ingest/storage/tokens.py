@@ -7,6 +7,7 @@ import pymongo
 from pymongo.database import Database
 from pymongo.write_concern import WriteConcern
 
+from common import schema
 from ingest.rules.roles import Role
 from ingest.storage.driver import domain_errors, readable
 
@@ -60,7 +61,9 @@ class Tokens:
     """Owns the collection `tokens`, which lies on one shard."""
 
     def __init__(self, database: Database[Document]) -> None:
-        self._tokens = database["tokens"].with_options(write_concern=WriteConcern("majority"))
+        self._tokens = database[schema.TOKENS.name].with_options(
+            write_concern=WriteConcern("majority")
+        )
 
     def valid(self, now: float) -> list[Token]:
         """Return those that were neither revoked nor have expired. Raises StoreUnavailable."""

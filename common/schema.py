@@ -1,0 +1,79 @@
+"""What the database holds: collections, shard keys, indexes, and what the services may do there."""
+
+from typing import Any, NamedTuple
+
+DATABASE = "ICT3102"
+# The field of a detection with the time of the database's logical clock at which it was stored.
+STAMP = "stored"
+
+_DATA = ("find", "insert", "update", "remove", "changeStream", "collStats")
+WORK = (*_DATA, "createCollection", "createIndex", "dropIndex", "listIndexes")
+ADD = ("find", "insert")
+
+
+class Index(NamedTuple):
+    """An index: fields with 1 or -1 for the order, and, where it has but some documents, which."""
+
+    keys: tuple[tuple[str, int], ...]
+    only: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the name that MongoDB gives it."""
+        return "_".join(f"{field}_{order}" for field, order in self.keys)
+
+
+class Collection(NamedTuple):
+    """A collection; one without a shard key lies on one shard.
+
+    The key is one field, hashed: a compound key loses targeting (ARCHITECTURE.md, Decisions).
+    """
+
+    name: str
+    shard_key: str = ""
+    indexes: tuple[Index, ...] = ()
+    actions: tuple[str, ...] = WORK  # of the services' user
+
+
+# A history, read from the index alone.
+HISTORY = Index((("staff_id", 1), ("timestamp", -1), ("level", 1), ("location", 1)))
+# The last 15 minutes.
+BY_TIME = Index((("timestamp", -1),))
+# Covers who was where last, the unknown beacons, and what a correction has to change.
+BY_BEACON = Index(
+    (("mac", 1), ("level", 1), ("location", 1), ("timestamp", -1), ("staff_id", 1)),
+)
+# What is new of a person; what is new of everybody.
+BY_STAMP_OF_STAFF = Index((("staff_id", 1), (STAMP, 1), ("timestamp", 1)))
+BY_STAMP = Index(((STAMP, 1),))
+# What a wrong clock stamped, by its place: of all others the database only sees that they are none.
+BY_TRUE_TIME = Index(
+    (("level", 1), ("location", 1), ("heard", 1), ("timestamp", 1), ("staff_id", 1)),
+    only={"heard": {"$exists": True}},
+)
+
+STAFF = Collection(
+    "staff",
+    "staff_id",
+    (HISTORY, BY_TIME, BY_BEACON, BY_STAMP_OF_STAFF, BY_STAMP, BY_TRUE_TIME),
+)
+LATEST = Collection("latest", "_id")
+NOTES = Collection("notes")
+BEACONS = Collection("beacons", "level")
+DIRECTORY = Collection("directory")  # the revision of `beacons`
+LOST_CONTACTS = Collection("lost_contacts")
+TOKENS = Collection("tokens")
+ACCOUNTS = Collection("accounts")
+# Nobody who has the services' password can change what the audit holds.
+AUDIT = Collection("audit", actions=ADD)
+COLLECTIONS = (
+    STAFF,
+    LATEST,
+    NOTES,
+    BEACONS,
+    DIRECTORY,
+    LOST_CONTACTS,
+    TOKENS,
+    ACCOUNTS,
+    AUDIT,
+)
