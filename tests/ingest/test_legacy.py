@@ -20,6 +20,7 @@ from ingest.context import Context
 from ingest.errors import StoreUnavailable
 from ingest.histories import last_minutes
 from ingest.rules.request_parameters import EARLIEST
+from ingest.storage.arrivals import Arrivals
 from ingest.storage.detections import Detections
 from scripts.processes.waiting import eventually
 from tests.loops import run
@@ -202,6 +203,15 @@ def test_the_last_minutes_are_exact_whatever_came_meanwhile(
         return read(self, start, end, as_of)
 
     monkeypatch.setattr(Detections, "list_recent", spied)
+    late = {}  # as after a backlog: what came in cannot be told in time
+    for name in ("after", "first_time"):
+
+        def or_late(*given: Any, name: str = name, tell: Any = getattr(Arrivals, name)) -> Any:
+            if late.get(name):
+                raise StoreUnavailable("late")
+            return tell(*given)
+
+        monkeypatch.setattr(Arrivals, name, or_late)
     rows(database, 1300)  # more than two blocks, of people whom `latest` does not have
     began = int(time.time())
     wrong = []
@@ -212,6 +222,7 @@ def test_the_last_minutes_are_exact_whatever_came_meanwhile(
             age = chance.choice([0, 1, 5, 30, 400, 890, 2000, -30, -70, -300])
             moment = {"user_address": chance.randrange(6), "timestamp": now - age}
             client.get("/newbeacondetect", query_string=GOOD | moment)
+        late.update(after=chance.random() < 0.2, first_time=chance.random() < 0.2)
         heard = client.get("/retrieveformonitoring").get_json()["location"]
         times = [one["timestamp"] for one in heard]
         assert times == sorted(times, reverse=True)
@@ -223,6 +234,8 @@ def test_the_last_minutes_are_exact_whatever_came_meanwhile(
         ):
             wrong.append(step)
     assert wrong == []
+    late.clear()
+    client.get("/retrieveformonitoring")
     time.sleep(1.1)  # of what was stored since, the second of the stamps is another one
     spans.clear()
     client.get("/newbeacondetect", query_string=GOOD | {"timestamp": now - 5})

@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 from bson import Timestamp
 
+from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS
 from ingest.storage.arrivals import Arrivals, Second, Stamps
 from ingest.storage.client import time_limit
 from ingest.storage.stamps import second_of, settled, start_of
 
-# How many stamps may be new; of more it is not told what changed. And how long that may take to
-# tell: a dead shard takes all of it.
-MOST_STAMPS, NEW_SECONDS = 100_000, 0.8
+# How many stamps may be new, and how long it may take to tell what changed by them: after that all
+# is read again. A dead shard takes all of that time.
+MOST_STAMPS, NEW_SECONDS = 50_000, 0.8
 NOTHING = MAX_UNIX_SECONDS + 1
 
 
@@ -39,21 +40,27 @@ class RecentState(NamedTuple):
 def read(arrivals: Arrivals, before: RecentState | None, start: int) -> tuple[RecentState, int]:
     """Return the state, and the lowest timestamp from `start` on that is new since another.
 
-    NOTHING: none is. 0: that is not known. StoreUnavailable: a shard does not answer.
+    NOTHING: none is. 0: that is not known, as after a backlog. Raises StoreUnavailable when a shard
+    does not answer.
     """
     with time_limit(NEW_SECONDS), arrivals.reading() as session:
         newest, told = arrivals.newest(session)
         floor = min(settled(told), start_of(second_of(newest)))
         from_floor = min(floor, before.floor) if before else floor
-        stamps = arrivals.after(from_floor, session, MOST_STAMPS, before.newest if before else 0)
-        state = RecentState(max(newest, stamps.newest), {}, floor, session.operation_time)
-        if not stamps.is_all:
-            return state._replace(newest=newest), 0
-        seconds = stamps.seconds
-        unsettled = {second: one for second, one in seconds.items() if start_of(second) >= floor}
-        state = state._replace(seconds=unsettled)
-        if before is None or before.is_gone(stamps):
+        state = RecentState(newest, {}, floor, session.operation_time)
+        try:
+            known = before.newest if before else 0
+            stamps = arrivals.after(from_floor, session, MOST_STAMPS, known)
+            if not stamps.is_all:
+                return state, 0
+            seconds = stamps.seconds
+            unsettled = {n: one for n, one in seconds.items() if start_of(n) >= floor}
+            newest = max(newest, stamps.newest)
+            state = RecentState(newest, unsettled, floor, session.operation_time)
+            if before is None or before.is_gone(stamps):
+                return state, 0
+            changed = [n for n, one in seconds.items() if before.seconds.get(n) != one]
+            first = arrivals.first_time(from_floor, changed, start, session) if changed else None
+        except StoreUnavailable:  # every shard has just answered: it is late, not away
             return state, 0
-        changed = [n for n, one in seconds.items() if before.seconds.get(n) != one]
-        first = arrivals.first_time(from_floor, changed, start, session) if changed else None
         return state, NOTHING if first is None else first
