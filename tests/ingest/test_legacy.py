@@ -8,6 +8,7 @@ import threading
 import time
 import tracemalloc
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
@@ -204,14 +205,19 @@ def test_the_last_minutes_are_exact_whatever_came_meanwhile(
 
     monkeypatch.setattr(Detections, "list_recent", spied)
     late = {}  # as after a backlog: what came in cannot be told in time
-    for name in ("after", "first_time"):
 
-        def or_late(*given: Any, name: str = name, tell: Any = getattr(Arrivals, name)) -> Any:
+    def late_at_times(name: str) -> Callable[..., Any]:
+        tell = getattr(Arrivals, name)
+
+        def tell_or_be_late(*given: Any) -> Any:
             if late.get(name):
                 raise StoreUnavailable("late")
             return tell(*given)
 
-        monkeypatch.setattr(Arrivals, name, or_late)
+        return tell_or_be_late
+
+    for name in ("after", "first_time"):
+        monkeypatch.setattr(Arrivals, name, late_at_times(name))
     rows(database, 1300)  # more than two blocks, of people whom `latest` does not have
     began = int(time.time())
     wrong = []
