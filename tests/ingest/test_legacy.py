@@ -204,7 +204,7 @@ def test_the_last_minutes_are_exact_whatever_came_meanwhile(
         return read(self, start, end, as_of)
 
     monkeypatch.setattr(Detections, "list_recent", spied)
-    late = {}  # as after a backlog: what came in cannot be told in time
+    late: dict[str, bool] = {}  # as after a backlog: what came in cannot be told in time
 
     def late_at_times(name: str) -> Callable[..., Any]:
         tell = getattr(Arrivals, name)
