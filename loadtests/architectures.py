@@ -18,7 +18,7 @@ from loadtests.stack import Stack, health_of
 from mongo import secrets, topology
 from mongo.binaries import find_binaries
 from mongo.bootstrap import bootstrap
-from mongo.directory import Beacon, parse
+from mongo.directory import parse
 from mongo.topology import FOLDER
 from scripts.native.layout import Layout
 from scripts.native.parts import Part, environment, parts
@@ -155,9 +155,9 @@ class Old(Stack):
     def _start(self) -> None:
         mongod = self._run("mongod", self._mongod())
         mongod.wait_until_healthy(partial(mongodb_problem, self.mongod_port))
-        with MongoClient[Beacon](self._uri) as client:
-            beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
-            client[DATABASE]["beacons"].insert_many(beacons)
+        with MongoClient[dict[str, Any]](self._uri) as client:
+            beacons = parse(DIRECTORY.read_text("utf-8"))
+            client[DATABASE]["beacons"].insert_many([beacon.document() for beacon in beacons])
             if self._indexed:
                 client[DATABASE]["staff"].create_index(HISTORY.keys)  # as the new one's
         started = {}

@@ -137,9 +137,8 @@ def _make_indexes(client: clients.Client) -> None:
 
 
 def _load_directory(client: clients.Client, path: Path, progress: Progress) -> None:
-    beacons = client[DATABASE][schema.BEACONS.name]
-    if beacons.find_one() is None:
-        loaded = directory.load(directory.read(path), beacons)
+    if client[DATABASE][schema.BEACONS.name].find_one() is None:
+        loaded = directory.load(directory.read(path), client[DATABASE])
         progress.say(f"directory of beacons: {loaded}")
 
 

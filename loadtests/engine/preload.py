@@ -3,10 +3,11 @@
 import time
 from typing import Any
 
+from common.beacon import Beacon
 from loadtests.engine import endpoints
 from loadtests.engine.client import Api, Response, WrongResponse
 from loadtests.engine.endpoints import History, Place
-from mongo.directory import Beacon, parse
+from mongo.directory import parse
 from scripts.processes.cluster import DIRECTORY
 
 BATCH = 500
@@ -22,7 +23,7 @@ class Preloader:
 
     def __init__(self, api: Api, oldest: int) -> None:
         self._api = api
-        self._beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
+        self._beacons = parse(DIRECTORY.read_text("utf-8"))
         self._oldest = oldest
 
     def preload(self, staff: int, history: History, count: int) -> None:
@@ -30,7 +31,7 @@ class Preloader:
         first = self._oldest + PHONE_SECONDS * len(history.preloaded)
         times = range(first, first + PHONE_SECONDS * count, PHONE_SECONDS)
         walked = [(self._beacon(timestamp), timestamp) for timestamp in times]
-        history.preload([Place(one["level"], one["location"], at) for one, at in walked])
+        history.preload([Place(one.level, one.location, at) for one, at in walked])
         for at in range(0, count, BATCH):
             body = endpoints.batch([self._detection(staff, one) for one in times[at : at + BATCH]])
             _right(self._api.send(endpoints.BATCH, body))
@@ -46,7 +47,7 @@ class Preloader:
         return _right(self._api.send(endpoints.extract(staff)))
 
     def _detection(self, staff: int, timestamp: int) -> dict[str, Any]:
-        return endpoints.detection(staff, self._beacon(timestamp)["mac"], timestamp)
+        return endpoints.detection(staff, self._beacon(timestamp).mac, timestamp)
 
     def _beacon(self, timestamp: int) -> Beacon:
         """Walk: another beacon after each few detections."""

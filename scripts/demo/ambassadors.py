@@ -20,8 +20,9 @@ import urllib.request
 import uuid
 from pathlib import Path
 
+from common.beacon import Beacon
 from gateway.render import REQUIRED
-from mongo.directory import Beacon, parse
+from mongo.directory import parse
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "mongo" / "directory.csv"
 LEVELS = 7
@@ -62,7 +63,7 @@ class Ambassador(threading.Thread):
             self._at = min(max(self._at + step, 0), len(self._beacons) - 1)
         detection = {
             "user_address": self._staff_id,
-            "beacon_address": self._beacons[self._at]["mac"],
+            "beacon_address": self._beacons[self._at].mac,
             "rssi": random.randint(-85, -45),
             "timestamp": int(time.time()),
             "event_id": uuid.uuid4().hex,
@@ -85,10 +86,10 @@ def main(gateway_url: str) -> None:
         sys.exit("the demo only talks to a gateway on 127.0.0.1")
     if not os.environ.get(TOKEN) and os.environ.get("WAYMARK_ACCESS") == REQUIRED:
         os.environ[TOKEN] = _new_token()
-    beacons = parse(DIRECTORY.read_text("utf-8").splitlines())
+    beacons = parse(DIRECTORY.read_text("utf-8"))
     walks: list[Ambassador] = []
     for level in range(1, LEVELS + 1):
-        here = [beacon for beacon in beacons if beacon["level"] == str(level)]
+        here = [beacon for beacon in beacons if beacon.level == str(level)]
         for _ in range(AMBASSADORS_A_LEVEL):
             walks.append(Ambassador(gateway_url, len(walks) + 1, here))
     for walk in walks:

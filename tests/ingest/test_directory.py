@@ -8,8 +8,9 @@ from unittest.mock import Mock
 import pytest
 from pymongo.database import Database
 
+from common.beacon import Beacon
 from ingest.errors import StoreUnavailable
-from ingest.storage.beacons import Beacon, Beacons
+from ingest.storage.beacons import Beacons
 from ingest.storage.directory import CHECK_SECONDS, Directory, Place
 from mongo.directory import load, parse
 from scripts.processes.waiting import eventually
@@ -45,7 +46,7 @@ def test_a_loaded_file_is_seen_soon(database: Database[Any]) -> None:
     clock = Clock()
     directory = Directory(Beacons(database), 3600, clock)
     assert place(directory, "A" * 12) is None
-    load(parse(["mac,level,location,x,y", f"{'A' * 12},1,Lobby A,,"]), database["beacons"])
+    load(parse(f"mac,level,location,x,y\n{'A' * 12},1,Lobby A,,"), database)
     clock.now = CHECK_SECONDS
     assert place(directory, "A" * 12) == Place("1", "Lobby A")
 

@@ -11,11 +11,7 @@ from playwright.sync_api import Page
 from mongo.directory import parse
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "mongo" / "directory.csv"
-BEACONS = [
-    {"mac": one["mac"], "level": one["level"], "location": one["location"]}
-    | one.get("position", {"x": None, "y": None})
-    for one in parse(DIRECTORY.read_text("utf-8").splitlines())
-]
+BEACONS = [one._asdict() for one in parse(DIRECTORY.read_text("utf-8"))]
 ROOMS = [one for one in BEACONS if one["level"] != "unknown"]
 
 

@@ -71,11 +71,11 @@ def furnish(stack: Stack, seconds: float = 45) -> None:
     So long the demo walks then, and the plots of System get something to show.
     """
     chance = random.Random(7)
-    beacons = parse((ROOT / "mongo" / "directory.csv").read_text("utf-8").splitlines())
+    beacons = parse((ROOT / "mongo" / "directory.csv").read_text("utf-8"))
     now = int(time.time())
     found: list[dict[str, object]] = []
     for staff_id in range(1, 2 * LEVELS + 1):
-        here = [one["mac"] for one in beacons if one["level"] == str((staff_id + 1) // 2)]
+        here = [one.mac for one in beacons if one.level == str((staff_id + 1) // 2)]
         at = chance.randrange(5)
         for ago in range(WALKED_SECONDS, 120, -STEP_SECONDS):
             if chance.random() < 0.12:
@@ -96,13 +96,11 @@ def furnish(stack: Stack, seconds: float = 45) -> None:
 def fill(stack: Stack) -> None:
     """Bring the people up to 300, all over the building; some were not heard for a while."""
     chance = random.Random(8)
-    beacons = parse((ROOT / "mongo" / "directory.csv").read_text("utf-8").splitlines())
+    beacons = parse((ROOT / "mongo" / "directory.csv").read_text("utf-8"))
     now = int(time.time())
     others = range(100, 100 + MANY - 2 * LEVELS)
     ages = (5, 5, 5, 120, 500)
-    send(
-        stack, [heard(n, chance.choice(beacons)["mac"], now - chance.choice(ages)) for n in others]
-    )
+    send(stack, [heard(n, chance.choice(beacons).mac, now - chance.choice(ages)) for n in others])
     stack.wait_for_people(MANY + 3)
 
 

@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from ingest.api import spreadsheet
+from common import spreadsheet
 from tests.page.conftest import ZONE, Opener, loaded
 from tests.page.house import ROOMS, answer, crowd, furnished, person
 

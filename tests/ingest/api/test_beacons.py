@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 from pymongo.database import Database
 
-from ingest.storage.beacons import Beacon, Beacons
+from common.beacon import Beacon
+from ingest.storage.beacons import Beacons
 from ingest.storage.directory import Directory
 from ingest.storage.visits import Visits
 from tests import everyday

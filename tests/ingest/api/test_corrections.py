@@ -11,8 +11,9 @@ from bson import ObjectId
 from flask import Flask
 from pymongo.database import Database
 
+from common.beacon import Beacon
 from ingest.recording import corrections
-from ingest.storage.beacons import Beacon, Beacons
+from ingest.storage.beacons import Beacons
 from ingest.storage.directory import Place
 from ingest.storage.past_places import PastPlaces
 from scripts.processes.waiting import eventually

@@ -7,8 +7,9 @@ from unittest.mock import patch
 
 import pytest
 
-from ingest.api import beacon_input, bodies
-from ingest.api.beacon_input import MAX_ERRORS, MAX_LINES
+from common import beacon_file
+from common.beacon_file import MAX_BEACONS, MAX_ERRORS
+from ingest.api import bodies
 from ingest.api.bodies import MAX_VALUES
 from ingest.api.detection_input import MAX_ITEMS
 from ingest.web.lanes import BATCH_BODY_BYTES
@@ -74,18 +75,18 @@ def load(api: Api, text: str, query: str = "") -> Any:
     ("row", "most"), [("{number:012X},1,a,,", sys.maxsize), ("zz,1,a,,", MAX_ERRORS)]
 )
 def test_a_file_is_read_up_to_its_limit(api: Api, row: str, most: int) -> None:
-    for lines, parsed in ((MAX_LINES + 1, min(MAX_LINES, most)), (10 * MAX_LINES, 0)):
-        with patch.object(beacon_input, "_parse_row", wraps=beacon_input._parse_row) as parse:
+    for lines, parsed in ((MAX_BEACONS + 1, min(MAX_BEACONS, most)), (10 * MAX_BEACONS, 0)):
+        with patch.object(beacon_file, "_add", wraps=beacon_file._add) as parse:
             answer = load(api, rows(lines, row), "?dry_run=1")
         assert parse.call_count == parsed
         if parsed != most:
             assert answer.status_code == 413
-            assert str(MAX_LINES) in answer.json["detail"]
+            assert str(MAX_BEACONS) in answer.json["detail"]
 
 
 def test_the_largest_file_is_loaded(api: Api) -> None:
-    done = load(api, rows(MAX_LINES, "1{number:011X},1,a,,") + "\n\n")
-    assert (done.status_code, done.json["added"]) == (200, MAX_LINES)
+    done = load(api, rows(MAX_BEACONS, "1{number:011X},1,a,,") + "\n\n")
+    assert (done.status_code, done.json["added"]) == (200, MAX_BEACONS)
 
 
 def test_of_many_bad_lines_the_first_are_named(api: Api) -> None:

@@ -10,10 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from mongo.directory import parse
 from scripts.processes.cluster import DIRECTORY
 
-PLACES = {
-    one["mac"]: (one["level"], one["location"])
-    for one in parse(DIRECTORY.read_text("utf-8").splitlines())
-}
+PLACES = {one.mac: (one.level, one.location) for one in parse(DIRECTORY.read_text("utf-8"))}
 
 
 class FaultyServer:

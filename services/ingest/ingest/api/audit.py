@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from flask import Response, request
 from msgspec import Meta
 
-from ingest.api import downloads, responses, spreadsheet
+from common import spreadsheet
+from ingest.api import downloads, responses
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.query import Choice, Integer, Text
 from ingest.api.schema_fields import ResponseBody, Seconds, Time

@@ -10,6 +10,7 @@ from typing import Annotated
 from flask import Response, request
 from msgspec import UNSET, Meta, UnsetType
 
+from common.beacon import Beacon
 from ingest.api import audited, beacon_input, openapi, responses
 from ingest.api.openapi import JSON, Body, Content, declare
 from ingest.api.problems import Problem, invalid
@@ -20,7 +21,6 @@ from ingest.context import get_context
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
 from ingest.rules.roles import Role
-from ingest.storage.beacons import Beacon
 from ingest.storage.directory import Place
 
 # Holds one of the service's threads for seconds: a few at once would keep everybody waiting.

@@ -5,8 +5,10 @@ from typing import Annotated
 from flask import Response, request
 from msgspec import Meta
 
+from common.beacon_file import COLUMNS, MAX_BEACONS, MAX_ERRORS
+from common.directory import Moved
 from ingest.api import audited, beacon_input, bodies, openapi, responses
-from ingest.api.beacon_input import COLUMNS, MAX_ERRORS, MAX_LINES, BadLine
+from ingest.api.beacon_input import BadLine
 from ingest.api.openapi import Body, Content, declare
 from ingest.api.problem_details import FaultyField
 from ingest.api.problems import Problem
@@ -15,7 +17,6 @@ from ingest.api.registered_beacons import RegisteredBeacon
 from ingest.api.schema_fields import ResponseBody
 from ingest.context import get_context
 from ingest.rules.roles import Role
-from ingest.storage.beacons import Moved
 
 MAX_MOVES = 100
 _DRY_RUN = Flag("dry_run", "`1`: change nothing, answer what would change")
@@ -67,7 +68,7 @@ class BeaconImport(ResponseBody):
     description=f"CSV in UTF-8 with the columns `{','.join(COLUMNS)}` (the last two may be empty or"
     " missing), in any order, under the usual other names (`floor`, `room`, `MAC Address`), with a"
     " comma, semicolon or tab between; other columns are left out. At most"
-    f" {MAX_LINES} beacons, like `mongo/directory.csv`. All of it or, when"
+    f" {MAX_BEACONS} beacons, like `mongo/directory.csv`. All of it or, when"
     " any line is bad, nothing. Beacons that are not in the file stay.",
     parameters=[_DRY_RUN],
     body=Body("The file.", {"text/csv": Content(_File, example=_EXAMPLE)}),
@@ -106,7 +107,7 @@ def import_beacons() -> Response:
             dry_run,
             warnings,
             file.columns,
-            file.errors,
+            [BadLine(one.line, one.field, one.reason) for one in file.errors],
             file.bad_lines,
         )
     )

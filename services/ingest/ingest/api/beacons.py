@@ -3,6 +3,7 @@
 from flask import Response, request
 from werkzeug.routing import BaseConverter
 
+from common.beacon import Beacon
 from ingest.api import audited, beacon_corrections, beacon_input, bodies, openapi, responses
 from ingest.api.beacon_corrections import CORRECTS, CorrectedBeacon
 from ingest.api.beacon_input import PlaceInput
@@ -14,7 +15,6 @@ from ingest.api.schema_fields import ResponseBody
 from ingest.context import get_context
 from ingest.rules import request_parameters
 from ingest.rules.roles import Role, Tells
-from ingest.storage.beacons import Beacon
 
 _CORRECT_PAST = Flag("correct_past", "`1`: also past detections")
 _FORMAT = Choice("format", "`csv`: as a file that /beacons/import takes", ["json", "csv"])

@@ -7,6 +7,7 @@ from typing import Annotated
 from flask import Response
 from msgspec import Meta
 
+from common.beacon import Beacon
 from ingest.api import openapi, responses
 from ingest.api.openapi import declare
 from ingest.api.query import IF_NONE_MATCH
@@ -25,7 +26,6 @@ from ingest.api.schema_fields import (
 from ingest.batcher import SharedResult
 from ingest.context import Context, get_context
 from ingest.rules.roles import Role
-from ingest.storage.beacons import Beacon
 from ingest.storage.directory import Snapshot
 from ingest.storage.everyone import People
 from ingest.storage.visits import LastVisit

@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from common.beacon_id import BEACON_TEXT
 from ingest.api import bodies, guesses
 from ingest.api.problems import Problem
 from ingest.api.schema_fields import STAFF_ID, Dbm, GivenRssi, StaffId, StaffText
 from ingest.errors import ParameterError
 from ingest.rules.request_parameters import (
-    BEACON_TEXT,
     EARLIEST,
     EVENT_ID,
     MAX_UNIX_SECONDS,

@@ -13,7 +13,7 @@ import msgspec
 from flask import Response
 from msgspec import UNSET, Meta, UnsetType
 
-from ingest.api import spreadsheet
+from common import spreadsheet
 from ingest.api.schema_fields import (
     DetectionId,
     Level,

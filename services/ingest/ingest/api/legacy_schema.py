@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from common import beacon_id
 from ingest.api import openapi
 from ingest.api.openapi import JSON, OPERATIONS, Body, Content, Operation
 from ingest.api.schema_fields import (
@@ -53,7 +54,7 @@ class NewDetection(Struct):
         _StaffId, Meta(description="The staff id", extra_json_schema={"example": "0"})
     ]
     beacon_address: Annotated[
-        Annotated[str, _text(request_parameters.BEACON_TEXT)],
+        Annotated[str, _text(beacon_id.BEACON_TEXT)],
         Meta(description="MAC of the beacon", extra_json_schema={"example": "C2A628384B08"}),
     ]
     rssi: Annotated[GivenRssi, Meta(extra_json_schema={"example": -67})]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from common import beacon_id
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters, roles
 
@@ -110,5 +111,5 @@ MAC_IN_PATH = Text(
     "MAC, any case, with or without `:` or `-`",
     "C2A628384B08",
     "path",
-    request_parameters.MAC_TEXT,
+    beacon_id.MAC_TEXT,
 )

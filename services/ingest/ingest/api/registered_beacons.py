@@ -4,10 +4,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from common.beacon import Beacon
 from ingest.api.beacon_input import Name
 from ingest.api.problems import Problem
 from ingest.api.schema_fields import Mac, Metres, ResponseBody
-from ingest.storage.beacons import Beacon
 
 
 class RegisteredBeacon(ResponseBody):

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from common import beacon_id
 from ingest.rules import request_parameters
 
 
@@ -25,7 +26,7 @@ Mac = Annotated[
     str,
     Meta(
         description="MAC of the beacon, 12 upper-case hexadecimal digits",
-        pattern=f"^{request_parameters.MAC_DIGITS.pattern}$",
+        pattern=f"^{beacon_id.DIGITS.pattern}$",
     ),
 ]
 DetectionId = Annotated[

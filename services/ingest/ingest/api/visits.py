@@ -8,6 +8,7 @@ from typing import Annotated
 from flask import Response, request
 from msgspec import Meta
 
+from common import names
 from ingest.api import openapi, problems, readers, responses
 from ingest.api.openapi import declare
 from ingest.api.query import Given, Integer, Text
@@ -23,7 +24,7 @@ from ingest.storage.visits_of_place import Visit as Found
 MAX_DAYS = 31
 # The beginning, how long the name of the level is, that name, and the staff id.
 _CURSOR = re.compile(r"([0-9]{1,12})-([0-9]{1,2})-(.{2,128})")
-_NAME = f".{{1,{request_parameters.MAX_TEXT}}}"
+_NAME = f".{{1,{names.MAX_TEXT}}}"
 _LEVEL = Text("level", "Level of the place; without it, on any level", "4", pattern=_NAME)
 _LOCATION = Text("location", "Name of the place", "Lobby B", pattern=_NAME, required=True)
 _FROM = Text(

@@ -3,8 +3,9 @@
 import time
 from typing import NamedTuple
 
+from common.beacon import Beacon
 from ingest.rules.request_parameters import StaffId
-from ingest.storage.beacons import READ_TIMEOUT_SECONDS, Beacon, Beacons
+from ingest.storage.beacons import READ_TIMEOUT_SECONDS, Beacons
 from ingest.storage.client import time_limit
 from ingest.storage.directory import CHECK_SECONDS, UNKNOWN, Place
 from ingest.storage.past_places import PastPlaces

@@ -3,12 +3,14 @@
 import datetime
 import math
 import re
-import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from common import beacon as beacon_rules
+from common import beacon_id, names
+from common.beacon_file import MAX_RAW, MISSING
 from ingest.errors import ParameterError
 
 StaffId = int | str
@@ -18,8 +20,6 @@ RSSI_DBM = (-127, 20)  # of BLE controllers (Bluetooth Core 5.4, vol 4 part E, 7
 # How phones write a strength that they do not know: iOS 0, controllers 127, others no number.
 UNKNOWN_RSSI = frozenset({0, 127})
 _NO_NUMBER = frozenset({"", "null", "nan"})
-# What decoders write for an address that they do not have: it would be one beacon everywhere.
-NO_MACS = frozenset({"000000000000", "FFFFFFFFFFFF"})
 EARLIEST = 1_577_836_800  # 2020-01-01: what is older is from a device that lost its clock
 # A clock this far ahead is wrong; a detection from it would stay "the latest" for a day or more.
 MAX_FUTURE_SECONDS = 86_400
@@ -44,10 +44,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([Ee][+-]?[0-9]{1,2})?")
 # As languages print a whole number that they hold as a double; 1E7 and 007.0 may be names.
 _DOUBLE = re.compile(r"-?(0|[1-9][0-9]{0,29})\.[0-9]{1,30}([Ee]\+?[0-9]{1,2})?")
 EVENT_ID = re.compile(r"[!-~]{1,128}")
-MAC_DIGITS = re.compile(r"[0-9A-F]{12}")
 # What the document says of texts; what stands below decides, and takes a little more.
-MAC_TEXT = "([0-9A-Fa-f][:-]?){11}[0-9A-Fa-f]"
-BEACON_TEXT = f"(?!(0[:-]?){{12}}$|([Ff][:-]?){{12}}$){MAC_TEXT}"
 SECONDS_TEXT = r"[0-9]{1,12}(\.[0-9]{1,30})?"
 RSSI_TEXT = r"(-?[0-9]|-?1[0-9]|20|-([2-9][0-9]|1[01][0-9]|12[0-7]))(\.[0-4][0-9]{0,9})?|127"
 ZONE_TEXT = "[A-Za-z0-9_+/:-]{1,64}"
@@ -58,17 +55,9 @@ TIME_TEXT = (
 _ISO_TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)", re.ASCII
 )
-# Blanks of other widths, or that break no line; marks that nobody sees. Joiners belong to scripts.
-_BLANK = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
-_JOINERS = "\u200c\u200d"
-_UNSEEN = re.compile(f"[\u00ad\u200b\u200e\u200f\u2060\ufeff]|(?<![^\\x00-\\x7f])[{_JOINERS}]")
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
-MAX_TEXT = 64
-MAX_RAW = 256  # characters of a value that is cached
 # How many texts have their value cached: the same people, beacons and strengths come all the time.
 CACHED = 1024
-MAX_METRES = 1e6
-MISSING = "is missing"
 NOT_WHOLE = "must be a whole number"
 NOT_EXACT = f"must be text: a double does not hold whole numbers above {MAX_EXACT} exactly"
 
@@ -180,22 +169,19 @@ def mac(parameters: Parameters, name: str) -> str:
     """Return the MAC as 12 upper-case hexadecimal digits."""
     digits = _mac(_text(parameters, name))
     if digits is None:
-        raise ParameterError(name, "must be a MAC address of 12 hexadecimal digits")
+        raise ParameterError(name, beacon_id.NOT_A_MAC)
     return digits
 
 
 def beacon(parameters: Parameters, name: str) -> str:
     """Return the MAC of a beacon that is heard or registered, and so has an address."""
     digits = mac(parameters, name)
-    if digits in NO_MACS:
-        raise ParameterError(name, f"must be the MAC address of a beacon: {digits} stands for none")
+    if digits in beacon_id.NO_MACS:
+        raise ParameterError(name, beacon_id.fault(digits))
     return digits
 
 
-@lru_cache(CACHED)
-def _mac(text: str) -> str | None:
-    digits = text.replace(":", "").replace("-", "").upper()
-    return digits if MAC_DIGITS.fullmatch(digits) else None
+_mac = lru_cache(CACHED)(beacon_id.mac)
 
 
 def strength(parameters: Parameters, name: str) -> int | None:
@@ -304,20 +290,12 @@ def printable(parameters: Parameters, name: str) -> str:
 
 def place_name(parameters: Parameters, name: str) -> str:
     """Return a name for people as it is stored: one spelling of what looks the same."""
-    return _printable(folded(_text(parameters, name)), name)
-
-
-def folded(text: str) -> str:
-    """Return a text in Unicode's composed form, with plain blanks and without what is not seen."""
-    return _BLANK.sub(" ", unicodedata.normalize("NFC", _UNSEEN.sub("", text))).strip()
+    return _printable(names.folded(_text(parameters, name)), name)
 
 
 def _printable(text: str, name: str) -> str:
-    for character in text:
-        if not character.isprintable() and character not in _JOINERS:
-            raise ParameterError(name, f"must be printable: U+{ord(character):04X} is not")
-    if not 1 <= len(text) <= MAX_TEXT:
-        raise ParameterError(name, f"must be 1 to {MAX_TEXT} printable characters")
+    if reason := names.fault(text):
+        raise ParameterError(name, reason)
     return text
 
 
@@ -325,13 +303,9 @@ def metres(parameters: Parameters, name: str) -> float | None:
     """Return a coordinate on the plan, None when it is not given."""
     if not _given(parameters, name):
         return None
-    text = _text(parameters, name)
-    try:
-        number = float(text) if text.isascii() and "_" not in text else math.nan
-    except ValueError:
-        number = math.nan
-    if not abs(number) <= MAX_METRES:
-        raise ParameterError(name, f"must be metres from -{MAX_METRES:.0f} to {MAX_METRES:.0f}")
+    number = beacon_rules.metres(_text(parameters, name))
+    if number is None:
+        raise ParameterError(name, beacon_rules.NOT_METRES)
     return number
 
 

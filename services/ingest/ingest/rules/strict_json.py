@@ -4,8 +4,8 @@ import json
 from collections import Counter
 from typing import Any, NoReturn
 
+from common.names import MAX_TEXT
 from ingest.errors import ParameterError
-from ingest.rules.request_parameters import MAX_TEXT
 
 
 def strict_json(body: bytes) -> Any:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from common.beacon import Beacon
 from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
-from ingest.storage.beacons import Beacon, Beacons
+from ingest.storage.beacons import Beacons
 from ingest.storage.documents import UNKNOWN as UNKNOWN_TEXT
 
 # How soon a service sees what another one wrote: one read of a small document tells.

@@ -11,8 +11,8 @@ from pymongo import DESCENDING
 from pymongo.collection import Collection
 from pymongo.errors import OperationFailure
 
+from common.beacon import Beacon
 from ingest.rules.request_parameters import RIGHT_SECONDS, StaffId
-from ingest.storage.beacons import Beacon
 from ingest.storage.documents import HEARD, Document, detection, staff_id, unix_seconds
 from ingest.storage.driver import BAD_VALUE, domain_errors
 from ingest.storage.indexes import BY_BEACON, BY_TRUE_TIME

@@ -11,8 +11,8 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.formparser import FormDataParser
 from werkzeug.http import parse_options_header
 
+from common.beacon_file import MISSING
 from ingest.errors import ParameterError
-from ingest.rules.request_parameters import MISSING
 
 JSON = "application/json"
 URL_ENCODED = "application/x-www-form-urlencoded"

@@ -1,0 +1,42 @@
+"""A beacon of the directory, and where it hangs."""
+
+import math
+from typing import Any, NamedTuple
+
+MAX_METRES = 1e6
+NOT_METRES = f"must be metres from -{MAX_METRES:.0f} to {MAX_METRES:.0f}"
+ONE_AXIS = "must be given together with y, or neither"
+
+
+class Beacon(NamedTuple):
+    """One beacon and where it hangs; x and y are metres on the plan of its level."""
+
+    mac: str
+    level: str
+    location: str
+    x: float | None = None
+    y: float | None = None
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> "Beacon":
+        """Read a document of the database."""
+        at = document.get("position") or {}
+        place = (document["mac"], document["level"], document["location"])
+        return cls(*place, at.get("x"), at.get("y"))
+
+    def document(self) -> dict[str, Any]:
+        """Return the document to store."""
+        document: dict[str, Any] = {"_id": self.mac, "mac": self.mac}
+        document |= {"level": self.level, "location": self.location}
+        if self.x is not None:
+            document["position"] = {"x": self.x, "y": self.y}
+        return document
+
+
+def metres(text: str) -> float | None:
+    """Return a coordinate, None where the text is none."""
+    try:
+        number = float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        return None
+    return number if abs(number) <= MAX_METRES else None
