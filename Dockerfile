@@ -1,6 +1,9 @@
 # All images of ours, one target each: gateway, acme, ingest, monitoring, mongo-init. They start with the
 # same layers (Debian and Python; the web framework; the driver), which a box keeps and caches once.
 
+# Waymark's version, said here alone: the images' label, /api/v1/system and the page tell it, and
+# scripts/native/version.py gives it to a stack without Docker.
+ARG VERSION=1.0.0
 ARG BASE_IMAGE=debian:trixie-slim
 
 FROM ${BASE_IMAGE} AS python
@@ -66,6 +69,8 @@ RUN install -d -o waymark -g waymark -m 0700 /run/waymark \
 # The allocator: as below for the page's service. What NGINX frees once it has read its files goes
 # back (2 MiB).
 ENV GATEWAY_LISTEN=0.0.0.0:8080 GATEWAY_USER= MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
+ARG VERSION
+LABEL org.opencontainers.image.version=$VERSION
 USER 10001:10001
 STOPSIGNAL SIGQUIT
 CMD ["python3", "-m", "gateway.start"]
@@ -74,6 +79,8 @@ CMD ["python3", "-m", "gateway.start"]
 FROM gateway AS acme
 USER 0:0
 RUN install-packages dehydrated
+ARG VERSION
+LABEL org.opencontainers.image.version=$VERSION
 USER 10001:10001
 STOPSIGNAL SIGTERM
 CMD ["python3", "-m", "gateway.acme"]
@@ -88,6 +95,9 @@ RUN install -d -o waymark -g waymark -m 0700 /spool
 # One heap for all threads: several keep what they freed (3 MiB of the 64). And what is large is a mapping
 # of its own, which goes back when it is freed: a heap keeps it (up to 7 MiB after 100,000 corrections).
 ENV PYTHONPATH=/opt/driver/site:/opt/web/site INGEST_BIND=0.0.0.0:5001 MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
+ARG VERSION
+ENV WAYMARK_VERSION=$VERSION
+LABEL org.opencontainers.image.version=$VERSION
 USER 10001:10001
 CMD ["./start.sh"]
 
@@ -97,6 +107,9 @@ COPY --from=monitoring-code /app /app
 WORKDIR /app
 # One heap, and each answer of a megabyte a mapping of its own, which goes back when it is freed.
 ENV PYTHONPATH=/opt/web/site MONITORING_BIND=0.0.0.0:4000 MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
+ARG VERSION
+ENV WAYMARK_VERSION=$VERSION
+LABEL org.opencontainers.image.version=$VERSION
 USER 10001:10001
 CMD ["python3", "-m", "gunicorn", "-c", "gunicorn.conf.py"]
 
@@ -110,6 +123,8 @@ WORKDIR /app
 RUN install -d -o 999 -g 999 -m 0700 /secrets \
     && install -d -o 999 -g 10001 -m 0750 /app-secret /page-secret
 ENV PYTHONPATH=/opt/driver/site
+ARG VERSION
+LABEL org.opencontainers.image.version=$VERSION
 USER 999:999
 ENTRYPOINT ["python3", "-m"]
 CMD ["mongo.bootstrap", "--topology", "mongo/topology.toml", "--secrets", "/secrets", "--directory", "mongo/directory.csv"]

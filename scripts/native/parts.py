@@ -14,6 +14,7 @@ from mongo.directory import DirectoryError
 from mongo.servers import servers
 from scripts.native import leftovers
 from scripts.native.layout import Layout, StackError
+from scripts.native.version import version
 from scripts.processes import ALLOCATOR, ROOT
 from scripts.processes.cluster import connection_string
 from scripts.processes.health import Probe, http_problem, mongodb_problem
@@ -57,6 +58,7 @@ def environment(layout: Layout) -> dict[str, str]:
         "MONGODB_PASSWORD_FILE": str(layout.secrets / secrets.APP_PASSWORD),
         "PAGE_TOKEN_FILE": str(layout.secrets / secrets.PAGE_TOKEN),
         "SESSION_KEY_FILE": str(layout.secrets / secrets.SESSION_KEY),
+        "WAYMARK_VERSION": version(),
         "GATEWAY_URL": _plain_url(layout),
         "GATEWAY_LISTEN": listen(layout.gateway_port),
         "GATEWAY_INGEST": ingest,

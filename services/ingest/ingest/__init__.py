@@ -20,6 +20,7 @@ def create_app(config: Config | None = None) -> Flask:
     config = config or Config.from_environment()
     app = Flask(__name__, static_folder=None)
     app.url_map.merge_slashes = False  # it would redirect to whatever Host the client names
+    app.config["VERSION"] = config.waymark_version
     context = app.extensions["context"] = Context.assemble(config)
     cors.init_app(app)
     app.before_request(_refuse_other_spellings)

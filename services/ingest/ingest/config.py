@@ -58,6 +58,8 @@ class Config:
     oidc_readers: str = ""
     # The claim with people's names; of `email` only a verified one counts.
     oidc_claim: str = "email"
+    # The version of Waymark, which the image and ./scripts/up tell.
+    waymark_version: str = "development"
     # Where the service listens.
     ingest_bind: str = "127.0.0.1:5001"
 

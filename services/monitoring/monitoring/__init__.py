@@ -18,6 +18,7 @@ def create_app(config: Config | None = None) -> Flask:
     config = config or Config.from_environment()
     app = Flask(__name__, static_folder=None)
     app.url_map.merge_slashes = False  # it would redirect to whatever Host the client names
+    app.config["VERSION"] = config.waymark_version
     app.config["PUBLIC_URL"] = config.public_url or config.gateway_url
     app.config["COVERAGE_GAP_MINUTES"] = config.coverage_gap_minutes
     app.config["LOST_CONTACT_MINUTES"] = config.lost_contact_minutes

@@ -21,6 +21,8 @@ class Config:
     oidc_issuer: str = ""
     # What the log-in page calls it.
     oidc_name: str = "your organisation"
+    # The version of Waymark, which the image and ./scripts/up tell.
+    waymark_version: str = "development"
     # Longest wait for the gateway before the page shows its last snapshot.
     gateway_timeout_seconds: int = 4
     # One read serves every open page for this long.

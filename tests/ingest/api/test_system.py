@@ -13,6 +13,7 @@ from tests.ingest.api.conftest import Api
 def test_it_names_itself_and_tells_how_it_is(api: Api) -> None:
     said = api.get("/system")
     assert said["service"]
+    assert said["version"] == "development"
     assert (said["queued"], said["set_aside"]) == (0, 0)
     assert said["mongodb"]["reachable"]
     assert said["mongodb"]["complete"]

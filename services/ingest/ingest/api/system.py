@@ -3,7 +3,7 @@
 import time
 from typing import Annotated
 
-from flask import Response
+from flask import Response, current_app
 from msgspec import Meta
 
 from ingest import process
@@ -54,6 +54,7 @@ class System(ResponseBody):
     """How the service that answers is."""
 
     service: Annotated[str, Meta(description="Name of the service that answers")]
+    version: Annotated[str, Meta(description="The version of Waymark that it runs")]
     as_of: Seconds
     started_at: Seconds
     queued: Annotated[int, Meta(description="Detections that wait for the database", ge=0)]
@@ -115,6 +116,7 @@ def system() -> Response:
     return responses.as_json(
         System(
             service=context.service_name,
+            version=current_app.config["VERSION"],
             as_of=int(time.time()),
             started_at=_STARTED_AT,
             queued=context.recorder.queued,
