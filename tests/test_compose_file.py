@@ -48,6 +48,9 @@ def test_every_container_is_confined(name: str) -> None:
         "driver": "json-file",
         "options": {"max-size": "5m", "max-file": "2"},
     }
+    assert one["init"] is True  # else a health check could not end what hangs
+    assert ("healthcheck" in one) == (name not in ("secrets", "mongo-init", "acme"))
+    assert name not in ("ingest-1", "ingest-2") or one["cpus"] == 0.3
     assert one["image"].startswith("${MONGO_IMAGE") or one["pull_policy"] == "never"
     assert not [mount for mount in one.get("volumes", ()) if mount.startswith((".", "/", "~"))]
 

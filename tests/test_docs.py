@@ -1,7 +1,6 @@
 """What the documents say exists, and what exists is in the documents."""
 
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -13,7 +12,6 @@ import gateway.acme
 import gateway.render
 import ingest
 import ingest.config
-import loadtests.main
 import monitoring
 import monitoring.config
 
@@ -42,7 +40,6 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 # A file or folder of the repository in code quotes; addresses begin with a slash.
 NAMED = re.compile(r"`(?:\./)?(\w[\w./-]*(?:\.(?:py|js|toml|ya?ml|csv|conf|template|sh|css)|/))`")
-LOAD = re.compile(r"^\./scripts/load (.+)$", re.MULTILINE)
 MADE_LATER = {"data/", "load-report/", "docker-compose.override.yml"}
 
 
@@ -149,17 +146,6 @@ def test_every_script_is_in_the_readme() -> None:
         if file.is_file() and not file.suffix
     } - {"./scripts/lib"}
     assert set(table("README.md", "Commands")) == scripts
-
-
-def load_commands() -> list[str]:
-    texts = [(ROOT / document).read_text() for document in DOCUMENTS]
-    blocks = [block for text in texts for block in FENCED.findall(text)]
-    return sorted({line for block in blocks for line in LOAD.findall(block)})
-
-
-@pytest.mark.parametrize("command", load_commands())
-def test_every_load_command_is_understood(command: str) -> None:
-    loadtests.main.parser().parse_args(shlex.split(command, comments=True))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

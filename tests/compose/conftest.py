@@ -23,6 +23,12 @@ from tests.compose.engine import HERE, KINDS, Docker, engine, versions
 from tests.compose.images import Images, images
 
 PROJECT = "waymark-tests"
+# One stack serves all files, and each leaves it to the next one: it is new for the contract, then
+# under load, killed and updated; from "access" on it wants tokens; in the end it idles.
+ORDER = (
+    *("file", "mirror", "pin", "contract", "isolation", "load", "restarts", "updates"),
+    *("access", "tls", "exposed", "budget"),
+)
 ONE_SHOT = {"secrets", "mongo-init"}
 OURS = {"gateway", "ingest-1", "ingest-2", "monitoring"}
 MONGO = {"mongos-1", "mongos-2", "configsvr", "shard1", "shard2"}
@@ -34,6 +40,12 @@ TOLD = pytest.StashKey[str]()  # the versions
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--engine", choices=KINDS, default=KINDS[0], help="which Docker Engine")
     parser.addoption("--report", type=Path, help="a file for what ran, on what, and how it went")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep to the order; what is none of ours stays where it is."""
+    places = {HERE / f"test_{name}.py": place for place, name in enumerate(ORDER)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 def pytest_terminal_summary(

@@ -162,6 +162,7 @@ def test_hanging_histories_leave_detections_alone(gateway: Gateway) -> None:
     assert len(waited) < len(answers) / 2  # a machine that stalls makes some wait
 
 
+@pytest.mark.long
 def test_the_faster_service_gets_more(gateway: Gateway) -> None:
     gateway.ingest[0].delay_seconds = 1
     answers = gateway.load(20, 15)  # long: a moment that this machine stalls counts little

@@ -1,7 +1,7 @@
 """What a browser gets for the page of a stranger, and what it may do with an answer."""
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
@@ -30,6 +30,30 @@ def upstreams_answer(gateway: Gateway, headers: Mapping[str, str]) -> None:
 
 def reached(gateway: Gateway) -> int:
     return sum(len(one.requests) for one in [*gateway.ingest, gateway.monitoring])
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """Run a gateway whose services are always there: most of these tests are about its words."""
+    shared = Gateway(tmp_path_factory.mktemp("browsers")).start()
+    yield shared
+    shared.close()
+
+
+@pytest.fixture
+def gateway(shared: Gateway) -> Gateway:
+    """Return it with services that were asked nothing yet, and answer as new ones do."""
+    for upstream in [*shared.ingest, shared.monitoring]:
+        upstream.answer(200, b"ok")
+        upstream.requests.clear()
+    shared.answer_open()
+    return shared
+
+
+@pytest.fixture
+def failing(make_gateway: Maker) -> Gateway:
+    """Return a gateway whose services a test may end."""
+    return make_gateway().start()
 
 
 @pytest.fixture
@@ -227,7 +251,8 @@ def test_the_policy_of_a_page_is_its_own(gateway: Gateway) -> None:
         assert gateway.request("GET", path).headers["Content-Security-Policy"] == own
 
 
-def test_errors_say_it_too(gateway: Gateway) -> None:
+def test_errors_say_it_too(failing: Gateway) -> None:
+    gateway = failing
     for upstream in [*gateway.ingest, gateway.monitoring]:
         upstream.close()
     asked = [
@@ -247,12 +272,12 @@ def test_errors_say_it_too(gateway: Gateway) -> None:
         assert (set(answer.headers) >= OF_PAGES) == is_page == (path == "/monitoring")
 
 
-def test_a_legacy_answer_has_what_it_always_had(gateway: Gateway, named: Gateway) -> None:
+def test_a_legacy_answer_has_what_it_always_had(failing: Gateway, named: Gateway) -> None:
     always = {"Server", "Date", "Content-Type", "Content-Length", "Connection", "X-Request-ID"}
     always |= {"Access-Control-Allow-Origin", "Access-Control-Expose-Headers"}
     own = {"X-Own": "1", "Content-Type": "application/json"}
     never = {"Access-Control-Allow-Credentials": "true"}
-    for one in (gateway, named):
+    for one in (failing, named):
         upstreams_answer(one, own | never)
         for path in LEGACY:
             for origin in ("https://stranger.example", ORIGIN):

@@ -145,6 +145,7 @@ def test_a_probe_sees_that_a_circuit_is_busy_and_takes_no_place(gateway: Gateway
         assert {line["circuit"] for line in gateway.logged()[before:]} <= {""}
 
 
+@pytest.mark.long
 def test_a_refusal_costs_the_gateway_at_most_twice_an_insert(
     gateway: Gateway,
 ) -> None:

@@ -22,6 +22,8 @@ from tests.gateway.conftest import Gateway
 from tests.gateway.http2 import Http2
 from tests.gateway.test_busy import drip, dripping
 
+pytestmark = pytest.mark.long
+
 LIMIT_BYTES = 32 * 2**20
 HTTP2_LIMIT_BYTES = 40 * 2**20
 ALLOWED = 0.9
@@ -255,7 +257,6 @@ def test_all_places_of_readers_taken_over_http2(http2: Gateway) -> None:
         check(http2, worker, HTTP2_LIMIT_BYTES)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("streams", [1, 64])
 def test_512_detections_under_way_over_http2(http2: Gateway, streams: int) -> None:
     def ask(held: contextlib.ExitStack, first: int) -> None:

@@ -10,7 +10,6 @@ from ingest.__main__ import GRACEFUL_SECONDS
 from ingest.config import Config as IngestConfig
 from ingest.web import lanes
 from monitoring.config import Config as MonitoringConfig
-from scripts.processes import ROOT
 from tests.gateway.test_groups import Block, locations, parse
 
 CONFIG = Config(tls_certificate="/certificate.pem", tls_key="/key.pem")
@@ -56,18 +55,6 @@ def test_there_is_a_connection_for_each_place_and_its_service() -> None:
     assert connections >= 2 * sum(places().values()) * 1.3
     assert int(one(MAIN, "worker_rlimit_nofile")) > connections
     assert one(MAIN, "worker_processes") == "1"  # two would have two states of each circuit
-
-
-def test_the_places_are_as_the_architecture_says() -> None:
-    text = " ".join((ROOT / "ARCHITECTURE.md").read_text().split())
-    found = places()
-    assert (
-        f"{found['detections']} detections, {found['batches']} batches, {found['short_reads']}"
-        f" short and {found['long_reads']} long reads, {found['poller_reads']} pollers and"
-        f" {found['page_reads']} of the page have places"
-    ) in text
-    assert one(GATEWAY, "limit_req") == "zone=requests burst=400 nodelay"
-    assert f"more than {CONFIG.client_rate} requests/s after a burst of 400, is a 429" in text
 
 
 def test_a_retry_begins_after_one_wait_and_not_after_two() -> None:

@@ -46,6 +46,7 @@ def test_nobody_else_does(make_gateway: Maker, proxies: str) -> None:
     assert passed_on(gateway) == ("127.0.0.1", "http")
 
 
+@pytest.mark.long
 def test_each_client_of_a_proxy_has_limits_of_its_own(make_gateway: Maker) -> None:
     gateway = make_gateway(**CLOSED, trusted_proxies="127.0.0.1", client_rate="1").start()
     for upstream in gateway.ingest:

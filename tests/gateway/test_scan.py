@@ -21,6 +21,7 @@ from scripts.processes.ports import free_port
 from tests.gateway.conftest import Gateway
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings(
     "ignore"
 )  # what it reads of the world's authorities is old here and there

@@ -72,6 +72,7 @@ def test_up_tells_the_address_that_people_use(
     assert trust is None or found[1] == trust
 
 
+@pytest.mark.long
 def test_killed_before_any_step_the_next_run_makes_a_pair(tmp_path: Path) -> None:
     programs, steps = tmp_path / "programs", tmp_path / "steps"
     programs.mkdir()
@@ -173,6 +174,7 @@ SUITES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", ["ECDSA", "RSA"])
 def test_the_suites_of_tls_1_2_are_those_and_no_others(
     make_gateway: Callable[..., Gateway], tmp_path: Path, key: str

@@ -1,7 +1,6 @@
 """As nobody, as each role, with what is good no more or never was: over every route and port."""
 
 import contextlib
-import re
 from pathlib import Path
 
 import pytest
@@ -74,31 +73,6 @@ def test_no_address_has_more_methods_than_it_declares(guarded: Guarded) -> None:
     undeclared = list(routes.undeclared(routes.everything(guarded.document)))
     admin = next(one for one in guarded.visitors if one.name == "admin")
     assert wrong(sweep.sweep(guarded.ports, undeclared, [NOBODY, admin])) == []
-
-
-def test_a_person_logs_in_to_the_page_and_out(guarded: Guarded, browser: Browser) -> None:
-    made = guarded.script("account", "create", "anna", "--role", "admin")
-    assert made.returncode == 0, made.stderr
-    password = made.stdout.split()[-1]
-    url = guarded.url
-    with contextlib.closing(browser.new_context()) as context:
-        page = context.new_page()
-        page.goto(f"{url}/monitoring/directory")
-        expect(page).to_have_url(f"{url}/monitoring/login?next=/monitoring/directory")
-        page.get_by_label("Name").fill("anna")
-        page.get_by_label("Password").fill(password)
-        page.get_by_role("button", name="Log in").click()
-        expect(page).to_have_url(f"{url}/monitoring/directory")
-        expect(page.get_by_text("anna", exact=True)).to_be_visible()
-        expect(page.get_by_text(re.compile(r"^\d+ beacons on"))).to_be_visible()
-        # Of the session; and of the browser, which proves nobody and comes along from a provider.
-        cookies = {(one["httpOnly"], one["sameSite"]) for one in context.cookies()}
-        assert cookies == {(True, "Strict"), (True, "Lax")}
-        page.get_by_role("button", name="Log out").click()
-        expect(page).to_have_url(f"{url}/monitoring/login")
-        page.goto(f"{url}/monitoring/directory")
-        expect(page).to_have_url(f"{url}/monitoring/login?next=/monitoring/directory")
-    assert password not in guarded.script("account", "list").stdout
 
 
 def test_what_is_stored_stays_text_on_every_screen_of_an_admin(

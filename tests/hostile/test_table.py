@@ -44,6 +44,7 @@ def test_only_what_is_declared_comes_back(guarded: Guarded, name: str) -> None:
     assert list(table.printed(line for line in found if line.wrong))[1:] == []
 
 
+@pytest.mark.long
 def test_nothing_breaks_whatever_comes(guarded: Guarded) -> None:
     done = fuzz.fuzz(guarded, FUZZED, seed=1)
     assert done.said.total() >= FUZZED - fuzz.AT_ONCE

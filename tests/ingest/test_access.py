@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flask import Flask, abort
+from flask import Flask
 from flask.testing import FlaskClient
 from pymongo.database import Database
 from werkzeug.routing import Rule
@@ -20,7 +20,7 @@ from ingest import create_app
 from ingest.access import known, tokens
 from ingest.config import Config
 from ingest.context import Context
-from ingest.rules.roles import Role, needed, needs
+from ingest.rules.roles import Role, needed
 from ingest.storage.tokens import Token
 from tests.ingest.conftest import BEACON
 
@@ -140,18 +140,11 @@ def test_each_role_gets_what_it_may_and_nothing_else(guarded: Callable[..., Flas
     "header",
     [
         None,
-        "",
-        "Bearer",
         "Bearer ",
-        "Bearer \x00",
         "Bearer ÿþ",
         f"Basic {SECRETS[Role.ADMIN]}",
-        SECRETS[Role.ADMIN],
         f"Bearer {SECRETS[Role.ADMIN][:-1]}",
-        f"Bearer {SECRETS[Role.ADMIN]} ",
-        f"Bearer {SECRETS[Role.ADMIN].upper()}",
         f"Bearer {tokens.digest(SECRETS[Role.ADMIN])}",
-        "Bearer {'$ne': null}",
         "Bearer " + "x" * 30_000,
     ],
     ids=itertools.count(),  # not by their texts: each process of a run has secrets of its own
@@ -356,26 +349,3 @@ def test_the_first_administrator_needs_no_database(guarded: Callable[..., Flask]
     ).test_client()
     assert ask(client, "GET /api/v1/session", secret).get_json()["role"] == "admin"
     assert ask(client, "GET /api/v1/session", tokens.digest(secret)).status_code == 503
-
-
-def test_views_without_a_role_stop_the_start() -> None:
-    @needs(Role.READ)
-    def declared() -> None:
-        abort(404)
-
-    assert needed(declared) is Role.READ
-    with pytest.raises(TypeError, match="declares no role"):
-        needed(lambda: None)
-
-
-def test_the_document_names_the_role_and_the_scheme(guarded: Callable[..., Flask]) -> None:
-    client = guarded().test_client()
-    document = ask(client, "GET /api/v1/openapi.json", SECRETS[Role.READ]).get_json()
-    for route, role in ROLES.items():
-        method, path = re.sub("<(.*?)>", r"{\1}", route).split(" ")
-        described = document["paths"][path][method.lower()]
-        assert ("security" in described) == (role is not Role.NOBODY)
-        assert (f"`{role.value}`" in described["description"]) == (role is not Role.NOBODY)
-        may_refuse = role is not Role.NOBODY or route == "POST /api/v1/session"
-        assert ("401" in described["responses"]) == may_refuse, route
-    assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"

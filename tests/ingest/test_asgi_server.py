@@ -237,9 +237,15 @@ def test_a_history_can_be_compressed_and_need_not_be_sent_again(
     assert serve("GET", EXTRACT, b"", held).status == 200
 
 
-@pytest.mark.parametrize("url", [DETECT, EXTRACT, "/newbeacondetect", "/healthz", "/nowhere"])
 @pytest.mark.parametrize(
-    "length", [{}, {"Content-Length": "99999999999"}, {"Transfer-Encoding": "chunked"}]
+    ("url", "length"),
+    [
+        (DETECT, {}),
+        (EXTRACT, {"Transfer-Encoding": "chunked"}),
+        ("/newbeacondetect", {"Content-Length": "99999999999"}),
+        ("/healthz", {}),
+        ("/nowhere", {"Transfer-Encoding": "chunked"}),
+    ],
 )
 def test_a_body_too_large_is_refused_whatever_else_is_good(
     app: Flask,

@@ -256,6 +256,7 @@ with ThreadPoolExecutor(16) as threads:
 """
 
 
+@pytest.mark.long
 def test_a_hash_takes_8_mib_and_gives_them_back_however_many_come(root: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MEASURED],

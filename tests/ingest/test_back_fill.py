@@ -69,6 +69,7 @@ def exact(database: Database[Any]) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_two_services_note_everybody_while_detections_come_in(
     mongod: str, services: list[Service]
 ) -> None:

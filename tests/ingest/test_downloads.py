@@ -99,6 +99,7 @@ def test_it_is_whole_and_takes_no_more_memory_with_slow_readers(service: Service
             assert file.count(ROW) == LONG
 
 
+@pytest.mark.long
 def test_who_gives_up_leaves_the_place_to_the_next(service: Service) -> None:
     with ExitStack() as held:
         for _ in range(DOWNLOADS):

@@ -498,6 +498,7 @@ def test_states_are_read_from_one_index_alone(context: Context, database: Databa
         assert told["totalKeysExamined"] <= told["nReturned"] + 3
 
 
+@pytest.mark.long
 def test_what_is_cached_stays_within_its_bound(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -521,6 +522,7 @@ def test_what_is_cached_stays_within_its_bound(
     assert sum(history.size for history in cached.values()) <= 30_000
 
 
+@pytest.mark.long
 def test_few_windows_are_cached_each_of_one_state(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:

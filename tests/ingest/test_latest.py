@@ -447,6 +447,7 @@ def named(database: Database[Any]) -> bytes:
     return found
 
 
+@pytest.mark.long
 def test_a_clock_that_does_not_go_on_stops_nothing(
     app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

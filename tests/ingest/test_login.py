@@ -71,16 +71,6 @@ def test_over_tls_the_cookie_is_bound_to_this_very_host(waymark: Office) -> None
     assert stranger.get("/api/v1/session", headers=planted).status_code == 200
 
 
-def test_a_role_is_what_a_person_may_do(waymark: Office) -> None:
-    app = waymark.service()
-    waymark.person("ben", Role.READ)
-    ben = Person(app)
-    ben.log_in("ben")
-    assert ben.open("GET", "/staff").status_code == 200
-    for method, path in (("GET", "/accounts"), ("GET", "/audit"), ("DELETE", "/accounts/ben")):
-        assert ben.open(method, path).status_code == 403
-
-
 def forgeries(good: str) -> dict[str, str]:
     """Return sessions that none of ours issued, or not like this."""
 
@@ -314,6 +304,7 @@ def test_a_new_account_is_known_at_once_and_a_removed_one_soon_not_any_more(
     assert there.status() == 401
 
 
+@pytest.mark.long
 def test_the_last_admin_stays(waymark: Office, anna: Person) -> None:
     anna.log_in("anna")
     for method, body in (("DELETE", None), ("PUT", {"role": "read"})):

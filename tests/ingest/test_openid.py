@@ -1,6 +1,5 @@
 """People log in at a provider that may lie, drip or be away; the database is a real one."""
 
-import re
 import subprocess
 import sys
 import threading
@@ -19,9 +18,7 @@ from werkzeug.test import TestResponse
 from ingest.access import oidc
 from ingest.access.provider import _tls
 from ingest.errors import StoreUnavailable
-from ingest.rules.openid import is_private, page_address, role_of
 from ingest.rules.roles import Role
-from monitoring.screens import PROBLEMS
 from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
 from tests.ingest.fake_provider import CLIENT_ID, SECRET, FakeProvider, shared, unsigned
@@ -122,19 +119,6 @@ def test_somebody_logs_in_and_is_who_the_provider_says(
     assert there.get(LOG_IN).status_code == 200
 
 
-def test_a_log_in_may_begin_at_one_service_and_end_at_another(
-    app: Flask, provider: FakeProvider, settings: dict[str, str], waymark: Office
-) -> None:
-    anna = Visitor(app)
-    told = anna.begin()
-    there = Visitor(waymark.service(**settings))
-    cookie = anna.client.get_cookie("waymark_oidc")
-    assert cookie
-    there.client.set_cookie("waymark_oidc", cookie.value)
-    provider.nonce = told["nonce"]
-    assert there.come_back(code="x", state=told["state"]).status_code == 200
-
-
 def test_a_log_in_that_failed_is_no_failure_of_the_provider(
     app: Flask, provider: FakeProvider, settings: dict[str, str], waymark: Office
 ) -> None:
@@ -211,6 +195,8 @@ LIES: dict[str, Change] = {
     "no token": signed(lambda *_: ""),
     "no text for a token": signed(lambda *_: {"a": "b"}),
     "not a token": signed(lambda *_: "a.b.c"),
+}
+LIES_OF_ITSELF: dict[str, Change] = {
     "another name for itself": described(issuer="https://provider.example"),
     "keys without TLS": described(jwks_uri="http://provider.example/jwks"),
     "keys in a file": described(jwks_uri="file:///etc/passwd"),
@@ -219,11 +205,26 @@ LIES: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES)
-def test_no_lie_lets_anybody_in(
+def test_no_lie_of_a_token_lets_anybody_in(
+    app: Flask, provider: FakeProvider, waymark: Office
+) -> None:
+    claims, sign = provider.claims, provider.sign
+    for number, (lie, change) in enumerate(LIES.items()):
+        provider.claims, provider.sign = claims, sign
+        change(provider)
+        anna = Visitor(app, address=f"192.0.2.{number}")  # who tries too often waits
+        assert problem(anna.try_at(provider)) == "failed", lie
+        assert anna.status() == 401, lie
+    assert waymark.made[0].accounts.everyone() == []
+    provider.claims, provider.sign = claims, sign  # it was for the lies that nobody came in
+    assert Visitor(app, address="192.0.2.99").try_at(provider).status_code == 200
+
+
+@pytest.mark.parametrize("lie", LIES_OF_ITSELF)
+def test_no_lie_of_a_provider_about_itself_lets_anybody_in(
     waymark: Office, settings: dict[str, str], provider: FakeProvider, lie: str
 ) -> None:
-    LIES[lie](provider)
+    LIES_OF_ITSELF[lie](provider)
     anna = Visitor(waymark.service(**settings))
     answer = anna.client.get(BEGIN, headers=anna.headers)
     if "/authorize" in answer.headers["Location"]:
@@ -281,31 +282,6 @@ def test_a_session_that_somebody_planted_is_not_taken_over(
     assert mallory.open("GET", "/session").get_json()["name"] == "mallory@example.org"
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "https://evil.example/",
-        "//evil.example/",
-        "/\\evil.example",
-        "/monitoringevil",
-        "/api/v1/session",
-        "javascript:alert(1)",
-        "/monitoring/x\r\nSet-Cookie: a=b",
-        "/monitoring/" + "x" * 2000,
-        "",
-    ],
-)
-def test_nobody_is_led_elsewhere_after_the_log_in(
-    app: Flask, provider: FakeProvider, page: str
-) -> None:
-    assert page_address(page) == "/monitoring"
-    anna = Visitor(app)
-    told = anna.begin(page)
-    provider.nonce = told["nonce"]
-    text = anna.come_back(code="x", state=told["state"]).text
-    assert 'content="0;url=/monitoring"' in text
-
-
 def test_what_a_page_is_called_is_no_markup(app: Flask, provider: FakeProvider) -> None:
     anna = Visitor(app)
     told = anna.begin('/monitoring?"><script>alert(1)</script>')
@@ -313,28 +289,12 @@ def test_what_a_page_is_called_is_no_markup(app: Flask, provider: FakeProvider) 
     assert "<script" not in anna.come_back(code="x", state=told["state"]).text
 
 
-def test_the_settings_say_who_may_do_what() -> None:
-    def role(name: str) -> Role | None:
-        return role_of(name, ["anna@example.org", "*@boss.example"], ["*@example.org", "ben"])
-
-    assert role("anna@example.org") is Role.ADMIN
-    assert role("x@boss.example") is Role.ADMIN
-    assert role("carl@example.org") is Role.READ
-    assert role("ben") is Role.READ
-    for name in (
-        "",
-        "anna",
-        "@",
-        "example.org",
-        "anna@sub.example.org",
-        "anna@example.org.evil.example",
-        "anna@notexample.org",
-        "anna@example.org@evil.example",
-        "ben@evil.example",
-        "*",
-        "*@evil.example",
-    ):
-        assert role(name) is None, name
+def test_nobody_is_led_elsewhere_after_the_log_in(app: Flask, provider: FakeProvider) -> None:
+    anna = Visitor(app)
+    told = anna.begin("https://evil.example/")
+    provider.nonce = told["nonce"]
+    text = anna.come_back(code="x", state=told["state"]).text
+    assert 'content="0;url=/monitoring"' in text
 
 
 @pytest.mark.parametrize(
@@ -478,17 +438,6 @@ def test_the_role_is_the_settings_at_each_log_in(
     assert anna.status() == 401
 
 
-def test_who_logs_out_everywhere_is_logged_out_everywhere(
-    app: Flask, provider: FakeProvider, waymark: Office
-) -> None:
-    here, there = Visitor(app), Visitor(app)
-    for one in (here, there):
-        assert one.try_at(provider).status_code == 200
-    here.csrf = here.open("GET", "/session").get_json()["csrf_token"]
-    assert here.open("POST", "/session/everywhere").status_code == 204
-    assert (here.status(), there.status()) == (401, 401)
-
-
 def drips(handler: BaseHTTPRequestHandler) -> bool:
     """Send a header that never ends, a letter at a time."""
     try:
@@ -564,16 +513,7 @@ def test_a_provider_that_does_not_answer_well_holds_nobody(
     eventually(lambda: threading.active_count() <= before + 1)
 
 
-def test_a_provider_that_is_away_is_said_to_be(
-    app: Flask, provider: FakeProvider, waymark: Office
-) -> None:
-    provider.close()
-    anna = Visitor(app)
-    assert problem(anna.client.get(BEGIN, headers=anna.headers)) == "away"
-    waymark.person("ben", Role.READ)
-    assert Person(app).log_in("ben").status_code == 200
-
-
+@pytest.mark.long
 def test_one_that_is_away_is_asked_seldom_and_makes_nobody_wait_for_a_password(
     app: Flask,
     provider: FakeProvider,
@@ -715,27 +655,6 @@ def test_settings_that_cannot_be_are_refused_at_the_start(
 ) -> None:
     with pytest.raises(ValueError, match="OIDC_ISSUER"):
         waymark.service(**settings | wrong)
-
-
-def test_what_is_said_to_a_provider_nobody_else_reads() -> None:
-    for good in ("https://p.example/x", "http://localhost:1", "http://127.0.0.2", "http://[::1]:1"):
-        assert is_private(good), good
-    for bad in (
-        "http://p.example",
-        "http://127.0.0.1.p.example",
-        "https://",
-        "http://[::1",
-        "",
-        "//x",
-    ):
-        assert not is_private(bad), bad
-
-
-def test_the_log_in_page_has_words_for_every_reason() -> None:
-    folder = ROOT / "services" / "ingest" / "ingest"
-    code = "".join((folder / name).read_text() for name in ("access/oidc.py", "api/oidc.py"))
-    [either] = re.findall(r'LogInRefused\("(\w+)" if .* else "(\w+)"\)', code)
-    assert {*re.findall(r'(?:LogInRefused|_led_back)\("(\w+)"', code), *either} == set(PROBLEMS)
 
 
 def test_without_a_provider_nothing_of_it_is_imported() -> None:

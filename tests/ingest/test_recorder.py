@@ -67,7 +67,7 @@ def test_each_sender_learns_what_became_of_its_own(client: FlaskClient) -> None:
     assert sorted(outcomes) == ["duplicate"] * 30 + ["stored"] * 10
 
 
-@pytest.mark.parametrize("how", ["killed", "frozen"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("frozen", marks=pytest.mark.long)])
 def test_an_outage_loses_and_doubles_nothing(cluster: Cluster, how: str) -> None:
     app = service(cluster)
     with Phones(inside(app), [*range(SENDERS)]) as senders:

@@ -115,6 +115,7 @@ def test_a_browser_gets_nothing_for_the_page_of_a_stranger(service: Service) -> 
         assert not is_refused("/api/v1/detections", {"Host": host})
 
 
+@pytest.mark.long
 def test_a_long_answer_waits_for_slow_clients_piece_by_piece(service: Service, mongod: str) -> None:
     """Not whole, of which the kernel takes no more than 4 MiB."""
     now = int(time.time())
@@ -208,6 +209,7 @@ def test_what_a_stop_cuts_off_is_a_503_that_the_gateway_repeats(
             assert b"being restarted" in text
 
 
+@pytest.mark.long
 def test_a_stop_waits_for_no_tick(mongod: str, tmp_path: Path) -> None:
     """Between two ticks the signal itself wakes the service."""
     program = "import ingest.__main__ as main\nmain.TICK_SECONDS = 600\nmain.main()\n"
@@ -226,6 +228,7 @@ def test_a_stop_waits_for_no_tick(mongod: str, tmp_path: Path) -> None:
             service.kill()
 
 
+@pytest.mark.long
 def test_an_event_loop_that_hangs_ends_the_process(mongod: str, tmp_path: Path) -> None:
     """Nobody is there to notice but whoever starts it again."""
     program = (

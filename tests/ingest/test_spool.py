@@ -71,6 +71,7 @@ def fill_a_small_disk(path: Path, results: Any) -> None:
         results.put((kept, len(spool), str(error)))
 
 
+@pytest.mark.long
 def test_a_full_disk_is_a_refusal_and_loses_nothing(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
@@ -92,6 +93,7 @@ def append_for_ever(path: Path, results: Any) -> None:
         results.put([document["_id"] for document in batch])
 
 
+@pytest.mark.long
 def test_kill_9_loses_nothing_that_was_kept(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     results = context.SimpleQueue()
@@ -135,6 +137,7 @@ def drained(spool: Spool) -> list[int]:
     return staff_ids
 
 
+@pytest.mark.long
 def test_each_flipped_bit_of_a_row_is_found_and_takes_nothing_else_along(tmp_path: Path) -> None:
     path = tmp_path / "spool.db"
     filled(path, 3)
@@ -282,6 +285,7 @@ print(len(spool), spool.set_aside)
 """
 
 
+@pytest.mark.long
 def test_a_file_without_permission_is_set_aside_or_named(tmp_path: Path, root: Path) -> None:
     path = tmp_path / "spool.db"
     filled(path, 5)

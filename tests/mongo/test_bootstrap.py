@@ -1,7 +1,5 @@
 """The bootstrap on one real replica set: it converges, and lets nobody in who does not belong."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,28 +32,6 @@ def test_run_again_it_does_nothing(cluster: Cluster, root: Path) -> None:
         "directory of beacons: 57 added, 0 changed, 0 unchanged",
     ]
     assert cluster.bootstrap(beacons) == []
-
-
-@pytest.mark.long
-def test_killed_after_each_step_it_goes_on(cluster: Cluster, root: Path) -> None:
-    topology_file = cluster.folder / "topology.toml"
-    topology_file.write_text(topology.EMBEDDED.read_text())
-    options = ["--topology", topology_file, "--secrets", cluster.folder / "secrets"]
-    options += ["--directory", root / "mongo" / "directory.csv"]
-    options += ["--local-port", cluster.first_port]
-    command = [sys.executable, "-m", "mongo.bootstrap", *map(str, options)]
-    killed = 0
-    while True:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
-            assert process.stdout
-            first = process.stdout.readline()
-            process.kill()
-        if first == "the cluster is as configured\n":
-            break
-        killed += 1
-    assert killed >= 3
-    with MongoClient[dict[str, Any]](cluster.uri()) as client:
-        assert client["ICT3102"]["beacons"].count_documents({}) == 57
 
 
 def test_lost_passwords_are_set_anew(cluster: Cluster) -> None:

@@ -35,8 +35,7 @@ def violations(page: Page) -> list[Any]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [(390, 844), (1280, 800)])
+@pytest.mark.parametrize(("size", "scheme"), [((390, 844), "light"), ((1280, 800), "dark")])
 def test_axe_finds_nothing_nor_when_all_is_grey(
     opened: Opener, size: tuple[int, int], scheme: str
 ) -> None:

@@ -103,8 +103,7 @@ SEEN = """(selector) => {
 }"""
 
 
-@pytest.mark.parametrize("size", [(1280, 800), PHONE])
-@pytest.mark.parametrize("level", ["", "level=4&"])
+@pytest.mark.parametrize(("size", "level"), [((1280, 800), ""), (PHONE, "level=4&")])
 def test_the_chosen_person_is_drawn_and_in_view(
     opened: Opener, size: tuple[int, int], level: str
 ) -> None:

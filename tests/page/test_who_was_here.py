@@ -196,8 +196,7 @@ def test_an_address_with_no_time_asks_for_one(opened: Opener) -> None:
     assert asked == []
 
 
-@pytest.mark.parametrize("size", [WALL, LAPTOP, PHONE])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("size", "scheme"), [(WALL, "dark"), (LAPTOP, "light"), (PHONE, "dark")])
 def test_it_fits_and_axe_finds_nothing(opened: Opener, size: tuple[int, int], scheme: str) -> None:
     stays = [(7, 1500, 1400), ("ann.lee", 700, 0), *((n, 60 * n, 40) for n in range(1, 12))]
     page = opened(ROOM, size, prepare=answered([visit(*one) for one in stays]), color_scheme=scheme)

@@ -8,12 +8,10 @@ import pytest
 import requests
 
 from gateway.render import TEMPLATE, Config, check_exposure, render
-from mongo import topology
 from scripts.native.layout import Layout
 from scripts.native.parts import listen
 from scripts.processes.waiting import eventually
 from tests.log_in import logged_in
-from tests.needs import need_routers
 from tests.system.conftest import Stack, kill_tree
 
 pytestmark = pytest.mark.long
@@ -46,18 +44,11 @@ def configured(root: Path, file: Path, stack: Stack) -> str:
     return str(secret)
 
 
-@pytest.fixture(
-    params=[topology.EMBEDDED, pytest.param(topology.SHARDED, marks=pytest.mark.long)],
-    ids=["embedded", "sharded"],
-)
-def guarded(
-    request: pytest.FixtureRequest, root: Path, fresh: Stack, tmp_path: Path
-) -> tuple[Stack, str]:
+@pytest.fixture
+def guarded(root: Path, fresh: Stack, tmp_path: Path) -> tuple[Stack, str]:
     """Return a stack and its administrator's token."""
     admin = configured(root, tmp_path / "env", fresh)
-    if request.param == topology.SHARDED:
-        need_routers()
-    fresh.up("--demo", *(["--sharded"] if request.param == topology.SHARDED else []))
+    fresh.up("--demo")
     return fresh, admin
 
 
@@ -128,16 +119,13 @@ def test_from_the_configuration_to_a_token_that_is_revoked(guarded: tuple[Stack,
 
     def people() -> int:
         answer = requests.get(f"{url}/api/v1/now", headers=headers, timeout=30).json()
-        # An emulated shard may not answer in time at first.
         return sum(len(level["staff"]) for level in answer.get("levels", []))
 
     eventually(lambda: people() >= 14, 60)
     assert "the demo" in stack.script("token", "list").stdout
 
     # While the database is away, what was known holds.
-    for name in ("mongod", "mongos-1", "mongos-2"):
-        if name in (pids := stack.pids()):
-            kill_tree(pids[name])
+    kill_tree(stack.pids()["mongod"])
     assert status(PATHS[5], phone) in (200, 202)
     assert status(PATHS[5]) == 401
     eventually(lambda: stack.script("status").returncode == 0, 120)

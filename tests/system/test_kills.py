@@ -4,7 +4,6 @@ Phones send each event until it is confirmed, each try to the other service. The
 exactly what was confirmed, once, and both services must answer exactly that.
 """
 
-import time
 from functools import partial
 from typing import Any, Literal
 
@@ -89,43 +88,3 @@ def test_database_and_services_killed_at_once(cluster: Cluster, services: list[S
             service.start()
         phones.wait_for(200, more=50)
     check(cluster, services, phones)
-
-
-def test_an_answer_that_never_came_is_repeated_elsewhere(
-    cluster: Cluster, services: list[Service]
-) -> None:
-    """The insert is done, the answer is late: the phone asks the other service meanwhile."""
-    first, second = services
-    body = {"user_address": "walker-0", "beacon_address": "C2A628384B08", "rssi": -20}
-    bodies = [body | {"event_id": f"late-{number}"} for number in range(20)]
-    for one in bodies:  # the same event on both, at different times: one of them is a repeat
-        answers = [service.session.post(f"{service.url}/newbeacondetect", data=one, timeout=30)
-                   for service in (first, second)]  # fmt: skip
-        assert [answer.headers["X-Detection"] for answer in answers] == ["stored", "duplicate"]
-    assert len(first.history("walker-0")) == len(second.history("walker-0")) == 20
-
-
-@pytest.mark.parametrize("step_seconds", [-3600, 3600])
-def test_a_clock_that_steps_loses_and_doubles_nothing(
-    cluster: Cluster, services: list[Service], step_seconds: int
-) -> None:
-    """The gateway's clock steps between a try and its repeat, and the phone's with it."""
-    service = services[0]
-    keep_reading(services)
-    now = time.time()
-    for number in range(20):
-        body = {"user_address": "walker-1", "beacon_address": "C2A628384B08", "rssi": -20}
-        body |= {"event_id": f"step-{number}"}
-        for stamp in (now, now + step_seconds):
-            headers = {"X-Request-ID": f"r{number}", "X-Request-Start": f"{stamp:.3f}"}
-            url = f"{service.url}/newbeacondetect"
-            answer = service.session.post(url, data=body, headers=headers, timeout=30)
-            assert answer.status_code == 200
-        stepped = {"user_address": "walker-1", "beacon_address": "C2A628384B08", "rssi": -20}
-        stepped |= {"timestamp": str(int(now) + step_seconds - number)}
-        url = f"{services[number % 2].url}/newbeacondetect"
-        assert service.session.post(url, data=stepped, timeout=30).status_code == 200
-    for one in services:
-        times = [found["timestamp"] for found in one.history("walker-1")]
-        assert len(times) == 40
-        assert times == sorted(times, reverse=True)

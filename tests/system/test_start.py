@@ -13,7 +13,7 @@ from scripts.native.layout import Layout, StackError
 from scripts.native.supervisor import Supervisor
 from scripts.processes.waiting import eventually
 from tests.system.conftest import Stack
-from tests.system.test_lifecycle import PARTS, left_of
+from tests.system.test_lifecycle import left_of
 
 pytestmark = pytest.mark.long
 
@@ -112,22 +112,6 @@ def test_a_stack_of_an_older_checkout_is_told_and_stopped_in_order(
     assert log.index("stopped: ingest-2") < log.index("stopped: mongod")
     fresh.up()
     assert len(fresh.history(95)) == 1
-
-
-def test_a_part_that_an_older_checkout_did_not_have_is_named(fresh: Stack) -> None:
-    fresh.up()
-    layout = Layout.saved(fresh.data)
-    assert layout
-    supervisor = Supervisor(layout)
-    supervisor.call("stopProcess", "monitoring")
-    supervisor.call("removeProcessGroup", "monitoring")
-    with pytest.raises(xmlrpc.client.Fault, match="BAD_NAME"):
-        supervisor.info("monitoring")
-    status = fresh.script("status")
-    assert (status.returncode, status.stderr) == (1, "")
-    assert "an older checkout started this stack: ./scripts/up adds it" in status.stdout
-    fresh.up()
-    assert set(fresh.pids()) == PARTS
 
 
 def test_data_are_opened_by_their_release_and_the_next_alone(fresh: Stack, tmp_path: Path) -> None:

@@ -1,18 +1,10 @@
 """The real MongoDB 7.0.11 that machines without one fetch, emulated on x86-64."""
 
 import contextlib
-import hashlib
-import os
-import platform
-import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -62,48 +54,6 @@ def test_a_folder_of_somebody_else_is_left_alone(root: Path, tmp_path: Path) -> 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"{theirs} exists and is not ours: name another folder\n"
     assert [file.name for file in tmp_path.rglob("*")] == ["theirs", "file"]
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args: object) -> None: ...
-
-
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="arm64 is this machine's own")
-def test_sources_without_arm64_say_so_at_once(root: Path, tmp_path: Path) -> None:
-    """As Ubuntu's, which has it on other servers: no patience helps."""
-    there = tmp_path / "dists/s/main/binary-amd64/Packages"
-    there.parent.mkdir(parents=True)
-    there.write_text("\n")
-    named = f" {hashlib.sha256(there.read_bytes()).hexdigest()} 1 main/binary-"
-    lists = "".join(f"{named}{one}/Packages\n" for one in ("amd64", "arm64"))
-    about = "Suite: s\nCodename: s\nArchitectures: amd64 arm64\nComponents: main\nSHA256:\n"
-    (tmp_path / "dists/s/Release").write_text(about + lists)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path)) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        source = tmp_path / "sources.list"
-        source.write_text(f"deb [trusted=yes] http://127.0.0.1:{server.server_port}/ s main\n")
-        config = tmp_path / "apt.conf"
-        config.write_text(
-            'Dir::Etc::main "/dev/null"; Dir::Etc::parts "/dev/null";\n'
-            f'Dir::Etc::sourcelist "{source}"; Dir::Etc::sourceparts "/dev/null";\n'
-            'Acquire::http::Proxy "DIRECT";\n'
-        )
-        began = time.monotonic()
-        done = fetch(root, tmp_path / "folder", env=os.environ | {"APT_CONFIG": str(config)})
-        server.shutdown()
-    assert done.returncode == 1
-    assert "have nothing for arm64: install MongoDB 7.0.11 instead" in done.stderr
-    assert time.monotonic() - began < 90  # it is patient for 180 s
-
-
-@pytest.mark.parametrize("program", ["mongod", "mongos"])
-def test_a_copy_runs_from_anywhere(folder: Path, tmp_path: Path, program: str) -> None:
-    copy = tmp_path / "a copy"
-    shutil.copytree(folder, copy)
-    link = tmp_path / program
-    link.symlink_to(copy / program)
-    shown = subprocess.run([link, "--version"], cwd="/", capture_output=True, text=True, check=True)
-    assert shown.stdout.startswith(f"{program.replace('mongod', 'db')} version v7.0.11\n")
 
 
 class Server(Process):

@@ -1,6 +1,7 @@
 """A client of the API that believes no answer that is not declared."""
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from ingest import create_app
+from ingest.config import Config
 from ingest.context import Context
 from tests.ingest.api import contract
 
@@ -54,3 +57,12 @@ class Api:
 @pytest.fixture
 def api(app: Flask) -> Api:
     return Api(app)
+
+
+@pytest.fixture(scope="module")
+def strict(mongod: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """Return a service for tests of what it refuses: it keeps nothing of that, so they share it."""
+    spool = str(tmp_path_factory.mktemp("strict") / "spool.db")
+    api = Api(create_app(Config(mongodb_uri=mongod, mongodb_timeout_ms=5000, spool_file=spool)))
+    yield api
+    api.context.close()

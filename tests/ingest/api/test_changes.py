@@ -73,6 +73,7 @@ def test_it_begins_now_and_goes_on_where_it_was(api: Api) -> None:
     assert read(api, after=after)[0] == []
 
 
+@pytest.mark.long
 def test_many_changes_take_little_memory(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ingest.storage.change_stream.FOLLOWING_SECONDS", 60)
     _, cursor = read(api)
@@ -303,6 +304,7 @@ def test_nothing_is_missed_or_doubled_whatever_dies(
     assert readers[0].ids == readers[1].ids
 
 
+@pytest.mark.long
 def test_a_follower_survives_a_full_drain_of_both_spools(
     cluster: Cluster, services: list[Service]
 ) -> None:

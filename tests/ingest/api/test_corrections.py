@@ -47,6 +47,7 @@ def locations(database: Database[Any]) -> list[str]:
     return sorted(one["location"] for one in database["staff"].find({"mac": OTHER}))
 
 
+@pytest.mark.long
 def test_a_long_one_tells_what_remains_and_is_gone_on_with(
     api: Api, database: Database[Any], quick: None
 ) -> None:
@@ -134,6 +135,7 @@ def test_there_is_nothing_to_go_on_with_for_an_unknown_beacon(api: Api) -> None:
     assert api.client.post(GO_ON).status_code == 404
 
 
+@pytest.mark.long
 def test_an_edit_between_the_passes_wins(api: Api, database: Database[Any]) -> None:
     database["staff"].insert_many(rows(5))
     with ThreadPoolExecutor() as threads:

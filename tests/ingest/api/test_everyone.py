@@ -165,6 +165,7 @@ def drained(client: FlaskClient, path: str) -> int:
         return sum(len(piece) for piece in answer.response)
 
 
+@pytest.mark.long
 def test_five_thousand_people_take_little_memory_and_a_304_little_time(
     app: Flask, database: Database[Any]
 ) -> None:

@@ -30,11 +30,15 @@ LARGE = {
 
 
 @pytest.mark.parametrize("body", LARGE.values(), ids=LARGE)
-def test_a_body_of_too_many_values_is_refused_before_they_are_built(api: Api, body: bytes) -> None:
+def test_a_body_of_too_many_values_is_refused_before_they_are_built(
+    strict: Api, body: bytes
+) -> None:
     assert BATCH_BODY_BYTES * 0.8 < len(body) < BATCH_BODY_BYTES
     tracemalloc.start()
     try:
-        answer = api.client.post("/api/v1/detections", data=body, content_type="application/json")
+        answer = strict.client.post(
+            "/api/v1/detections", data=body, content_type="application/json"
+        )
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

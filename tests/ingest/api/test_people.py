@@ -16,6 +16,7 @@ from pymongo.database import Database
 from ingest.api import staff_detections as history
 from ingest.errors import StoreUnavailable
 from ingest.storage.detections import Detections
+from scripts.processes.waiting import eventually
 from tests.ingest.api.conftest import MAC, Api
 
 
@@ -73,11 +74,16 @@ def test_now_by_level(api: Api) -> None:
 
 @pytest.mark.parametrize("path", ["/staff", "/now", "/staff/1/detections", "/beacons", "/coverage"])
 def test_what_did_not_change_is_not_sent_again(api: Api, path: str) -> None:
+    """On a busy machine something may change between two reads: a freshness, a turn of a tag."""
     api.hear(1)
-    first = api.client.get(f"/api/v1{path}")
-    again = api.client.get(f"/api/v1{path}", headers={"If-None-Match": first.headers["ETag"]})
-    assert (again.status_code, again.data) == (304, b"")
-    assert again.headers["ETag"] == first.headers["ETag"]
+
+    def is_unchanged() -> bool:
+        tag = api.client.get(f"/api/v1{path}").headers["ETag"]
+        again = api.client.get(f"/api/v1{path}", headers={"If-None-Match": tag})
+        assert again.status_code == 200 or (again.data, again.headers["ETag"]) == (b"", tag)
+        return again.status_code == 304
+
+    eventually(is_unchanged)
 
 
 @pytest.mark.parametrize("path", ["/staff", "/now", "/staff/1/detections"])
@@ -126,6 +132,7 @@ def test_pages_hold_each_detection_once_also_within_a_second(
         assert pages == everything["data"]
 
 
+@pytest.mark.long
 def test_the_largest_page_takes_little_memory(api: Api, database: Database[Any]) -> None:
     api.hear(1)
     [one] = database["staff"].find()

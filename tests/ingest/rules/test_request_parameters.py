@@ -182,6 +182,18 @@ def test_a_staff_id_is_a_number_as_long_as_javascript_has_it() -> None:
     assert rules.staff_id({"n": 2**53 + 1}, "n") == str(2**53 + 1)  # a JSON number is exact here
 
 
+def test_what_is_no_staff_id_and_no_address() -> None:
+    bad: object
+    for bad in (" ", "a b", "x" * 65, "a\0", "7\n8", "é", "٣", "{$ne:1}", {"$gt": ""}):
+        assert refused(rules.staff_id, {"n": bad}, "n").startswith("n: "), bad
+    assert rules.staff_id({"n": "x" * 64}, "n") == "x" * 64
+    assert rules.staff_id({"n": " 7 "}, "n") == 7
+    for bad in ("C2A628384B0", "C2A628384B081", "G2A628384B08", 12):
+        assert refused(rules.mac, {"n": bad}, "n").startswith("n: "), bad
+    for written in ("c2a628384b08", "C2:A6:28:38:4B:08", "c2-a6-28-38-4b-08"):
+        assert rules.mac({"n": written}, "n") == "C2A628384B08"
+
+
 def test_staff_ids_sort_numbers_first() -> None:
     ids: list[rules.StaffId] = ["b", 10, "a", 9, "10x"]
     assert sorted(ids, key=rules.by_staff_id) == [9, 10, "10x", "a", "b"]

@@ -29,6 +29,7 @@ def reaches(score: Score, goal: Score) -> bool:
     return score.right >= goal.right and in_time
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("air", "goal"), GOAL_IN)
 def test_a_walker_is_in_the_right_room(air: Air, goal: Score) -> None:
     score = walk.score(walks(air), walk.by_rule(RULE))

@@ -19,7 +19,6 @@ from loadtests.architectures import (
     UNOPTIMISED,
 )
 from loadtests.comparison import compare
-from loadtests.comparison.compare import OtherPlaybook
 from loadtests.comparison.playbook import OTHERS, Playbook
 from loadtests.report import report
 from scripts.processes import ROOT
@@ -70,17 +69,6 @@ def test_a_comparison_gives_a_report(folder: Path) -> None:
     assert page.count("<svg") == text.count(".svg)")
     report.write(folder)  # again, from its files alone
     assert (folder / "report.html").read_text() == page
-
-
-def test_a_finished_comparison_is_not_run_again(folder: Path) -> None:
-    files = {file: file.stat().st_mtime for file in folder.glob("rows/*")}
-    compare.run(BOOK, folder, resume=True)
-    assert {file: file.stat().st_mtime for file in folder.glob("rows/*")} == files
-
-
-def test_another_comparison_is_not_resumed(folder: Path) -> None:
-    with pytest.raises(OtherPlaybook):
-        compare.run(BOOK._replace(ramp_seconds=0.4), folder, resume=True)
 
 
 def test_an_interrupted_comparison_reports_and_goes_on(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """That the command for headroom finds what is wrong: each thing that it looks for is made once."""
 
-import json
 import re
 import subprocess
 import sys
@@ -12,7 +11,6 @@ import pytest
 from pymongo import MongoClient
 
 from common.schema import DATABASE
-from loadtests import main
 from loadtests.engine.client import Response
 from loadtests.headroom import results, watch
 from loadtests.headroom.answers import Answers, Rule
@@ -174,19 +172,6 @@ def test_what_is_held_is_seen_and_the_cached_pages_of_a_file_are_not(tmp_path: P
         assert part.ended == 0
 
 
-@limited
-def test_a_process_that_ended_is_found() -> None:
-    limits = {"one": Limits(None, 40 * MIB)}
-    with LimitedGroup("one", limits["one"]) as group:
-        with subprocess.Popen(group.command(["sleep", "60"])) as process:
-            eventually(group.pids)
-            with Watch({"one": group}, limits) as seen:
-                process.kill()
-                process.wait()
-                eventually(lambda: not group.pids())
-        assert seen.parts()["one"].ended == 1
-
-
 @pytest.fixture(scope="module")
 def stack() -> Iterator[LimitedStack]:
     with limited_stack() as stack:
@@ -230,20 +215,3 @@ def test_a_case_on_the_whole_stack(
     assert set(found.problems) == problems
     # Ten a second, in the warm-up too: not one that it could not account for.
     assert found.stored.acknowledged == 10 * (3 + WARM_UP_SHARE * 3)
-
-
-@limited
-@pytest.mark.long
-def test_the_command_prints_a_table_and_keeps_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["headroom", "--quick", "8 half-sent", "--output", str(tmp_path)]
-    options = main.parser().parse_args(command)
-    status = options.command(options)
-    (line,) = re.findall(r"^\| 8 half-sent .*", capsys.readouterr().out, re.M)
-    kept = json.loads((tmp_path / "headroom.json").read_text())
-    assert kept["cores"]
-    assert kept["limits_mib"]["gateway"] == 32
-    ((one,),) = kept["cases"].values()
-    assert line.endswith(f"| {one['verdict']} |")
-    assert status == (one["verdict"] != "good")

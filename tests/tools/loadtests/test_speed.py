@@ -2,27 +2,21 @@
 
 import datetime
 import json
-import os
-import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from loadtests.engine.client import Response, WrongResponse
 from loadtests.figures import HTTP, summary
 from loadtests.figures import Row as Request
 from loadtests.held_back import Shares
 from loadtests.histories import _detections
-from loadtests.speed import loads, peers, seeds
+from loadtests.speed import loads, seeds
 from loadtests.speed.cases import NEW, OLD, sections
-from loadtests.speed.peers import NoPeerError, Recorder, Traccar
 from loadtests.speed.sides import EVERYTHING, SERVICES, SOURCES, Side
 from loadtests.speed.turns import Figure, Turn, row, turn
 from loadtests.stack import Stack
@@ -40,34 +34,6 @@ MORE = Figure(
     base=OLD,
     is_difference=True,
 )
-
-SERVER = """#!{python}
-import re
-import sys
-from http.server import BaseHTTPRequestHandler, HTTPServer
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        body = b'{{"id":7,"version":"{version}"}}'
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.do_GET()
-
-    def log_message(self, *_):
-        pass
-
-if "--initialize" not in sys.argv:
-    told = " ".join(sys.argv)
-    if sys.argv[-1].endswith(".xml"):
-        told = open(sys.argv[-1]).read()
-    port = re.search("(?:--http-port |web.port'>)([0-9]+)", told)[1]
-    HTTPServer(("127.0.0.1", int(port)), Handler).serve_forever()
-"""
 
 
 def known(
@@ -176,93 +142,6 @@ def test_who_writes_waits_for_each_answer_and_is_not_late_by_that(
     assert time.monotonic() - began < 10  # all that are due, one after the other, take 15 s
     assert 2 <= len(late_seconds) <= 4
     assert max(late_seconds) < 0.8  # by the clock alone, the second would be late by 0.8
-
-
-PEERS: dict[str, Callable[..., Recorder | Traccar]] = {
-    peers.RECORDER: Recorder,
-    peers.TRACCAR: partial(Traccar, ()),
-}
-
-
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Return what makes the machine's peers say that they are of some version."""
-
-    def make(version: str) -> None:
-        for name in ("recorder", "java"):
-            file = tmp_path / name
-            file.write_text(SERVER.format(python=sys.executable, version=version))
-            file.chmod(0o755)
-        (tmp_path / "tracker-server.jar").touch()
-        monkeypatch.setenv(peers.RECORDER, str(tmp_path / "recorder"))
-        monkeypatch.setenv(peers.TRACCAR, str(tmp_path))
-        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-
-    return make
-
-
-@pytest.mark.parametrize("variable", PEERS)
-class TestPeer:
-    """A program of another's, which this machine may have."""
-
-    def test_a_machine_without_one_is_told_so(
-        self, variable: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv(variable, "/nowhere")
-        with pytest.raises(NoPeerError, match=variable):
-            PEERS[variable](durable=False)
-
-    def test_another_version_is_refused(
-        self, variable: str, installed: Callable[[str], None]
-    ) -> None:
-        installed("0.9.9")
-        with (
-            pytest.raises(NoPeerError, match=r"0\.9\.9"),
-            PEERS[variable](durable=False, limited=False),
-        ):
-            pass
-
-    def test_what_it_stores_is_synchronous_in_the_durable_one_alone(
-        self, variable: str, installed: Callable[[str], None]
-    ) -> None:
-        kept = {peers.RECORDER: "store/rec", peers.TRACCAR: "data"}[variable]
-        installed(peers.VERSIONS[variable])
-        for durable in (False, True):
-            with PEERS[variable](durable=durable, limited=False) as started:
-                store = started.folder / kept
-                store.mkdir(exist_ok=True)
-                listed = subprocess.run(
-                    ["lsattr", "-d", store], capture_output=True, text=True, check=True
-                )
-            assert ("S" in listed.stdout.split()[0]) == durable
-
-    def test_an_answer_is_checked(self, variable: str, installed: Callable[[str], None]) -> None:
-        installed("")
-        stack = PEERS[variable](durable=False)
-        stack.folder.rmdir()
-        dialect = stack.dialect
-        right, wrong = (b"[]", b"") if variable == peers.RECORDER else (b"", b"[]")
-        dialect.is_stored(Response(200, right, 1))
-        with pytest.raises(WrongResponse):
-            dialect.is_stored(Response(200, wrong, 1))
-
-
-def test_traccar_listens_here_alone_and_answers_what_it_has_stored(
-    installed: Callable[[str], None],
-) -> None:
-    installed(peers.VERSIONS[peers.TRACCAR])
-    for durable in (False, True):
-        with Traccar((100,), durable=durable, limited=False) as started:
-            text = (started.folder / "traccar.xml").read_text()
-        said = dict(re.findall(r"<entry key='(.*)'>(.*)</entry>", text))
-        addresses = {name: value for name, value in said.items() if "address" in name}
-        assert addresses == {"web.address": "127.0.0.1", "osmand.address": "127.0.0.1"}
-        assert said["protocols.enable"] == "osmand"
-        assert said["server.statistics"] == ""
-        assert said["server.delayAcknowledgement"] == "true"
-        assert said["server.buffering.threshold"] == "0"
-        assert said["database.url"].endswith(";WRITE_DELAY=0") == durable
-        assert "deviceId=7&" in started.dialect.history(100)
 
 
 @limited
