@@ -3,13 +3,22 @@
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-_HERE = Path(__file__).parent
-TEMPLATE = _HERE / "nginx.conf.template"
-# What a location costs: its circuit, time limit and limits of number. The template includes them.
+_FILES = Path(__file__).parent / "nginx"
+# What nginx.conf is made of, by subject, in this order.
+PARTS = (
+    *("log", "limits", "circuits", "proxy", "browsers", "headers", "tls"),
+    *("addresses", "answers", "pollers", "page", "health"),
+)
+# Where in main.conf the pieces of a part belong.
+_LEVEL = re.compile(r"^@(http|server|beside)\n", re.MULTILINE)
+_LEVEL_HERE = re.compile(r"^( *)@(http|server|beside)\n", re.MULTILINE)
+_INCLUDE = re.compile(r"^( *)@include (\S+)\n", re.MULTILINE)
+# What a location costs: its circuit, time limit and limits of number. addresses.conf includes them.
 GROUPS = ("ingest.conf", "batch.conf", "short_read.conf", "history.conf", "long_read.conf")
 PROBE = "probe.conf"  # for the addresses that tell how a circuit is
 REQUIRED = "required"
@@ -159,14 +168,34 @@ def render_all(config: Config, nginx: str = "", tls: str = "") -> dict[str, str]
 
     `nginx` is what `nginx -v` says; `tls` is the chain and the key, "" when there are none (yet).
     """
-    main = {"nginx.conf": render(config, TEMPLATE.read_text(), nginx, certified=bool(tls))}
+    main = {"nginx.conf": render(config, template(), nginx, certified=bool(tls))}
     main |= {TLS_FILE: tls} if tls else {}
-    services, without = config.ingest.split(), (_HERE / "without.conf").read_text()
+    services, without = config.ingest.split(), _read("without.conf")
     for number, service in enumerate(services):
         others = config._replace(ingest=" ".join(one for one in services if one != service))
         text = without.replace("@{number}", str(number)).replace("@{silent}", service)
         main[f"without_{number}.conf"] = render(others, text)
-    return main | {name: (_HERE / name).read_text() for name in (*GROUPS, PROBE)}
+    return main | {name: _read(name) for name in (*GROUPS, PROBE)}
+
+
+def template() -> str:
+    """Return main.conf with all parts in, before the names are filled in."""
+    pieces: dict[str, list[str]] = {"http": [], "server": [], "beside": []}
+    for part in PARTS:
+        says, *rest = _LEVEL.split(_read(f"{part}.conf"))
+        for level, text in zip(rest[::2], rest[1::2], strict=True):
+            pieces[level].append(says + text)
+
+    def all_of(place: re.Match[str]) -> str:
+        return textwrap.indent("\n".join(pieces[place[2]]), place[1])
+
+    return _LEVEL_HERE.sub(all_of, _read("main.conf"))
+
+
+def _read(name: str) -> str:
+    """Return a file with what its lines `@include` name."""
+    text = (_FILES / name).read_text("utf-8")
+    return _INCLUDE.sub(lambda found: textwrap.indent(_read(found[2]), found[1]), text)
 
 
 def render(config: Config, template: str, nginx: str = "", *, certified: bool = True) -> str:

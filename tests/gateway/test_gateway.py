@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from gateway.render import TEMPLATE, Config, render, render_all
+from gateway.render import Config, render, render_all, template
 from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
 from tests.gateway.conftest import OPEN, SLOW_SECONDS, Answer, Gateway
@@ -25,16 +25,16 @@ DATA = [*LEGACY, "/api/v1/x"]
 
 
 def test_the_numbers_of_the_breaker() -> None:
-    text = render(Config(ingest="a:1 b:2 c:3", run="/with space"), TEMPLATE.read_text())
+    text = render(Config(ingest="a:1 b:2 c:3", run="/with space"), template())
     assert text.count("max_fails=5 fail_timeout=1s;") == 6
     assert text.count("max_fails=0 max_conns=4 backup;") == 6
     assert text.count("least_conn;") == 2
     assert "gzip_comp_level 6;" in text
     assert 'pid "/with space/nginx.pid";' in text
     assert not re.search(r"@\{\w", text)
-    quoted = render(Config(run='/a"b\\c'), TEMPLATE.read_text())
+    quoted = render(Config(run='/a"b\\c'), template())
     assert r'pid "/a\"b\\c/nginx.pid";' in quoted
-    assert "user " not in render(Config(user=""), TEMPLATE.read_text()).split("worker_processes")[0]
+    assert "user " not in render(Config(user=""), template()).split("worker_processes")[0]
 
 
 def test_a_connection_is_kept_for_each_place_and_closed_by_the_gateway_first() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from h2.errors import ErrorCodes
 
-from gateway.render import TEMPLATE, Config, ConfigError, render
+from gateway.render import Config, ConfigError, render, template
 from scripts.processes import ROOT
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
@@ -60,11 +60,11 @@ def connect(gateway: Gateway) -> Iterator[Callable[..., Http2]]:
     ],
 )
 def test_it_is_said_as_the_installed_nginx_understands_it(nginx: str, lines: list[str]) -> None:
-    text = render(TLS, TEMPLATE.read_text(), nginx)
+    text = render(TLS, template(), nginx)
     found = [line.strip() for line in text.splitlines() if "8443 ssl" in line or "http2 on" in line]
     assert [line.split(" sndbuf")[0].rstrip(";") for line in found] == lines
     for config in (Config(), TLS._replace(http2="off")):
-        assert "http2" not in re.sub("http2_.*", "", render(config, TEMPLATE.read_text(), nginx))
+        assert "http2" not in re.sub("http2_.*", "", render(config, template(), nginx))
     with pytest.raises(ConfigError, match="GATEWAY_HTTP2"):
         Config.from_environment({"GATEWAY_HTTP2": "yes"})
 

@@ -379,9 +379,9 @@ def test_a_full_lane_holds_up_no_other(
 
 
 def test_the_gateway_sorts_addresses_into_the_same_lanes(app: Flask) -> None:
-    template = (ROOT / "gateway" / "nginx.conf.template").read_text()
+    addresses = (ROOT / "gateway" / "nginx" / "addresses.conf").read_text()
     long = r'location ~ \^(\S+) \{\n +include "@\{groups\}/(?:history|long_read).conf"'
-    pattern = "|".join(re.findall(long, template))
+    pattern = "|".join(re.findall(long, addresses))
     for rule in app.url_map.iter_rules():
         path = re.sub(r"<[^>]*>", "x", rule.rule)
         assert (lane_of(path) is LONG) == bool(re.match(pattern, path)), path

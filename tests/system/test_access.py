@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from gateway.render import TEMPLATE, Config, check_exposure, render
+from gateway.render import Config, check_exposure, render, template
 from scripts.native.layout import Layout
 from scripts.native.parts import listen
 from scripts.processes.waiting import eventually
@@ -202,7 +202,7 @@ def test_names_are_for_tls(root: Path, tmp_path: Path) -> None:
     environment = dict(line.split("=", 1) for line in lines)
     front = Config.from_environment(environment)
     assert check_exposure(front) == []
-    assert r"c\.example" in render(front, TEMPLATE.read_text(), certified=True)
+    assert r"c\.example" in render(front, template(), certified=True)
 
 
 @pytest.mark.parametrize("address", ["2001:db8::7", "[2001:db8::7]"])
