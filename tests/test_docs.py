@@ -131,7 +131,7 @@ def test_every_endpoint_is_documented_and_the_reverse(tmp_path: Path) -> None:
 
 
 def test_the_readme_has_the_legacy_endpoints_as_the_table_of_all() -> None:
-    short = table("README.md", "The three endpoints of phones and HACS")
+    short = table("README.md", "The phone's contract")
     assert set(short) == {"/newbeacondetect", "/extractbeacon", "/retrieveformonitoring"}
     long = table("docs/api.md", "Endpoints")
     for endpoint, row in short.items():
