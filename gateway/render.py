@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from gateway import addresses
+
 _FILES = Path(__file__).parent / "nginx"
 # What nginx.conf is made of, by subject, in this order.
 PARTS = (
@@ -175,7 +177,7 @@ def render_all(config: Config, nginx: str = "", tls: str = "") -> dict[str, str]
         others = config._replace(ingest=" ".join(one for one in services if one != service))
         text = without.replace("@{number}", str(number)).replace("@{silent}", service)
         main[f"without_{number}.conf"] = render(others, text)
-    return main | {name: _read(name) for name in (*GROUPS, PROBE)}
+    return main | {name: render(config, _read(name)) for name in (*GROUPS, PROBE)}
 
 
 def template() -> str:
@@ -200,7 +202,8 @@ def _read(name: str) -> str:
 
 def render(config: Config, template: str, nginx: str = "", *, certified: bool = True) -> str:
     """Return the text of nginx.conf: an empty value drops its line, several repeat it."""
-    values = _values(config) | _switches(config, nginx, certified=certified)
+    values = _values(config) | addresses.values()
+    values |= _switches(config, nginx, certified=certified)
     lines: list[str] = []
     for line in template.splitlines():
         names = _NAME.findall(line)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import ingest
+from common import routes
 from ingest.web import lanes
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "memory.md").read_text()
@@ -29,7 +30,7 @@ def test_a_bound_is_as_the_page_says(name: str, number: str) -> None:
 
 
 def test_the_bounds_of_bodies_and_lanes_are_as_the_page_says() -> None:
-    sizes = (lanes.SMALL_BODY_BYTES, lanes.BATCH_BODY_BYTES, lanes.FILE_BODY_BYTES)
+    sizes = (routes.SMALL_BODY_BYTES, routes.BATCH_BODY_BYTES, routes.FILE_BODY_BYTES)
     assert "{} bytes, of a batch {}, of an import {};".format(*sizes) in PAGE
     for name in ("HEALTH", "WRITES", "SHORT", "LONG", "PEOPLE"):
         assert f"`{name}` {getattr(lanes, name).threads}" in PAGE

@@ -20,11 +20,11 @@ EXPECTED = {
         "pollers: location /",
     },
     "history.conf": {
-        "location ~ ^/api/v1/(coverage$|visits$|staff/)",
+        "location ~ ^/api/v1/(staff/|coverage$|visits$)",
         "location = /extractbeacon",
     },
     "long_read.conf": {
-        "location ~ ^/api/v1/(audit$|changes$|beacons(/|$)|system/)",
+        "location ~ ^/api/v1/(changes$|beacons$|beacons/|audit$|system/database$)",
         "location = /api/v1/beacons/import",
         "location /api/v1/session/oidc",
     },

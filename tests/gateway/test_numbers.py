@@ -8,7 +8,6 @@ import re
 from gateway.render import Config, render_all
 from ingest.__main__ import GRACEFUL_SECONDS
 from ingest.config import Config as IngestConfig
-from ingest.web import lanes
 from monitoring.config import Config as MonitoringConfig
 from tests.gateway.test_groups import Block, locations, parse
 
@@ -19,7 +18,6 @@ MAIN = parse(FILES["nginx.conf"])
 GATEWAY = HTTP.named("server")[0]
 LOCATIONS = locations(HTTP)
 UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
-BYTES = {"": 1, "k": 1024, "m": 1024 * 1024}
 
 
 def one(block: Block, directive: str) -> str:
@@ -31,12 +29,6 @@ def seconds(block: Block, directive: str) -> float:
     found = re.fullmatch(r"(\d+)(ms|s|m|h)", one(block, directive))
     assert found, directive
     return int(found[1]) * UNITS[found[2]]
-
-
-def size(block: Block, directive: str) -> int:
-    found = re.fullmatch(r"(\d+)([km]?)", one(block, directive))
-    assert found, directive
-    return int(found[1]) * BYTES[found[2]]
 
 
 def group(name: str) -> Block:
@@ -92,15 +84,6 @@ def test_who_asks_waits_longer_than_who_is_asked() -> None:
     assert tries * seconds(probe, "proxy_read_timeout") < MonitoringConfig().gateway_timeout_seconds
     fallback = seconds(LOCATIONS["location @circuit_open"], "proxy_read_timeout")
     assert fallback < seconds(HTTP, "proxy_read_timeout")
-
-
-def test_a_body_is_refused_by_the_gateway_where_the_service_refuses_it() -> None:
-    assert size(HTTP, "client_max_body_size") == lanes.SMALL_BODY_BYTES
-    assert size(group("batch.conf"), "client_max_body_size") == lanes.BATCH_BODY_BYTES
-    beacons = LOCATIONS["location = /api/v1/beacons/import"]
-    assert size(beacons, "client_max_body_size") == lanes.FILE_BODY_BYTES
-    larger = [name for name, block in LOCATIONS.items() if block.values("client_max_body_size")]
-    assert larger == ["location = /api/v1/beacons/import"]
 
 
 def test_nobody_is_waited_for_for_ever() -> None:

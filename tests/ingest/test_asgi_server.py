@@ -5,7 +5,6 @@ import contextlib
 import gzip
 import itertools
 import json
-import re
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -24,8 +23,7 @@ from ingest.storage.inserts import Inserts
 from ingest.web import request_body
 from ingest.web.asgi_server import Server
 from ingest.web.flask_bridge import PIECE_BYTES, Bridge
-from ingest.web.lanes import HEALTH, LONG, SHORT, WRITES, Lane, lane_of
-from scripts.processes import ROOT
+from ingest.web.lanes import HEALTH, LONG, SHORT, WRITES, Lane
 
 MULTIPART_FORM = {"Content-Type": "multipart/form-data; boundary=x"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -376,16 +374,6 @@ def test_a_full_lane_holds_up_no_other(
         for thread in waiting:
             thread.join()
     assert statuses == [200] * len(waiting)
-
-
-def test_the_gateway_sorts_addresses_into_the_same_lanes(app: Flask) -> None:
-    addresses = (ROOT / "gateway" / "nginx" / "addresses.conf").read_text()
-    long = r'location ~ \^(\S+) \{\n +include "@\{groups\}/(?:history|long_read).conf"'
-    pattern = "|".join(re.findall(long, addresses))
-    for rule in app.url_map.iter_rules():
-        path = re.sub(r"<[^>]*>", "x", rule.rule)
-        assert (lane_of(path) is LONG) == bool(re.match(pattern, path)), path
-    assert lane_of("/api/v1/detections") is WRITES
 
 
 def test_what_fails_before_its_first_piece_is_said(

@@ -261,7 +261,7 @@ def test_a_hash_takes_8_mib_and_gives_them_back_however_many_come(root: Path) ->
     done = subprocess.run(
         [sys.executable, "-c", MEASURED],
         cwd=root / "services" / "ingest",
-        env={"MALLOC_ARENA_MAX": "1"},
+        env={"MALLOC_ARENA_MAX": "1", "PYTHONPATH": str(root)},
         capture_output=True,
         text=True,
         check=True,

@@ -3,6 +3,7 @@
 from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
+from common.routes import PREFIX
 from ingest import api, legacy
 from ingest.config import Config
 from ingest.context import Context
@@ -58,6 +59,6 @@ def _forget_refusal(_: BaseException | None) -> None:
 
 
 def _error_response(error: Exception) -> Response:
-    if request.path.startswith(api.PREFIX):
+    if request.path.startswith(PREFIX):
         return api.error_response(error)
     return error_responses.response_to(error, request.headers.get("X-Request-ID", "")).for_flask()

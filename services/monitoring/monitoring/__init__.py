@@ -6,6 +6,7 @@ from flask import Flask, Response, jsonify
 from flask_cors import CORS
 from werkzeug.exceptions import HTTPException
 
+from common.routes import LEGACY_PATHS
 from monitoring import fallback, guard, liveness, names, page_data, screens, static_files
 from monitoring.config import Config
 from monitoring.gateway import Gateway
@@ -33,7 +34,7 @@ def create_app(config: Config | None = None) -> Flask:
     )
     CORS(
         app,
-        resources=list(fallback.LEGACY_ENDPOINTS),
+        resources=list(LEGACY_PATHS),
         send_wildcard=True,
         expose_headers=["X-Circuit-State", "Retry-After"],
     )

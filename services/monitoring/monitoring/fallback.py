@@ -2,20 +2,21 @@
 
 from flask import Blueprint, Response
 
+from common.routes import LEGACY
+
 bp = Blueprint("fallback", __name__)
 
-# Pages of any origin may call these, also while the circuit is open.
-LEGACY_ENDPOINTS = ("/newbeacondetect", "/extractbeacon", "/retrieveformonitoring")
 CIRCUIT_OPEN = '{"data": "Flask servers circuit breaker open."}'
 # The gateway uses a service that is back at once. A client that retries every 5 s notices soon.
 RETRY_AFTER_SECONDS = 5
 
 
-@bp.route("/newbeacondetect", methods=["GET", "POST"])
-@bp.route("/extractbeacon", methods=["GET", "POST"])
-@bp.route("/retrieveformonitoring", methods=["GET", "POST"])
 @bp.route("/api/<path:_>")
 def circuit_open(_: str = "") -> Response:
     """Answer 503: a 200 would tell a phone that its detection was stored."""
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS), "X-Circuit-State": "open"}
     return Response(CIRCUIT_OPEN, 503, headers, mimetype="application/json")
+
+
+for route in LEGACY:
+    bp.add_url_rule(route.path, view_func=circuit_open, methods=list(route.roles))

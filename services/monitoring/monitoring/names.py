@@ -4,10 +4,10 @@ import re
 
 from flask import Flask, Response, jsonify, request
 
-from monitoring.fallback import LEGACY_ENDPOINTS
+from common.routes import HEALTHZ, LEGACY_PATHS
 
 # Whoever asks there is no browser, or asks what everybody may.
-OPEN_PATHS = {*LEGACY_ENDPOINTS, "/healthz"}
+OPEN_PATHS = {*LEGACY_PATHS, HEALTHZ.path}
 # The gateway's word that it has looked. No page can make its browser send a `Sec-` header.
 GATEWAY = "Sec-Waymark-Gateway"
 # Nobody can make an address lead elsewhere, as a name can be.

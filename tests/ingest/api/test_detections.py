@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from pymongo.database import Database
 from werkzeug.test import TestResponse
 
+from common.routes import BATCH_BODY_BYTES
 from ingest.api.detection_input import MAX_ITEMS
 from ingest.errors import ParameterError
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.recording.recorder import Recorder
 from ingest.rules.request_parameters import EARLIEST
 from ingest.rules.strict_json import strict_json
-from ingest.web.lanes import BATCH_BODY_BYTES
 from ingest.web.request_body import may_become_large
 from tests.ingest.api.conftest import MAC, Api
 

@@ -10,11 +10,10 @@ import pytest
 from flask import Flask
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from ingest import api as api_module
+from common.routes import BATCH_BODY_BYTES, PREFIX, ROUTES
 from ingest.api import document as document_module
 from ingest.api import openapi, problem_details
 from ingest.api.detection_input import MAX_ITEMS
-from ingest.web.lanes import BATCH_BODY_BYTES
 from tests.ingest.api.conftest import Api
 
 AUTOMATIC = {"HEAD", "OPTIONS"}
@@ -111,7 +110,7 @@ def test_the_page_tells_what_a_phone_has_to_know(api: Api) -> None:
 def test_a_query_with_another_name_is_refused_everywhere_and_guessed(api: Api) -> None:
     for one in openapi.OPERATIONS:
         path = re.sub(r"<\w+>", "C2A628384B08", one.path)
-        if not path.startswith(api_module.PREFIX) or path.endswith("/callback"):
+        if not path.startswith(PREFIX) or path.endswith("/callback"):
             continue
         declared = [
             name["name"] for name in document_module.parameters(one) if name["in"] == "query"
@@ -168,3 +167,10 @@ def test_the_documents_examples_are_good(api: Api, document: dict[str, Any]) -> 
     for operation in openapi.OPERATIONS:
         for sent in re.findall(r"-d '([^']*)'", operation.curl):
             json.loads(sent)
+
+
+def test_each_operation_is_in_the_table_of_addresses_and_the_reverse() -> None:
+    declared = {(one.method, one.path, one.role.value) for one in openapi.OPERATIONS}
+    assert declared == {
+        (method, route.path, role) for route in ROUTES for method, role in route.roles.items()
+    }

@@ -9,10 +9,10 @@ import pytest
 
 from common import beacon_file
 from common.beacon_file import MAX_BEACONS, MAX_ERRORS
+from common.routes import BATCH_BODY_BYTES
 from ingest.api import bodies
 from ingest.api.bodies import MAX_VALUES
 from ingest.api.detection_input import MAX_ITEMS
-from ingest.web.lanes import BATCH_BODY_BYTES
 from tests.ingest.api.conftest import MAC, Api
 
 HEADER = "mac,level,location,x,y\n"

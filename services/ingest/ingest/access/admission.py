@@ -7,6 +7,7 @@ from pathlib import Path
 
 from werkzeug.http import parse_cookie
 
+from common.routes import LEGACY_PATHS
 from ingest import config
 from ingest.access import tokens
 from ingest.access.known import Known
@@ -17,7 +18,6 @@ from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
 from ingest.rules.roles import Role
 from ingest.storage.tokens import MAX_TOKENS
 
-LEGACY = ("/newbeacondetect", "/extractbeacon", "/retrieveformonitoring")
 _SCHEME = "bearer"
 _MAX_HEADER = 128  # no token of ours makes a longer one
 # Over TLS the first alone: no other site of the domain, and nobody without TLS, can set it.
@@ -52,7 +52,7 @@ class Admission:
         The answer tells of a level, "" for all of them, None for none. Raises Unauthenticated,
         Forbidden, and StoreUnavailable where no token was ever read.
         """
-        if self._open or needed is Role.NOBODY or (self._legacy_open and path in LEGACY):
+        if self._open or needed is Role.NOBODY or (self._legacy_open and path in LEGACY_PATHS):
             return ANYBODY
         visitor = self.visitor(given)
         if visitor is None:

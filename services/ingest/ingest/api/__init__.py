@@ -53,8 +53,6 @@ DECLARED = (
     visits,
 )
 
-PREFIX = openapi.PREFIX
-
 
 def init_app(app: Flask) -> None:
     """Add the API."""

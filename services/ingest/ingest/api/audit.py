@@ -17,7 +17,6 @@ from ingest.api.query import Choice, Integer, Text
 from ingest.api.schema_fields import ResponseBody, Seconds, Time
 from ingest.context import get_context
 from ingest.errors import ParameterError
-from ingest.rules.roles import Role
 from ingest.storage.audit import Entry
 
 PAGE = 500
@@ -56,7 +55,6 @@ class AuditPage(ResponseBody):
 @declare(
     "GET",
     "/audit",
-    role=Role.ADMIN,
     summary="Who did what, newest first",
     description="Log-ins, also refused ones, log-outs, and what was done to accounts, tokens and"
     " beacons. Nobody can change or remove an entry through Waymark.",

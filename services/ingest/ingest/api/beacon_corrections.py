@@ -20,7 +20,6 @@ from ingest.api.schema_fields import ResponseBody, StaffId
 from ingest.context import get_context
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
-from ingest.rules.roles import Role
 from ingest.storage.directory import Place
 
 # Holds one of the service's threads for seconds: a few at once would keep everybody waiting.
@@ -83,7 +82,6 @@ CORRECTS = openapi.gives(CorrectedBeacon) | {
 @declare(
     "GET",
     "/beacons/<beacon:mac>/correction",
-    role=Role.ADMIN,
     summary="What a correction of the past would change",
     description="How many stored detections of a beacon have another place than this one, and"
     " whose they are. Nothing is changed.",
@@ -113,7 +111,6 @@ def foresee_correction(mac: str) -> Response:
 @declare(
     "POST",
     "/beacons/<beacon:mac>/correction",
-    role=Role.ADMIN,
     summary="Go on with a correction of the past",
     description="Gives stored detections the place that the beacon has now, for some seconds;"
     " repeat it until the answer is 200. Each detection is a change of its own in `/changes`."
@@ -139,7 +136,6 @@ def correct_beacon(mac: str) -> Response:
 @declare(
     "DELETE",
     "/beacons/<beacon:mac>/correction",
-    role=Role.ADMIN,
     summary="Undo a correction of the past",
     description="Gives the detections that it changed the places that they had before, for some"
     " seconds; repeat it until the answer is 200. Those that were corrected again since stay. The"

@@ -16,7 +16,6 @@ from ingest.api.query import Flag
 from ingest.api.registered_beacons import RegisteredBeacon
 from ingest.api.schema_fields import ResponseBody
 from ingest.context import get_context
-from ingest.rules.roles import Role
 
 MAX_MOVES = 100
 _DRY_RUN = Flag("dry_run", "`1`: change nothing, answer what would change")
@@ -63,7 +62,6 @@ class BeaconImport(ResponseBody):
 @declare(
     "POST",
     "/beacons/import",
-    role=Role.ADMIN,
     summary="Load a file of beacons",
     description=f"CSV in UTF-8 with the columns `{','.join(COLUMNS)}` (the last two may be empty or"
     " missing), in any order, under the usual other names (`floor`, `room`, `MAC Address`), with a"

@@ -14,7 +14,7 @@ from ingest.api.registered_beacons import RegisteredBeacon, present
 from ingest.api.schema_fields import ResponseBody
 from ingest.context import get_context
 from ingest.rules import request_parameters
-from ingest.rules.roles import Role, Tells
+from ingest.rules.roles import Tells
 
 _CORRECT_PAST = Flag("correct_past", "`1`: also past detections")
 _FORMAT = Choice("format", "`csv`: as a file that /beacons/import takes", ["json", "csv"])
@@ -36,7 +36,6 @@ class Directory(ResponseBody):
 @declare(
     "GET",
     "/beacons",
-    role=Role.READ,
     tells=Tells.ASKED,
     summary="The directory of beacons",
     description="All of it, level by level, the lowest first, then by name. Another service's"
@@ -67,7 +66,6 @@ def beacons() -> Response:
 @declare(
     "GET",
     "/beacons/<beacon:mac>",
-    role=Role.READ,
     summary="One beacon",
     parameters=[MAC_IN_PATH],
     answers=openapi.gives(RegisteredBeacon),
@@ -85,7 +83,6 @@ def beacon(mac: str) -> Response:
 @declare(
     "PUT",
     "/beacons/<beacon:mac>",
-    role=Role.ADMIN,
     summary="Register or move a beacon",
     description="Detections from now on get this place; the other services see it after 2 s at the"
     " latest. With `correct_past=1` every stored detection of this beacon gets it as well, in"
@@ -142,7 +139,6 @@ def _put(found: Beacon, **details: str | bool) -> None:
 @declare(
     "DELETE",
     "/beacons/<beacon:mac>",
-    role=Role.ADMIN,
     summary="Take a beacon out of the directory",
     description="Detections from now on have the level and location `unknown`; past ones keep"
     " theirs. A beacon that is not there is success too: the answer to a repeat is the same.",

@@ -15,7 +15,6 @@ from ingest.api.query import Integer, Text
 from ingest.context import get_context
 from ingest.errors import CursorExpired, ParameterError
 from ingest.rules import request_parameters
-from ingest.rules.roles import Role
 from ingest.storage import change_stream
 
 # Of the service's threads; each request that waits blocks one.
@@ -35,7 +34,6 @@ _WAIT = Integer(
 @declare(
     "GET",
     "/changes",
-    role=Role.READ,
     summary="Everything that is stored, as it is stored, exactly once",
     description="One JSON object a line. `detection`: it was stored; `corrected`: the place of a"
     ' stored one was corrected. The last line is `{"next": cursor}`: keep it with what you'

@@ -25,7 +25,6 @@ from ingest.api.schema_fields import (
 )
 from ingest.batcher import SharedResult
 from ingest.context import Context, get_context
-from ingest.rules.roles import Role
 from ingest.storage.directory import Snapshot
 from ingest.storage.everyone import People
 from ingest.storage.visits import LastVisit
@@ -67,7 +66,6 @@ class Coverage(ResponseBody):
 @declare(
     "GET",
     "/coverage",
-    role=Role.READ,
     summary="When each location was last visited, and by whom",
     description="Every location, in the order of the directory: by a detection of a beacon while it"
     " hung there, at its time by our clock (`sent_at`), or when it came if that was earlier."

@@ -23,7 +23,6 @@ from ingest.context import Context, get_context
 from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.rules.request_parameters import RIGHT_SECONDS
-from ingest.rules.roles import Role
 from ingest.storage.directory import Snapshot
 from ingest.storage.documents import Document, correct
 from ingest.web import request_identity
@@ -39,7 +38,6 @@ _WOULD: dict[str, str] = {Outcome.STORED: WOULD_STORE, Outcome.QUEUED: WOULD_QUE
 @declare(
     "POST",
     "/detections",
-    role=Role.INGEST,
     summary="Store detections",
     description=f'One object, or `{{"detections": [...]}}` with up to {MAX_ITEMS} of them. 200:'
     " each is stored by a majority of the database's servers, in their journals, or its result says"

@@ -12,6 +12,7 @@ import msgspec
 from flask import Blueprint, Response, render_template, request
 from markupsafe import Markup, escape
 
+from common.routes import DOCS
 from ingest.api import document, legacy_schema, openapi, responses
 from ingest.api.detections import EXAMPLE_ID
 from ingest.api.document import Schema
@@ -19,8 +20,9 @@ from ingest.api.openapi import JSON, OPERATIONS, Body, Content, Operation, decla
 from ingest.api.problem_details import CODES
 from ingest.api.query import IF_NONE_MATCH
 from ingest.context import get_context
-from ingest.rules.roles import Role, needs
+from ingest.rules.roles import needs, role_at
 
+_ROLE = role_at("GET", DOCS.path)
 bp = Blueprint("docs", __name__, template_folder="templates")
 # The page holds no script and loads nothing; its one style is known by its hash.
 POLICY = (
@@ -46,7 +48,6 @@ class _Field(NamedTuple):
 @declare(
     "GET",
     "/openapi.json",
-    role=Role.READ,
     summary="This description, as OpenAPI 3.1",
     parameters=[IF_NONE_MATCH],
     answers={
@@ -69,8 +70,8 @@ def _document(*, required: bool) -> bytes:
     return msgspec.json.encode(document.document(required=required)) + b"\n"
 
 
-@bp.get("/docs")
-@needs(Role.READ)
+@bp.get(DOCS.path)
+@needs(_ROLE)
 def docs() -> Response:
     """Show the description to people."""
     host = request.host if _HOST.fullmatch(request.host) else "localhost"
@@ -84,9 +85,7 @@ def docs() -> Response:
 
 
 _PAGE = {200: Body("The page.", {"text/html": Content(str)}), **legacy_schema.REFUSED}
-OPERATIONS.append(
-    Operation("GET", "/docs", Role.READ, "docs", "This page", _PAGE, tag="description")
-)
+OPERATIONS.append(Operation("GET", DOCS.path, _ROLE, "docs", "This page", _PAGE, tag="description"))
 
 
 @lru_cache(maxsize=4)

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from functools import lru_cache
 
-from ingest.api.openapi import OPERATIONS, PREFIX
+from common.routes import PREFIX
+from ingest.api.openapi import OPERATIONS
 from ingest.errors import Fault
 
 # What is compared: the time of a comparison grows with the square of the length.

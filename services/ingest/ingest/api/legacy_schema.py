@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from common import beacon_id
+from common.routes import DETECT, EXTRACT, HEALTHZ, MONITOR, READYZ
 from ingest.api import openapi
 from ingest.api.openapi import JSON, OPERATIONS, Body, Content, Operation
 from ingest.api.schema_fields import (
@@ -19,7 +20,7 @@ from ingest.api.schema_fields import (
     StaffId,
 )
 from ingest.rules import request_parameters
-from ingest.rules.roles import Role
+from ingest.rules.roles import role_at
 
 _FORM = "application/x-www-form-urlencoded"
 
@@ -136,7 +137,6 @@ _STATE = Body("The state.", {JSON: Content(dict[str, Any])})
 
 def _describe(
     path: str,
-    role: Role,
     summary: str,
     answers: Mapping[int, Body],
     given: Any = None,
@@ -148,7 +148,7 @@ def _describe(
     get = Operation(
         method="GET",
         path=path,
-        role=role,
+        role=role_at("GET", path),
         name=f"{path[1:]}_get",
         summary=summary,
         query=given,
@@ -160,6 +160,7 @@ def _describe(
     OPERATIONS.append(
         get._replace(
             method="POST",
+            role=role_at("POST", path),
             name=f"{path[1:]}_post",
             query=None,
             body=body if given else None,
@@ -169,8 +170,7 @@ def _describe(
 
 
 _describe(
-    "/newbeacondetect",
-    Role.INGEST,
+    DETECT.path,
     "Store a detection",
     {
         200: Body("Stored.", _TEXT),
@@ -180,23 +180,21 @@ _describe(
     "?user_address=0&beacon_address=C2A628384B08&rssi=-67",
 )
 _describe(
-    "/extractbeacon",
-    Role.READ,
+    EXTRACT.path,
     "The whole history of a staff member between two times",
     openapi.gives(Extract, cached=True),
     Range,
     "?staff_id=0&start_time=0&end_time=4102444800",
 )
 _describe(
-    "/retrieveformonitoring",
-    Role.READ,
+    MONITOR.path,
     "Everybody's last 15 minutes",
     openapi.gives(LastMinutes, cached=True),
 )
 _HEALTH = Operation(
     method="GET",
-    path="/healthz",
-    role=Role.NOBODY,
+    path=HEALTHZ.path,
+    role=role_at("GET", HEALTHZ.path),
     name="healthz",
     summary="Whether the process lives; of a service on its own port, else the gateway's",
     answers={200: _STATE, **_FAILED},
@@ -205,7 +203,7 @@ _HEALTH = Operation(
 OPERATIONS.append(_HEALTH)
 OPERATIONS.append(
     _HEALTH._replace(
-        path="/readyz",
+        path=READYZ.path,
         name="readyz",
         summary="Whether a service reaches the database; on its own port only",
         answers={200: _STATE, 503: _STATE, **_FAILED},

@@ -18,7 +18,6 @@ from ingest.context import get_context
 from ingest.errors import ParameterError, StoreUnavailable
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId
-from ingest.rules.roles import Role
 from ingest.storage import lost_contacts
 from ingest.storage.lost_contacts import STATES
 from ingest.web import credentials
@@ -34,7 +33,6 @@ class LostContactInput(Struct):
 @declare(
     "PUT",
     "/staff/<staff_id>/lost_contact",
-    role=Role.ADMIN,
     summary="Say what became of somebody who lost contact",
     description="`/staff` tells it to everybody, with the name of who said it, until the person is"
     " heard again, or for two days: by this service at once, by the others after 2 s at the latest."

@@ -7,14 +7,14 @@ from urllib.parse import urlencode
 from flask import Response, request
 from markupsafe import escape
 
+from common.routes import PREFIX
 from ingest.api import audited, session
-from ingest.api.openapi import PREFIX, Body, Content, declare
+from ingest.api.openapi import Body, Content, declare
 from ingest.api.problems import Problem
 from ingest.api.query import Text
 from ingest.context import get_context
 from ingest.errors import Busy, LogInRefused, StoreUnavailable, TooManyAttempts
 from ingest.rules.openid import HOME, MAX_AGE_SECONDS, page_address
-from ingest.rules.roles import Role
 from ingest.storage.accounts import Account, OtherLogIn, TooManyAccounts
 from ingest.web import credentials
 
@@ -42,7 +42,6 @@ _LED_BACK = Body(
 @declare(
     "GET",
     _PATH,
-    role=Role.NOBODY,
     summary="Log in with OpenID Connect",
     description="Leads a browser to the provider, which leads it back. For people, not programs.",
     parameters=[_NEXT],
@@ -68,7 +67,6 @@ def begin_oidc() -> Response:
 @declare(
     "GET",
     _CALLBACK,
-    role=Role.NOBODY,
     summary="Where the provider leads people back to",
     description="Sets the cookie of the session, and leads on to the page.",
     others=True,  # providers add what they like

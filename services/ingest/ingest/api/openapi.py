@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from flask import Blueprint
 
+from common.routes import PREFIX
 from ingest.api.query import Parameter
-from ingest.rules.roles import Role, Tells, needs
+from ingest.rules.roles import Role, Tells, needs, role_at
 
-PREFIX = "/api/v1"
 JSON = "application/json"
 bp = Blueprint("v1", __name__, url_prefix=PREFIX)
 
@@ -60,13 +60,14 @@ TAGS = ("detections", "people", "beacons", "access", "system", "legacy", "health
 
 
 def declare(
-    method: str, path: str, *, role: Role, others: bool = False, **words: Any
+    method: str, path: str, *, others: bool = False, **words: Any
 ) -> Callable[[View], View]:
     """Document a view and route it, by the same words; `path` is below /api/v1.
 
     `others`: its query string may have parameters that are not declared.
     """
     shown = PREFIX + re.sub(r"<\w+:", "<", path)
+    role = role_at(method, shown)
 
     def decorate(view: View) -> View:
         problems = [*words.pop("problems", ()), "invalid_request", "internal_error"]

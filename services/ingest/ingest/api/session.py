@@ -88,7 +88,6 @@ class ShownToken(Struct, forbid_unknown_fields=True):
 @declare(
     "GET",
     "/session",
-    role=Role.READ,
     tells=Tells.NONE,
     summary="Who makes this request, and what they may do",
     parameters=[_EVERYTHING],
@@ -108,7 +107,6 @@ def session() -> Response:
 @declare(
     "POST",
     "/session",
-    role=Role.NOBODY,
     summary="Log in with name and password, or with a token",
     description="The answer sets a cookie that is the session, for 12 hours at most; that of a"
     " token of the role `read` lasts as long as the token. After some failures the next attempt has"
@@ -181,7 +179,6 @@ def _unproved(detail: str) -> Problem:
 @declare(
     "DELETE",
     "/session",
-    role=Role.READ,
     tells=Tells.NONE,
     summary="Log out here",
     answers=LOGGED_OUT,

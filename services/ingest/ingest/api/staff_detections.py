@@ -25,7 +25,6 @@ from ingest.context import get_context
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import TimeRange
-from ingest.rules.roles import Role
 from ingest.storage.availability import READ_PROBE_SECONDS
 from ingest.storage.client import time_limit
 from ingest.storage.detections import Page, Position
@@ -95,7 +94,6 @@ _ANSWERS[200] = Body(
 @declare(
     "GET",
     "/staff/<staff_id>/detections",
-    role=Role.READ,
     summary="Where somebody was",
     description="Newest first, each detection once, also while others come in. Follow `next` to"
     " read on. `csv` and `geojson` are downloads: without `limit` of the whole range, however long,"

@@ -12,7 +12,6 @@ from ingest.api.query import Text
 from ingest.api.schema_fields import Mac, ResponseBody, Seconds, StaffId
 from ingest.context import get_context
 from ingest.rules import request_parameters
-from ingest.rules.roles import Role
 from ingest.storage.visits import MAX_UNKNOWN
 
 _SINCE = Text(
@@ -42,7 +41,6 @@ class UnknownBeacons(ResponseBody):
 @declare(
     "GET",
     "/beacons/unknown",
-    role=Role.READ,
     summary="Beacons that were heard but are not in the directory",
     description=f"{MAX_UNKNOWN} at most: those that most people heard come first, of these what was"
     " heard most often, then what was heard last. A `count` of 1 is mostly a phone or a watch that"

@@ -16,7 +16,6 @@ from ingest.api.schema_fields import Level, ResponseBody, Seconds, StaffId
 from ingest.context import get_context
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
-from ingest.rules.roles import Role
 from ingest.storage.documents import UNKNOWN
 from ingest.storage.visits_of_place import MAX_DETECTIONS, TooMany
 from ingest.storage.visits_of_place import Visit as Found
@@ -65,7 +64,6 @@ class VisitsOfPlace(ResponseBody):
 @declare(
     "GET",
     "/visits",
-    role=Role.READ,
     summary="Who was at a place, and when",
     description="Those that began last come first. Every detection that was stored with this level"
     " and location counts, whichever beacon was heard; of a clock that is known to be wrong, at"

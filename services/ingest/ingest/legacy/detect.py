@@ -3,12 +3,12 @@
 import time
 from functools import cache
 
+from common.routes import DETECT
 from ingest.context import Context
 from ingest.errors import ParameterError
 from ingest.recording.outcome import Outcome
 from ingest.rules import request_parameters
 from ingest.rules.detection_identity import event_key
-from ingest.rules.roles import Role
 from ingest.storage.documents import NOWHERE, Document, document
 from ingest.web.endpoint import Endpoint
 from ingest.web.request import Request
@@ -43,7 +43,7 @@ def endpoint(context: Context) -> Endpoint[Document, Outcome]:
     def reply(_: Request, outcome: Outcome) -> Response:
         return _added(outcome)
 
-    return Endpoint("/newbeacondetect", Role.INGEST, parse, work, reply, head=False)
+    return Endpoint(DETECT, parse, work, reply)
 
 
 @cache

@@ -2,11 +2,11 @@
 
 import time
 
+from common.routes import EXTRACT
 from ingest.context import Context
 from ingest.histories.time_window import Window
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import TimeRange
-from ingest.rules.roles import Role
 from ingest.web.endpoint import Endpoint
 from ingest.web.request import Request
 from ingest.web.responses import Headers, Response, has, takes_gzip
@@ -24,7 +24,7 @@ def endpoint(context: Context) -> Endpoint[TimeRange, Window]:
     async def work(wanted: TimeRange) -> Window:
         return await context.histories.window(wanted, time.time())
 
-    return Endpoint("/extractbeacon", Role.READ, parse, work, _reply)
+    return Endpoint(EXTRACT, parse, work, _reply)
 
 
 def _reply(request: Request, window: Window) -> Response:

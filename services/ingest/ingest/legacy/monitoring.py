@@ -2,16 +2,17 @@
 
 from flask import Blueprint, Response, request
 
+from common.routes import MONITOR
 from ingest.context import get_context
 from ingest.legacy.extract import GZIP_MIN_BYTES
-from ingest.rules.roles import Role, needs
+from ingest.rules.roles import needs, role_at
 from ingest.web.responses import takes_gzip
 
 bp = Blueprint("monitoring", __name__)
 
 
-@bp.route("/retrieveformonitoring", methods=["GET", "POST"])
-@needs(Role.READ)
+@bp.route(MONITOR.path, methods=list(MONITOR.roles))
+@needs(role_at("GET", MONITOR.path))
 def retrieve_for_monitoring() -> Response:
     """Answer all of them; the gateway keeps the answer for all who ask within 2 s.
 

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import cache
 from typing import Any, TypeVar
+
+from common import routes
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -10,14 +13,20 @@ View = TypeVar("View", bound=Callable[..., Any])
 class Role(Enum):
     """What somebody may do; each address needs exactly one."""
 
-    NOBODY = "nobody"  # needs no credential: health, the log-in
-    INGEST = "ingest"  # phones: post detections, nothing else
-    READ = "read"  # HACS, wall screens
-    ADMIN = "admin"  # all of it, and the directory, people and tokens
+    NOBODY = routes.NOBODY  # needs no credential: health, the log-in
+    INGEST = routes.INGEST  # phones: post detections, nothing else
+    READ = routes.READ  # HACS, wall screens
+    ADMIN = routes.ADMIN  # all of it, and the directory, people and tokens
 
     def allows(self, needed: "Role") -> bool:
         """Tell whether who has this role may do what needs that one."""
         return needed is self or self is Role.ADMIN or needed is Role.NOBODY
+
+
+@cache
+def role_at(method: str, path: str) -> Role:
+    """Return the role that a method of an address needs."""
+    return Role(routes.role(method, path))
 
 
 LEVEL = "level"

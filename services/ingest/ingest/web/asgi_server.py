@@ -9,12 +9,13 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any
 
+from common.routes import SMALL_BODY_BYTES
 from ingest.access.admission import Admission
 from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
 from ingest.web import cors, credentials, error_responses, strangers
-from ingest.web.endpoint import METHODS, Endpoint
+from ingest.web.endpoint import Endpoint
 from ingest.web.flask_bridge import Bridge, pieces
-from ingest.web.lanes import LANES, SMALL_BODY_BYTES, lane_of, largest_body
+from ingest.web.lanes import LANES, lane_of, largest_body
 from ingest.web.request import Request
 from ingest.web.request_body import Receive, declared_length, may_become_large, read_body
 from ingest.web.responses import Response
@@ -98,7 +99,7 @@ class Server:
             return
         request = Request(method, path, scope["query_string"], headers, body.data, body.length)
         endpoint = self._endpoints.get(path)
-        if endpoint and method in METHODS:
+        if endpoint and method in endpoint.route.roles:
             refusal = None if self._admission.open else self._refusal(endpoint, request)
             await _send(cors.with_headers(refusal or await endpoint.respond(request)), send)
         elif strangers.is_refused(path, headers):

@@ -3,7 +3,7 @@
 from flask import Flask
 from flask_cors import CORS
 
-from ingest.access.admission import LEGACY
+from common.routes import LEGACY_PATHS
 from ingest.web.responses import Response
 
 _EXPOSED = ["Retry-After", "X-Circuit-State", "X-Request-ID"]
@@ -15,7 +15,7 @@ _HEADERS = [
 
 def init_app(app: Flask) -> None:
     """Let Flask add the headers, and answer preflights."""
-    CORS(app, resources=list(LEGACY), send_wildcard=True, expose_headers=_EXPOSED)
+    CORS(app, resources=list(LEGACY_PATHS), send_wildcard=True, expose_headers=_EXPOSED)
 
 
 def with_headers(response: Response) -> Response:

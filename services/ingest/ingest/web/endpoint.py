@@ -9,14 +9,12 @@ from flask import Flask, abort
 from flask import Response as FlaskResponse
 from flask import request as flask_request
 
+from common.routes import Route
 from ingest.errors import BodyTooLarge, ParameterError
-from ingest.rules.roles import Role, needs
+from ingest.rules.roles import Role, needs, role_at
 from ingest.web import error_responses
-from ingest.web.lanes import largest_body
 from ingest.web.request import Request
 from ingest.web.responses import Response
-
-METHODS = ("GET", "POST")
 
 Parsed = TypeVar("Parsed")
 Result = TypeVar("Result")
@@ -29,17 +27,25 @@ class Endpoint(NamedTuple, Generic[Parsed, Result]):
     request for its headers.
     """
 
-    path: str
-    role: Role
+    route: Route
     parse: Callable[[Request], Parsed]
     work: Callable[[Parsed], Awaitable[Result]]
     reply: Callable[[Request, Result], Response]
-    head: bool = True  # whether HEAD is answered as GET without a body
+
+    @property
+    def path(self) -> str:
+        """Return its address."""
+        return self.route.path
+
+    @property
+    def role(self) -> Role:
+        """Return what it needs, by any method."""
+        return role_at("GET", self.route.path)
 
     async def respond(self, request: Request) -> Response:
         """Answer a GET or a POST, whatever happens."""
         try:
-            if request.length > largest_body(self.path):
+            if request.length > self.route.body_bytes:
                 raise BodyTooLarge  # noqa: TRY301  # answered like all else
             return self.reply(request, await self.work(self.parse(request)))
         except ParameterError as error:
@@ -56,11 +62,11 @@ class Endpoint(NamedTuple, Generic[Parsed, Result]):
 
         @needs(self.role)
         def view() -> FlaskResponse:
-            if flask_request.method == "HEAD" and not self.head:
+            if flask_request.method == "HEAD" and not self.route.head:
                 abort(405)
             return _complete(self.respond(_of_flask())).for_flask()
 
-        app.add_url_rule(self.path, self.path[1:], view, methods=METHODS)
+        app.add_url_rule(self.path, self.path[1:], view, methods=list(self.route.roles))
 
 
 def _complete(response: Coroutine[Any, Any, Response]) -> Response:

@@ -4,24 +4,25 @@ import logging
 
 from flask import Blueprint, Response, jsonify
 
+from common.routes import HEALTHZ, READYZ
 from ingest.context import get_context
 from ingest.errors import StoreUnavailable
-from ingest.rules.roles import Role, needs
+from ingest.rules.roles import needs, role_at
 from ingest.storage.availability import READ_PROBE_SECONDS
 
 log = logging.getLogger(__name__)
 bp = Blueprint("health", __name__)
 
 
-@bp.get("/healthz")
-@needs(Role.NOBODY)
+@bp.get(HEALTHZ.path)
+@needs(role_at("GET", HEALTHZ.path))
 def healthz() -> Response:
     """Answer as long as the process lives."""
     return jsonify(status="ok")
 
 
-@bp.get("/readyz")
-@needs(Role.NOBODY)
+@bp.get(READYZ.path)
+@needs(role_at("GET", READYZ.path))
 def readyz() -> tuple[Response, int]:
     """Answer 200 only when all of MongoDB answers; in about a second when it does not."""
     context = get_context()

@@ -6,10 +6,10 @@ A browser on this machine runs the pages of strangers (docs/configuration.md, "N
 import re
 from collections.abc import Mapping
 
-from ingest.access.admission import LEGACY
+from common.routes import HEALTHZ, LEGACY_PATHS, READYZ
 from ingest.web.responses import of_json
 
-OPEN_PATHS = {*LEGACY, "/healthz", "/readyz"}
+OPEN_PATHS = {*LEGACY_PATHS, HEALTHZ.path, READYZ.path}
 # The gateway's word that it has looked. No page can make its browser send a `Sec-` header.
 _GATEWAY = b"sec-waymark-gateway"
 # Nobody can make an address lead elsewhere, as a name can be.

@@ -1,0 +1,46 @@
+"""What the template gets from the table of addresses, by the names that it has there."""
+
+from common import routes
+from common.routes import BATCH_GROUP, HISTORY_GROUP, LONG_GROUP, POLLERS, ROUTES, Route
+
+
+def values() -> dict[str, list[str]]:
+    """Return the values of each name: a line for each."""
+    asked = [route for route in ROUTES if route not in (routes.HEALTHZ, routes.READYZ)]
+    (batch,) = _in_group(BATCH_GROUP)
+    (file,) = [one for one in _in_group(LONG_GROUP) if one.body_bytes > routes.SMALL_BODY_BYTES]
+    led = [one.path for one in ROUTES if one.redirects]
+    long = [one for one in _in_group(LONG_GROUP) if not one.redirects]
+    history = [one for one in _in_group(HISTORY_GROUP) if one not in routes.LEGACY]
+    return {
+        "legacy": list(routes.LEGACY_PATHS),
+        "legacy_names": ["|".join(path.removeprefix("/") for path in routes.LEGACY_PATHS)],
+        "detect": [routes.DETECT.path],
+        "extract": [routes.EXTRACT.path],
+        "pollers": [one.path for one in _in_group(POLLERS)],
+        "methods_at": [_key(route) for route in asked],
+        "methods": [route.allowed for route in asked],
+        "batch": [batch.path],
+        "file": [file.path],
+        "docs": [routes.DOCS.path],
+        "history": [routes.pattern(history)],
+        "long": [routes.pattern(long)],
+        "provider": [min(led, key=len)],
+        "small_body": [_size(routes.SMALL_BODY_BYTES)],
+        "batch_body": [_size(batch.body_bytes)],
+        "file_body": [_size(file.body_bytes)],
+    }
+
+
+def _in_group(name: str) -> list[Route]:
+    return [route for route in ROUTES if route.group == name]
+
+
+def _key(route: Route) -> str:
+    """Return the key of an address in a map."""
+    return f'"~^{route.pattern}$"' if "<" in route.path else route.path
+
+
+def _size(number: int) -> str:
+    kibibytes = number // 1024
+    return f"{kibibytes // 1024}m" if kibibytes % 1024 == 0 else f"{kibibytes}k"
