@@ -100,7 +100,7 @@ def test_each_image_of_ours_is_a_target_of_the_one_dockerfile(
     everything = read(docker, "docker-compose.yml", COMPOSE_PROFILES="acme")["services"]
     built = (one for one in everything.values() if "build" in one)
     targets = {one["image"]: one["build"]["target"] for one in built}
-    assert targets == {f"waymark/{name}": name for name in IMAGES}
+    assert targets == {f"waymark/{name}:latest": name for name in IMAGES}
     text = (ROOT / "Dockerfile").read_text()
     stages = re.findall(r"^FROM \S+ AS (\S+)$", text, re.MULTILINE)
     # With another day all packages are fetched again: it comes before them in what all build on.
