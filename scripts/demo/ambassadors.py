@@ -102,7 +102,7 @@ def _new_token() -> str:
     """Return the secret of a token that is forgotten by itself."""
     command = ["create", "--role", "ingest", "--days", str(TOKEN_DAYS), "the demo"]
     made = subprocess.run(
-        [sys.executable, "-m", "ingest.tokens", *command],
+        [sys.executable, "-m", "ingest.commands.tokens", *command],
         check=True,
         stdout=subprocess.PIPE,
         text=True,

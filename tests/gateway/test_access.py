@@ -12,7 +12,7 @@ from pymongo import MongoClient
 
 from ingest.access import tokens
 from ingest.rules.roles import Role
-from ingest.storage.tokens import Token
+from ingest.storage.access.tokens import Token
 from scripts.processes.waiting import eventually
 from tests.gateway.conftest import Gateway
 from tests.monitoring.conftest import Service as Monitoring

@@ -6,7 +6,7 @@ from typing import Any
 
 import schemathesis
 
-from ingest.api.visits import MAX_DAYS
+from ingest.api.places.visits import MAX_DAYS
 from ingest.errors import ParameterError
 from ingest.rules.request_parameters import EARLIEST, MAX_UNIX_SECONDS, integer, moment
 

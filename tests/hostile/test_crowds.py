@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from ingest.api import document
+from ingest.api.openapi import document
 from loadtests.headroom.cases import CASES
 from loadtests.headroom.command import run
 from loadtests.headroom.results import part_problems

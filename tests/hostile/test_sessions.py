@@ -119,7 +119,7 @@ def test_the_check_itself_tells_nothing(mongod: str, tmp_path: Path) -> None:
     ):
         settings = {"waymark_admin_token_sha256": digest(admin)}
         context: Context = people.service(**settings).extensions["context"]
-        context.known.refresh()
+        context.access_cache.refresh()
 
         def ask(secret: str) -> None:
             assert context.admission.visitor(Credentials(f"Bearer {secret}")) is None

@@ -17,7 +17,7 @@ from pymongo.database import Database
 from ingest.access.sessions import MAX_AGE_SECONDS, SALT
 from ingest.access.tokens import generate
 from ingest.rules.roles import Role
-from ingest.storage.tokens import Token, Tokens
+from ingest.storage.access.tokens import Token, Tokens
 from scripts.processes.waiting import eventually
 from tests.hostile.case import CREDENTIALS
 

@@ -12,19 +12,16 @@ from pymongo import MongoClient
 from pymongo.database import Database
 
 from ingest import create_app
-from ingest.api import staff_detections, system
+from ingest.api import system
+from ingest.api.histories import staff_detections
 from ingest.config import Config
 from ingest.context import Context
 from ingest.histories import read_through_cache
-from ingest.storage import (
-    availability,
-    beacons,
-    everyone,
-    lost_contacts,
-    notes,
-    recent_state,
-    stamps,
-)
+from ingest.storage.database import availability
+from ingest.storage.detections import stamps
+from ingest.storage.directory import beacons
+from ingest.storage.histories import recent_state
+from ingest.storage.people import last_positions, lost_contacts, notes
 from ingest.web import health
 from tests.ingest.people import Office, office
 
@@ -32,7 +29,7 @@ PATIENT_SECONDS = 5  # a correction waits for twice as long
 SHORT = {  # what is as quick as a phone is patient
     availability: ("PROBE_SECONDS", "READ_PROBE_SECONDS"),
     beacons: ("READ_TIMEOUT_SECONDS",),
-    everyone: ("NEW_SECONDS", "VERSIONS_SECONDS", "THERE_SECONDS"),
+    last_positions: ("NEW_SECONDS", "VERSIONS_SECONDS", "THERE_SECONDS"),
     health: ("READ_PROBE_SECONDS",),
     lost_contacts: ("READ_SECONDS",),
     notes: ("PATIENCE_SECONDS", "THERE_SECONDS"),

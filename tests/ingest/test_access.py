@@ -17,11 +17,11 @@ from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
 from ingest import create_app
-from ingest.access import known, tokens
+from ingest.access import access_cache, tokens
 from ingest.config import Config
 from ingest.context import Context
 from ingest.rules.roles import Role, needed
-from ingest.storage.tokens import Token
+from ingest.storage.access.tokens import Token
 from tests.ingest.conftest import BEACON
 
 SECRETS: dict[Role, str] = {role: tokens.generate() for role in Role if role is not Role.NOBODY}
@@ -210,7 +210,7 @@ def test_revoked_and_expired_tokens_are_refused(
     assert context.tokens.revoke(token(Role.READ).token_id, int(time.time()))
     soon = int(time.time()) + 1
     database["tokens"].update_one({"role": "admin"}, {"$set": {"expires_at": soon}})
-    context.known.refresh()
+    context.access_cache.refresh()
     assert status(Role.READ) == 401
     while time.time() < soon:
         time.sleep(0.05)
@@ -220,9 +220,9 @@ def test_revoked_and_expired_tokens_are_refused(
 def test_a_revocation_is_seen_by_itself(
     guarded: Callable[..., Flask], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert known.REFRESH_SECONDS <= 10  # and a page or gateway may remember for 10 s more
-    monkeypatch.setattr(known, "REFRESH_SECONDS", 0.05)
-    monkeypatch.setattr(known, "UNKNOWN_SECONDS", 0.01)
+    assert access_cache.REFRESH_SECONDS <= 10  # and a page or gateway may remember for 10 s more
+    monkeypatch.setattr(access_cache, "REFRESH_SECONDS", 0.05)
+    monkeypatch.setattr(access_cache, "UNKNOWN_SECONDS", 0.01)
     app = guarded()
     client = app.test_client()
     context: Context = app.extensions["context"]
@@ -239,7 +239,7 @@ def test_a_token_made_at_another_service_is_soon_known(
     database: Database[dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(known, "REFRESH_SECONDS", 3600)  # not by its own reading
+    monkeypatch.setattr(access_cache, "REFRESH_SECONDS", 3600)  # not by its own reading
     client = guarded().test_client()
     secret = tokens.generate()
     new = token(Role.READ, token_id="new", digest=tokens.digest(secret))
@@ -270,7 +270,9 @@ def test_whoever_tries_tokens_does_not_make_it_read_again_and_again(
         assert ask(client, "GET /api/v1/session", tokens.generate()).status_code == 401
         time.sleep(0.02)
         assert time.monotonic() < deadline
-    assert all(next_ - one >= known.UNKNOWN_SECONDS for one, next_ in itertools.pairwise(reads))
+    assert all(
+        next_ - one >= access_cache.UNKNOWN_SECONDS for one, next_ in itertools.pairwise(reads)
+    )
 
 
 def test_the_last_use_is_noted(
@@ -280,7 +282,7 @@ def test_the_last_use_is_noted(
     client, context = app.test_client(), app.extensions["context"]
     before = int(time.time())
     ask(client, "GET /api/v1/session", SECRETS[Role.READ])
-    context.known.refresh()
+    context.access_cache.refresh()
     used = {one["role"]: one["last_used_at"] for one in database["tokens"].find()}
     assert used["ingest"] is used["admin"] is None
     assert before <= used["read"] <= time.time()

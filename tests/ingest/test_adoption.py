@@ -9,7 +9,7 @@ import pytest
 
 from ingest.recording.spool import Spool
 from ingest.recording.spools import LOOK_SECONDS
-from ingest.storage.documents import document
+from ingest.storage.detections.documents import document
 from mongo import topology
 from scripts.native import spools
 from scripts.native.layout import Layout

@@ -19,7 +19,7 @@ from ingest import legacy
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
 from ingest.rules.roles import Role, needs
-from ingest.storage.inserts import Inserts
+from ingest.storage.detections.inserts import Inserts
 from ingest.web import request_body
 from ingest.web.asgi_server import Server
 from ingest.web.flask_bridge import PIECE_BYTES, Bridge

@@ -14,8 +14,8 @@ from pymongo import MongoClient
 from pymongo.database import Database
 
 from ingest.rules.roles import Role
-from ingest.storage import audit
-from ingest.storage.accounts import Accounts
+from ingest.storage.access import audit
+from ingest.storage.access.accounts import Accounts
 from mongo import topology
 from scripts.processes import ROOT
 from scripts.processes.cluster import Cluster
@@ -235,7 +235,7 @@ def test_the_command_makes_the_first_admin(
 ) -> None:
     def run(*words: str, given: str = "") -> tuple[int, str]:
         done = subprocess.run(
-            [sys.executable, "-m", "ingest.accounts", *words],
+            [sys.executable, "-m", "ingest.commands.accounts", *words],
             cwd=ROOT / "services" / "ingest",
             env=os.environ | {"MONGODB_URI": mongod},
             input=given,

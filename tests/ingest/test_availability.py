@@ -6,9 +6,9 @@ from typing import cast
 import pytest
 
 from ingest.errors import StoreUnavailable
-from ingest.storage.availability import ASKED_IN_TURN, Availability
-from ingest.storage.client import Client
-from ingest.storage.latest import Latest
+from ingest.storage.database.availability import ASKED_IN_TURN, Availability
+from ingest.storage.database.client import Client
+from ingest.storage.people.latest import Latest
 
 
 class Database:

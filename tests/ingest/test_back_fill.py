@@ -17,10 +17,10 @@ from ingest.context import Context
 from ingest.recording import back_fill
 from ingest.rules.detection_identity import event_key
 from ingest.rules.where import RECENT
-from ingest.storage import documents
-from ingest.storage.inserts import Inserts
-from ingest.storage.latest import Latest
-from ingest.storage.stamps import NEW
+from ingest.storage.detections import documents
+from ingest.storage.detections.inserts import Inserts
+from ingest.storage.detections.stamps import NEW
+from ingest.storage.people.latest import Latest
 from scripts.processes.waiting import eventually
 from tests.phones import BEACON, Phones, through
 from tests.service import Service

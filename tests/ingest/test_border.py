@@ -20,7 +20,7 @@ ROOMS = [
     {"api"},
     {"ingest"},
     {"asgi"},
-    {"__main__", "accounts", "tokens"},
+    {"__main__", "commands"},
 ]
 FLOOR = {room: number for number, rooms in enumerate(ROOMS) for room in rooms}
 FILES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))

@@ -11,8 +11,8 @@ from pymongo.database import Database
 from ingest.context import Context
 from ingest.recording.outcome import Outcome
 from ingest.rules.detection_identity import REUSED_SECONDS, event_key
-from ingest.storage import inserts
-from ingest.storage.documents import NOWHERE, Document, document
+from ingest.storage.detections import inserts
+from ingest.storage.detections.documents import NOWHERE, Document, document
 
 MAC = "C2A628384B08"
 NOW = 1_700_000_000

@@ -10,8 +10,8 @@ from pymongo.database import Database
 
 from common.beacon import Beacon
 from ingest.errors import StoreUnavailable
-from ingest.storage.beacons import Beacons
-from ingest.storage.directory import CHECK_SECONDS, Directory, Place
+from ingest.storage.directory.beacons import Beacons
+from ingest.storage.directory.directory import CHECK_SECONDS, Directory, Place
 from mongo.directory import load, parse
 from scripts.processes.waiting import eventually
 from tests.ingest.conftest import BEACON

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from pymongo import MongoClient
 
-from ingest.api.staff_detections import DOWNLOADS
+from ingest.api.histories.staff_detections import DOWNLOADS
 from mongo import topology
 from scripts.processes.cluster import Cluster
 from scripts.processes.control_groups import SERVICE, Limits

@@ -10,7 +10,7 @@ from pymongo.database import Database
 
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
-from ingest.storage.driver import command, domain_errors
+from ingest.storage.database.driver import command, domain_errors
 
 
 class Sent(dict[str, Any]):

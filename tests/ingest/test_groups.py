@@ -14,8 +14,8 @@ import pytest
 from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.recording.recorder import GROUP, Recorder
-from ingest.storage.directory import Place, Snapshot
-from ingest.storage.inserts import Stored
+from ingest.storage.detections.inserts import Stored
+from ingest.storage.directory.directory import Place, Snapshot
 
 STORED, DUPLICATE, QUEUED, REJECTED, UNAVAILABLE = (
     *(Outcome.STORED, Outcome.DUPLICATE, Outcome.QUEUED),

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pymongo.database import Database
 
-from ingest.api import staff_detections
+from ingest.api.histories import staff_detections
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
 from ingest.histories import blocks, last_minutes, long_reads
@@ -26,11 +26,11 @@ from ingest.histories.read_through_cache import Histories
 from ingest.histories.time_window import Window
 from ingest.recording.outcome import Outcome
 from ingest.rules.request_parameters import TimeRange
-from ingest.storage import stamps, states
-from ingest.storage.indexes import BY_STAMP_OF_STAFF
-from ingest.storage.latest import Latest
-from ingest.storage.stamps import RENEWED, SETTLE_SECONDS
-from ingest.storage.states import States
+from ingest.storage.database.indexes import BY_STAMP_OF_STAFF
+from ingest.storage.detections import stamps, states
+from ingest.storage.detections.stamps import RENEWED, SETTLE_SECONDS
+from ingest.storage.detections.states import States
+from ingest.storage.people.latest import Latest
 from scripts.processes.waiting import eventually
 from tests.loops import run
 from tests.reads import EXTRACT
@@ -337,7 +337,7 @@ def test_a_commit_that_came_too_late_is_found_when_it_is_acknowledged(
     add(context, [1, 2, 3])
     wanted = TimeRange(1, 0, LATER)
     assert len(rows(read(context.histories, wanted))) == 3
-    assert len(context.everyone.read().staff) == 1
+    assert len(context.last_positions.read().staff) == 1
     late(context, database, 4, SETTLE_SECONDS + 60)  # nobody waited for it any more
     (row,) = database["staff"].find({"timestamp": 4})
     assert len(rows(read(context.histories, wanted))) == 3  # it is not seen: the hazard is real
@@ -482,7 +482,7 @@ def test_without_its_indexes_a_state_is_told_all_the_same(
     database["staff"].drop_indexes()
     wanted = TimeRange(1, 0, LATER)
     assert len(rows(read(context.histories, wanted))) == 2
-    assert len(context.everyone.read().staff) == 1
+    assert len(context.last_positions.read().staff) == 1
     context.indexes.ensure()
 
 

@@ -14,10 +14,10 @@ from common.schema import STAFF
 from ingest.context import Context
 from ingest.histories.read_through_cache import Histories
 from ingest.rules.request_parameters import TimeRange
-from ingest.storage.detections import Detections
-from ingest.storage.indexes import Indexes
-from ingest.storage.latest import Latest
-from ingest.storage.states import States
+from ingest.storage.database.indexes import Indexes
+from ingest.storage.detections.detections import Detections
+from ingest.storage.detections.states import States
+from ingest.storage.people.latest import Latest
 from tests.loops import run
 
 NAMES = {"_id_", *(index.name for index in STAFF.indexes)}

@@ -17,14 +17,16 @@ from pymongo.database import Database
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
 from ingest.rules.where import RECENT
-from ingest.storage import everyone, note_positions, notes, recent_state, stamps
-from ingest.storage.documents import document
-from ingest.storage.driver import told
-from ingest.storage.latest import Latest, Recorded
-from ingest.storage.latest_updates import Change
-from ingest.storage.note_positions import NotOurTurn
-from ingest.storage.notes import Notes
-from ingest.storage.recent_state import RecentState
+from ingest.storage.database.driver import told
+from ingest.storage.detections import stamps
+from ingest.storage.detections.documents import document
+from ingest.storage.histories import recent_state
+from ingest.storage.histories.recent_state import RecentState
+from ingest.storage.people import last_positions, note_positions, notes
+from ingest.storage.people.latest import Latest, Recorded
+from ingest.storage.people.latest_updates import Change
+from ingest.storage.people.note_positions import NotOurTurn
+from ingest.storage.people.notes import Notes
 from scripts.processes.waiting import eventually
 
 GOOD = {"user_address": "7", "beacon_address": "C2A628384B08", "rssi": -20}
@@ -365,8 +367,8 @@ def test_one_service_notes_at_a_time_and_one_that_died_is_not_waited_for(
 def test_when_too_much_is_new_the_newest_is_told_and_that_it_is_not_all(
     app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(everyone, "MOST_NEW", 100)
-    monkeypatch.setattr(everyone, "MUCH", 100)
+    monkeypatch.setattr(last_positions, "MOST_NEW", 100)
+    monkeypatch.setattr(last_positions, "MUCH", 100)
     monkeypatch.setattr(notes, "MAX_THERE", 50)
     client = app.test_client()
     now = int(time.time())
@@ -400,13 +402,13 @@ def test_what_is_known_is_told_while_the_database_is_late_and_for_how_long_it_is
         return int(report["late_seconds"])
 
     send(client)
-    monkeypatch.setattr(everyone, "NEW_SECONDS", 1e-6)
-    monkeypatch.setattr(everyone, "VERSIONS_SECONDS", 1e-6)
+    monkeypatch.setattr(last_positions, "NEW_SECONDS", 1e-6)
+    monkeypatch.setattr(last_positions, "VERSIONS_SECONDS", 1e-6)
     assert complete()  # the first answer has more time: nothing else is known
     monkeypatch.setattr(Latest, "every_version_there", late)
     assert not complete()
     eventually(lambda: not complete() and late_seconds() > 0)
-    monkeypatch.setattr(everyone, "ASKED_LATELY_SECONDS", 0)
+    monkeypatch.setattr(last_positions, "ASKED_LATELY_SECONDS", 0)
     assert late_seconds() == 0  # nobody asks any more
     monkeypatch.undo()
     eventually(complete)
@@ -521,7 +523,7 @@ def test_nothing_is_read_that_lacks_what_is_named(
         every_version = context.latest.every_version
         monkeypatch.setattr(context.latest, "every_version", lambda _: every_version(later))
         monkeypatch.setattr(context.notes, "arrived_there", lambda: ({}, False))
-        assert not context.everyone.read().complete
+        assert not context.last_positions.read().complete
         return
     read = recent_state.read
 

@@ -21,8 +21,8 @@ from ingest.context import Context
 from ingest.errors import StoreUnavailable
 from ingest.histories import last_minutes
 from ingest.rules.request_parameters import EARLIEST
-from ingest.storage.arrivals import Arrivals
-from ingest.storage.detections import Detections
+from ingest.storage.detections.arrivals import Arrivals
+from ingest.storage.detections.detections import Detections
 from scripts.processes.waiting import eventually
 from tests.loops import run
 

@@ -422,7 +422,7 @@ def test_the_role_is_the_settings_at_each_log_in(
     assert later.open("GET", "/session").get_json()["role"] == "read"
 
     def status_of_the_older_session() -> int:
-        waymark.made[0].known.refresh()
+        waymark.made[0].access_cache.refresh()
         return anna.open("GET", "/accounts").status_code
 
     eventually(lambda: status_of_the_older_session() == 403)
@@ -433,7 +433,7 @@ def test_the_role_is_the_settings_at_each_log_in(
     waymark.made[0].accounts.put("root", Role.ADMIN, "x", time.time())
     waymark.made[0].accounts.remove("anna@example.org")
     for context in waymark.made:
-        context.known.refresh()
+        context.access_cache.refresh()
     eventually(lambda: later.status() == 401)
     assert anna.status() == 401
 

@@ -16,7 +16,7 @@ from pymongo import MongoClient
 from ingest import create_app
 from ingest.config import Config
 from ingest.context import Context
-from ingest.storage.documents import document
+from ingest.storage.detections.documents import document
 from mongo import topology
 from scripts.processes.cluster import Cluster
 from scripts.processes.waiting import eventually

@@ -177,7 +177,7 @@ def test_what_a_stop_cuts_off_is_a_503_that_the_gateway_repeats(
     """Here after no time, and with followers who go on waiting."""
     waiting = tmp_path / "waiting"
     program = (
-        "import ingest.__main__ as main, ingest.storage.change_stream as stream\n"
+        "import ingest.__main__ as main, ingest.storage.histories.change_stream as stream\n"
         "main.GRACEFUL_SECONDS = 0.1\n"
         "read = stream.ChangeStream.read\n"
         "def told(*given):\n"

@@ -20,7 +20,7 @@ from bson import ObjectId
 
 from ingest.errors import StoreUnavailable
 from ingest.recording.spool import Spool
-from ingest.storage import documents as stored
+from ingest.storage.detections import documents as stored
 
 
 def documents(count: int) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from werkzeug.test import TestResponse
 
 from ingest.access import sessions, tokens
 from ingest.rules.roles import Role
-from ingest.storage.tokens import Token
+from ingest.storage.access.tokens import Token
 from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
 from tests.ingest.people import LOG_IN, Office, Person
@@ -155,8 +155,8 @@ def test_a_log_in_waits_for_the_services_own_reading_but_one_alone(
         return valid(now)
 
     monkeypatch.setattr(context.tokens, "valid", slow)
-    threading.Thread(target=context.known.refresh, daemon=True).start()
-    eventually(context.known._refreshing.locked)
+    threading.Thread(target=context.access_cache.refresh, daemon=True).start()
+    eventually(context.access_cache._refreshing.locked)
     secret = made(admin)["secret"]
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(show, Person(there), secret)
@@ -201,7 +201,7 @@ def test_the_first_administrator_logs_in_without_a_database(waymark: Office) -> 
     again = Person(waymark.service(waymark_admin_token_sha256=other))
     again.client.set_cookie("waymark_session", cookie(first))
     time.sleep(max(0.0, int(time.time()) + 1.01 - time.time()))  # issued in this very second
-    waymark.made[1].known.refresh()
+    waymark.made[1].access_cache.refresh()
     assert again.status() == 401
 
 
@@ -213,7 +213,7 @@ def test_revoked_or_expired_it_ends_at_every_service(waymark: Office, admin: Per
     assert admin.open("DELETE", f"/tokens/{token['id']}").status_code == 204
     eventually(lambda: time.time() > issued + 1.1)
     for context in waymark.made:
-        context.known.refresh()
+        context.access_cache.refresh()
     assert there.status() == 401
     here = Person(admin.client.application)
     here.client.set_cookie("waymark_session", cookie(there))
@@ -389,7 +389,7 @@ def test_levels_do_not_share_an_answers_tag(
 def test_the_command_makes_them_too(waymark: Office, mongod: str) -> None:
     def run(*words: str) -> tuple[int, str, str]:
         done = subprocess.run(
-            [sys.executable, "-m", "ingest.tokens", *words],
+            [sys.executable, "-m", "ingest.commands.tokens", *words],
             cwd=ROOT / "services" / "ingest",
             env=os.environ | {"MONGODB_URI": mongod},
             capture_output=True,

@@ -18,13 +18,13 @@ from pymongo import MongoClient
 
 from common.schema import DATABASE
 from ingest.access import tokens
+from ingest.access.access_cache import AccessCache
 from ingest.access.admission import Admission
-from ingest.access.known import Known
 from ingest.access.sessions import Sessions
 from ingest.config import Config
 from ingest.rules.roles import Role
-from ingest.storage.accounts import Accounts
-from ingest.storage.tokens import Token, Tokens
+from ingest.storage.access.accounts import Accounts
+from ingest.storage.access.tokens import Token, Tokens
 from ingest.web import credentials
 from mongo import topology
 from scripts.processes.cluster import Cluster
@@ -64,7 +64,7 @@ def microseconds(service: Service, header: str) -> float:
 
 def check_microseconds(stored: Tokens, accounts: Accounts, secret: str, folder: Path) -> float:
     """Return what the check alone takes, in this process."""
-    known = Known(stored, accounts, folder / "access.json")
+    known = AccessCache(stored, accounts, folder / "access.json")
     known.refresh()
     admission = Admission(Config(waymark_access="required"), known, Sessions(""))
     headers = {b"host": b"localhost", b"authorization": f"Bearer {secret}".encode()}

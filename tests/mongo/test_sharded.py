@@ -32,12 +32,13 @@ from ingest.histories.read_through_cache import STATE_SECONDS
 from ingest.histories.time_window import Window
 from ingest.rules.request_parameters import TimeRange
 from ingest.rules.roles import Role
-from ingest.storage import accounts, audit, documents, tokens
-from ingest.storage.directory import CHECK_SECONDS
-from ingest.storage.indexes import BY_BEACON
-from ingest.storage.large_ids import LargeIds
-from ingest.storage.stamps import NEW
-from ingest.storage.visits_of_place import Visit, VisitsOfPlace, _newest, _pieces
+from ingest.storage.access import accounts, audit, tokens
+from ingest.storage.database.indexes import BY_BEACON
+from ingest.storage.detections import documents
+from ingest.storage.detections.large_ids import LargeIds
+from ingest.storage.detections.stamps import NEW
+from ingest.storage.directory.directory import CHECK_SECONDS
+from ingest.storage.places.visits import Visit, Visits, _newest, _pieces
 from mongo import clients, topology
 from mongo.sharding import misplaced
 from scripts.processes.cluster import DIRECTORY, Cluster
@@ -141,7 +142,7 @@ def test_the_visits_of_a_place_come_from_all_shards_by_the_index(staff: Any) -> 
         for who in range(14)
         for second in (0, 4, 8)
     )
-    visits = VisitsOfPlace(staff)
+    visits = Visits(staff)
     for level in ("4", None):
         found = list(visits.read("Lobby B", level, 1000, 2000, 300))
         assert found == [Visit(who, "4", 1000, 1008, 3) for who in range(14)]

@@ -19,7 +19,7 @@ import monitoring
 from ingest.access.tokens import issue
 from ingest.context import Context
 from ingest.rules.roles import Role
-from ingest.storage.audit import Entry
+from ingest.storage.access.audit import Entry
 from monitoring.config import Config
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
@@ -322,7 +322,7 @@ def test_who_is_no_admin_any_more_is_told(as_: LogIn, site: Site) -> None:
         site.context.accounts.put(name, role, None, time.time())
 
     def refused() -> bool:
-        site.context.known.refresh()
+        site.context.access_cache.refresh()
         return page.request.get(f"{site.url}/api/v1/accounts").status == 403
 
     eventually(refused, 30)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from flask import current_app
 
 from common import schema
+from ingest.access.access_cache import AccessCache
 from ingest.access.admission import Admission
-from ingest.access.attempts import Attempts, Seldom
+from ingest.access.attempts import Attempts, Throttle
 from ingest.access.devices import Devices
-from ingest.access.known import Known
 from ingest.access.login import Login
 from ingest.access.passwords import Passwords
 from ingest.access.sessions import Sessions
@@ -24,29 +24,29 @@ from ingest.recording.recorder import Recorder
 from ingest.recording.spool import Spool
 from ingest.recording.spools import Spools
 from ingest.rules.levels import Rule
-from ingest.storage.accounts import Accounts
-from ingest.storage.arrivals import Arrivals
-from ingest.storage.audit import Audit
-from ingest.storage.availability import Availability
-from ingest.storage.beacons import Beacons
-from ingest.storage.change_stream import ChangeStream
-from ingest.storage.client import Client
-from ingest.storage.cluster_usage import Cluster
-from ingest.storage.deleted import Deleted
-from ingest.storage.detections import Detections
-from ingest.storage.directory import Directory, Snapshot
-from ingest.storage.everyone import Everyone
-from ingest.storage.indexes import Indexes
-from ingest.storage.inserts import Inserts
-from ingest.storage.large_ids import LargeIds
-from ingest.storage.latest import Latest
-from ingest.storage.lost_contacts import LostContacts
-from ingest.storage.notes import Notes
-from ingest.storage.past_places import PastPlaces
-from ingest.storage.states import States
-from ingest.storage.tokens import Tokens
-from ingest.storage.visits import Visits
-from ingest.storage.visits_of_place import VisitsOfPlace
+from ingest.storage.access.accounts import Accounts
+from ingest.storage.access.audit import Audit
+from ingest.storage.access.tokens import Tokens
+from ingest.storage.database.availability import Availability
+from ingest.storage.database.client import Client
+from ingest.storage.database.cluster_usage import Cluster
+from ingest.storage.database.indexes import Indexes
+from ingest.storage.detections.arrivals import Arrivals
+from ingest.storage.detections.detections import Detections
+from ingest.storage.detections.inserts import Inserts
+from ingest.storage.detections.large_ids import LargeIds
+from ingest.storage.detections.states import States
+from ingest.storage.directory.beacons import Beacons
+from ingest.storage.directory.directory import Directory, Snapshot
+from ingest.storage.directory.past_places import PastPlaces
+from ingest.storage.histories.change_stream import ChangeStream
+from ingest.storage.people.deleted import Deleted
+from ingest.storage.people.last_positions import LastPositions
+from ingest.storage.people.latest import Latest
+from ingest.storage.people.lost_contacts import LostContacts
+from ingest.storage.people.notes import Notes
+from ingest.storage.places.coverage import Coverage
+from ingest.storage.places.visits import Visits
 
 if TYPE_CHECKING:
     from ingest.access.oidc import Oidc
@@ -59,12 +59,12 @@ class Context(NamedTuple):
     client: Client
     availability: Availability
     detections: Detections
+    coverage: Coverage
     visits: Visits
-    visits_of_place: VisitsOfPlace
     latest: Latest
     notes: Notes
     states: States
-    everyone: Everyone
+    last_positions: LastPositions
     lost_contacts: LostContacts
     change_stream: ChangeStream
     cluster: Cluster
@@ -83,12 +83,12 @@ class Context(NamedTuple):
     audit: Audit
     passwords: Passwords
     attempts: Attempts
-    seldom: Seldom
+    throttle: Throttle
     login: Login
     oidc: "Oidc | None"
     sessions: Sessions
     devices: Devices
-    known: Known
+    access_cache: AccessCache
     admission: Admission
 
     @classmethod
@@ -116,12 +116,12 @@ class Context(NamedTuple):
             silence_seconds=config.level_silence_seconds,
         )
         lost_contacts = LostContacts(client.database)
-        everyone = Everyone(latest, notes, rule, availability.any_answers)
+        last_positions = LastPositions(latest, notes, rule, availability.any_answers)
         tokens, accounts = Tokens(client.database), Accounts(client.database)
         passwords, sessions = Passwords(), Sessions(config.session_key_file)
         attempts = Attempts()
-        known = Known(tokens, accounts, spool_file.with_suffix(".access.json"))
-        admission = Admission(config, known, sessions)
+        access_cache = AccessCache(tokens, accounts, spool_file.with_suffix(".access.json"))
+        admission = Admission(config, access_cache, sessions)
         histories = Histories(
             detections, states, availability.check_reachable, availability.check_shard_of
         )
@@ -130,12 +130,12 @@ class Context(NamedTuple):
             client=client,
             availability=availability,
             detections=detections,
+            coverage=Coverage(staff),
             visits=Visits(staff),
-            visits_of_place=VisitsOfPlace(staff),
             latest=latest,
             notes=notes,
             states=states,
-            everyone=everyone,
+            last_positions=last_positions,
             lost_contacts=lost_contacts,
             change_stream=ChangeStream(staff),
             cluster=Cluster(staff),
@@ -160,30 +160,30 @@ class Context(NamedTuple):
             audit=Audit(client.database),
             passwords=passwords,
             attempts=attempts,
-            seldom=Seldom(),
-            login=Login(accounts, passwords, attempts, availability, known, admission),
+            throttle=Throttle(),
+            login=Login(accounts, passwords, attempts, availability, access_cache, admission),
             oidc=_oidc(config),
             sessions=sessions,
             devices=Devices(sessions),
-            known=known,
+            access_cache=access_cache,
             admission=admission,
         )
         context.indexes.start(insert_seconds)
         if not context.admission.open:
-            known.start()
+            access_cache.start()
         return context
 
     def close(self) -> None:
         """Stop the threads, then close the spools and the connection."""
         self.back_fill.close()
         self.notes.close()
-        self.known.close()
+        self.access_cache.close()
         self.indexes.close()
         self.drain.close()
         self.recorder.close()
         self.histories.close()
         self.last_minutes.close()
-        self.everyone.close()
+        self.last_positions.close()
         self.directory.close()
         self.spools.close()
         self.client.close()

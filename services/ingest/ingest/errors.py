@@ -15,7 +15,7 @@ def without_frames(error: Error) -> Error:
     """Return an error that is to be raised elsewhere, and let go of the frames that it came from.
 
     They hold all that was worked with, and often the error: until the collector comes, which is
-    seldom, each such error would keep its request.
+    throttle, each such error would keep its request.
     """
     one: BaseException | None = error
     while one:

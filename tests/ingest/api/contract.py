@@ -7,7 +7,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-from ingest.api import document
+from ingest.api.openapi import document
 
 
 @cache

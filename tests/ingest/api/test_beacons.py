@@ -11,9 +11,9 @@ import pytest
 from pymongo.database import Database
 
 from common.beacon import Beacon
-from ingest.storage.beacons import Beacons
-from ingest.storage.directory import Directory
-from ingest.storage.visits import Visits
+from ingest.storage.directory.beacons import Beacons
+from ingest.storage.directory.directory import Directory
+from ingest.storage.places.coverage import Coverage
 from tests import everyday
 from tests.ingest.api.conftest import MAC, Api
 
@@ -287,8 +287,8 @@ def test_questions_by_beacon_never_leave_their_index(api: Api, database: Databas
             return staff.aggregate(pipeline, **more)
 
     noting = cast(Any, Noting())
-    assert len(Visits(noting).unknown_beacons([MAC], 0)) == 1
-    assert list(Visits(noting).last_visits([Beacon(MAC, "4", "Lobby B")])) == [MAC]
+    assert len(Coverage(noting).unknown_beacons([MAC], 0)) == 1
+    assert list(Coverage(noting).last_visits([Beacon(MAC, "4", "Lobby B")])) == [MAC]
     # And of the last visit one row is read: when it came is in no index. And one that tells that a
     # clock was wrong, and the last of those.
     for command, read in zip(commands, (0, 1, 1, 1), strict=True):

@@ -16,7 +16,7 @@ from pymongo import MongoClient
 from pymongo.database import Database
 from werkzeug.test import TestResponse
 
-from ingest.api import changes
+from ingest.api.changes import changes
 from mongo import clients, topology
 from mongo.servers import Server
 from scripts.processes.cluster import Cluster
@@ -75,7 +75,7 @@ def test_it_begins_now_and_goes_on_where_it_was(api: Api) -> None:
 
 @pytest.mark.long
 def test_many_changes_take_little_memory(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingest.storage.change_stream.FOLLOWING_SECONDS", 60)
+    monkeypatch.setattr("ingest.storage.histories.change_stream.FOLLOWING_SECONDS", 60)
     _, cursor = read(api)
     now = int(time.time())
     items = [{"staff_id": n, "mac": MAC, "rssi": -60, "timestamp": now} for n in range(1000)]

@@ -13,9 +13,9 @@ from pymongo.database import Database
 
 from common.beacon import Beacon
 from ingest.recording import corrections
-from ingest.storage.beacons import Beacons
-from ingest.storage.directory import Place
-from ingest.storage.past_places import PastPlaces
+from ingest.storage.directory.beacons import Beacons
+from ingest.storage.directory.directory import Place
+from ingest.storage.directory.past_places import PastPlaces
 from scripts.processes.waiting import eventually
 from tests.ingest.api.conftest import MAC, Api
 from tests.service import Service, running

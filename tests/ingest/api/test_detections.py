@@ -16,7 +16,7 @@ from pymongo.database import Database
 from werkzeug.test import TestResponse
 
 from common.routes import BATCH_BODY_BYTES
-from ingest.api.detection_input import MAX_ITEMS
+from ingest.api.detections.detection_input import MAX_ITEMS
 from ingest.errors import ParameterError
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.recording.recorder import Recorder

@@ -11,9 +11,10 @@ from flask import Flask
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from common.routes import BATCH_BODY_BYTES, PREFIX, ROUTES
-from ingest.api import document as document_module
-from ingest.api import openapi, problem_details
-from ingest.api.detection_input import MAX_ITEMS
+from ingest.api.detections.detection_input import MAX_ITEMS
+from ingest.api.http import problem_details
+from ingest.api.openapi import declarations
+from ingest.api.openapi import document as document_module
 from tests.ingest.api.conftest import Api
 
 AUTOMATIC = {"HEAD", "OPTIONS"}
@@ -57,9 +58,9 @@ def test_every_parameter_of_a_path_is_declared(document: dict[str, Any]) -> None
 
 
 def test_every_operation_has_its_words(document: dict[str, Any]) -> None:
-    names = [one.name for one in openapi.OPERATIONS]
+    names = [one.name for one in declarations.OPERATIONS]
     assert len(names) == len(set(names))
-    for operation in openapi.OPERATIONS:
+    for operation in declarations.OPERATIONS:
         assert operation.summary
         assert set(operation.problems) <= set(problem_details.CODES)
         assert operation.curl or operation.tag in ("legacy", "health", "description")
@@ -68,7 +69,7 @@ def test_every_operation_has_its_words(document: dict[str, Any]) -> None:
 def test_the_page_is_complete_and_needs_nothing_else(api: Api) -> None:
     answer = api.client.get("/docs", headers={"Host": "example.org:8080"})
     assert answer.mimetype == "text/html"
-    for operation in openapi.OPERATIONS:
+    for operation in declarations.OPERATIONS:
         assert f'id="{operation.name}"' in answer.text
     for code in problem_details.CODES:
         assert f'<tr id="{code}">' in answer.text
@@ -108,7 +109,7 @@ def test_the_page_tells_what_a_phone_has_to_know(api: Api) -> None:
 
 
 def test_a_query_with_another_name_is_refused_everywhere_and_guessed(api: Api) -> None:
-    for one in openapi.OPERATIONS:
+    for one in declarations.OPERATIONS:
         path = re.sub(r"<\w+>", "C2A628384B08", one.path)
         if not path.startswith(PREFIX) or path.endswith("/callback"):
             continue
@@ -164,13 +165,13 @@ def test_the_documents_examples_are_good(api: Api, document: dict[str, Any]) -> 
     answer = api.client.post("/api/v1/detections", json=example)
     assert answer.json is not None
     assert answer.json["counts"]["stored"] == 1
-    for operation in openapi.OPERATIONS:
+    for operation in declarations.OPERATIONS:
         for sent in re.findall(r"-d '([^']*)'", operation.curl):
             json.loads(sent)
 
 
 def test_each_operation_is_in_the_table_of_addresses_and_the_reverse() -> None:
-    declared = {(one.method, one.path, one.role.value) for one in openapi.OPERATIONS}
+    declared = {(one.method, one.path, one.role.value) for one in declarations.OPERATIONS}
     assert declared == {
         (method, route.path, role) for route in ROUTES for method, role in route.roles.items()
     }

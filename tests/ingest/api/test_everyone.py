@@ -18,14 +18,14 @@ from flask.testing import FlaskClient
 from pymongo.database import Database
 
 from ingest import create_app
-from ingest.api.last_detections import LastDetection
-from ingest.api.staff import Now, Staff
+from ingest.api.people.last_positions import LastDetection
+from ingest.api.people.staff import Now, Staff
 from ingest.config import Config
 from ingest.context import Context
 from ingest.errors import StoreUnavailable
 from ingest.rules.where import RECENT
-from ingest.storage.latest import Latest
-from ingest.storage.notes import Notes
+from ingest.storage.people.latest import Latest
+from ingest.storage.people.notes import Notes
 from tests.ingest.api.conftest import MAC, Api
 
 MIB = 1 << 20
@@ -226,5 +226,5 @@ def test_who_was_read_before_a_failure_is_not_read_again(
 
     monkeypatch.setattr(Latest, "entries", once_broken)
     assert api.client.get("/api/v1/staff").status_code == 503
-    assert len(context.everyone.read().staff) == 1200
+    assert len(context.last_positions.read().staff) == 1200
     assert calls == [500, 500, 500, 200]

@@ -16,7 +16,7 @@ from bson import ObjectId
 from pymongo import MongoClient
 from pymongo.database import Database
 
-from ingest.api import document
+from ingest.api.openapi import document
 from tests.ingest.api import contract
 from tests.ingest.api.garbage import Case, Garbage
 from tests.service import Service

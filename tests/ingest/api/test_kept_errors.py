@@ -1,6 +1,6 @@
 """No error outlives its handling.
 
-One that leads back to itself, by its frames, waits for the collector, which comes seldom: until
+One that leads back to itself, by its frames, waits for the collector, which comes throttle: until
 then it keeps a body, and all that was made of it.
 """
 
@@ -20,12 +20,15 @@ import pytest
 import uvicorn
 from pymongo import MongoClient
 
-from ingest.api import document, system
+from ingest.api import system
+from ingest.api.openapi import document
 from ingest.asgi import create_service
 from ingest.config import Config
 from ingest.rules.roles import Role
-from ingest.storage import accounts, audit, availability, beacons, tokens
-from ingest.storage.accounts import Accounts, LastAdmin
+from ingest.storage.access import accounts, audit, tokens
+from ingest.storage.access.accounts import Accounts, LastAdmin
+from ingest.storage.database import availability
+from ingest.storage.directory import beacons
 from ingest.web.http_protocol import Protocol
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually

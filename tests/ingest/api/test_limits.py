@@ -10,9 +10,9 @@ import pytest
 from common import beacon_file
 from common.beacon_file import MAX_BEACONS, MAX_ERRORS
 from common.routes import BATCH_BODY_BYTES
-from ingest.api import bodies
-from ingest.api.bodies import MAX_VALUES
-from ingest.api.detection_input import MAX_ITEMS
+from ingest.api.detections.detection_input import MAX_ITEMS
+from ingest.api.http import bodies
+from ingest.api.http.bodies import MAX_VALUES
 from tests.ingest.api.conftest import MAC, Api
 
 HEADER = "mac,level,location,x,y\n"

@@ -8,8 +8,8 @@ from pymongo.database import Database
 
 from ingest.recording import back_fill
 from ingest.rules.roles import Role
-from ingest.storage import lost_contacts
-from ingest.storage.lost_contacts import KEPT_SECONDS
+from ingest.storage.people import lost_contacts
+from ingest.storage.people.lost_contacts import KEPT_SECONDS
 from scripts.processes.waiting import eventually
 from tests.ingest.api.conftest import MAC, Api
 from tests.ingest.people import Office, Person

@@ -13,9 +13,9 @@ import pytest
 from bson import ObjectId
 from pymongo.database import Database
 
-from ingest.api import staff_detections as history
+from ingest.api.histories import staff_detections as history
 from ingest.errors import StoreUnavailable
-from ingest.storage.detections import Detections
+from ingest.storage.detections.detections import Detections
 from scripts.processes.waiting import eventually
 from tests.ingest.api.conftest import MAC, Api
 

@@ -6,7 +6,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from ingest import process
-from ingest.storage.cluster_usage import Cluster
+from ingest.storage.database.cluster_usage import Cluster
 from tests.ingest.api.conftest import Api
 
 

@@ -10,8 +10,8 @@ import pytest
 from pymongo import MongoClient
 from pymongo.database import Database
 
-from ingest.storage import visits_of_place
-from ingest.storage.visits_of_place import VisitsOfPlace
+from ingest.storage.places import visits
+from ingest.storage.places.visits import Visits
 from tests.ingest.api.conftest import MAC, Api
 from tests.ingest.api.test_older_rows import NOW, OLDER
 from tests.ingest.test_indexes import Heard
@@ -193,7 +193,7 @@ def test_what_is_too_much_is_refused_with_what_is_not(
     store(database, stored)
     here = sorted(heard_at(row) for row in stored if HERE.items() <= row.items())
     most = len(here) // 2
-    monkeypatch.setattr(visits_of_place, "MAX_DETECTIONS", most)
+    monkeypatch.setattr(visits, "MAX_DETECTIONS", most)
     query = {"from": BASE, "to": BASE + 60_000, **HERE}
     answer = api.client.get("/api/v1/visits", query_string=query)
     assert answer.status_code == 400
@@ -214,7 +214,7 @@ def test_the_index_by_beacon_is_all_that_is_read(
     store(database, [row for row in rows(5) if "heard" not in row])
     heard = Heard()
     with MongoClient[dict[str, Any]](mongod, event_listeners=[heard]) as client:
-        reader = VisitsOfPlace(client["ICT3102"]["staff"])
+        reader = Visits(client["ICT3102"]["staff"])
         assert list(reader.read(HERE["location"], level, BASE, BASE + 9000, 300))
     plans = []
     for command in (*heard.of("distinct"), *heard.of("aggregate")):
@@ -238,7 +238,7 @@ def test_a_wrong_clock_has_nobody_read_all_detections(
     store(database, rows(5))
     heard = Heard()
     with MongoClient[dict[str, Any]](mongod, event_listeners=[heard]) as client:
-        reader = VisitsOfPlace(client["ICT3102"]["staff"])
+        reader = Visits(client["ICT3102"]["staff"])
         assert list(reader.read(HERE["location"], level, BASE, BASE + 9000, 300))
     _, by_time = heard.of("aggregate")
     unions = [
@@ -259,9 +259,9 @@ UNEXPLAINED = {"lsid", "$clusterTime", "$db", "maxTimeMS", "readConcern", "apiVe
 def test_the_most_that_is_read_takes_little_memory(
     api: Api, database: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    most = visits_of_place.MAX_DETECTIONS
+    most = visits.MAX_DETECTIONS
     # To be watched takes several times as long.
-    monkeypatch.setattr(visits_of_place, "SCAN_TIMEOUT_SECONDS", 60)
+    monkeypatch.setattr(visits, "SCAN_TIMEOUT_SECONDS", 60)
     # As many visits as can be: everybody is heard once.
     store(
         database,

@@ -10,7 +10,7 @@ import requests
 from pymongo import MongoClient
 
 from common.schema import STAFF
-from ingest.storage.stamps import STAMP
+from ingest.storage.detections.stamps import STAMP
 from loadtests.architectures import (
     ARCHITECTURES,
     COMBINED,

@@ -10,13 +10,13 @@ from werkzeug.http import parse_cookie
 from common.routes import LEGACY_PATHS
 from ingest import config
 from ingest.access import tokens
-from ingest.access.known import Known
+from ingest.access.access_cache import AccessCache
 from ingest.access.sessions import Session, Sessions
 from ingest.access.visitor import ANYBODY, Credentials, Visitor
 from ingest.config import Config
 from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
 from ingest.rules.roles import Role
-from ingest.storage.tokens import MAX_TOKENS
+from ingest.storage.access.tokens import MAX_TOKENS
 
 _SCHEME = "bearer"
 _MAX_HEADER = 128  # no token of ours makes a longer one
@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 class Admission:
     """Tells visitors apart, without asking the database."""
 
-    def __init__(self, settings: Config, known: Known, sessions: Sessions) -> None:
-        self._known = known
+    def __init__(self, settings: Config, access_cache: AccessCache, sessions: Sessions) -> None:
+        self._access_cache = access_cache
         self._sessions = sessions
         self._open = settings.waymark_access == config.OPEN
         self._legacy_open = settings.waymark_legacy_access == config.OPEN
@@ -81,7 +81,7 @@ class Admission:
         digest = _digest(given.authorization)
         if digest is None:
             return None
-        return self._built_in.get(digest) or self._known.visitor(digest)
+        return self._built_in.get(digest) or self._access_cache.visitor(digest)
 
     def _logged_in(self, given: Credentials) -> Visitor | None:
         header = given.cookie.encode("ascii", "replace").decode()  # others may hold all
@@ -92,10 +92,10 @@ class Admission:
         if session is None:
             return None
         if isinstance(session, Session):
-            return self._known.person(session)
+            return self._access_cache.person(session)
         if session.visitor.token_id in self._built_in_ids:
             return session.visitor
-        return self._known.holder(session)
+        return self._access_cache.holder(session)
 
 
 @lru_cache(maxsize=MAX_TOKENS)  # a phone sends the same header every time: half of the check

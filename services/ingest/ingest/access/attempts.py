@@ -66,7 +66,7 @@ class _Failures(NamedTuple):
     before: float  # the last but one
 
 
-class Seldom:
+class Throttle:
     """Lets the same thing pass once a minute: who may read cannot fill the audit with log-ins."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

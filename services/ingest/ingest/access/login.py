@@ -2,15 +2,15 @@
 
 import threading
 
+from ingest.access.access_cache import AccessCache
 from ingest.access.admission import Admission
 from ingest.access.attempts import Attempts, Source
-from ingest.access.known import Known
 from ingest.access.passwords import Passwords
 from ingest.access.visitor import Credentials, Visitor
 from ingest.errors import Busy, StoreUnavailable
 from ingest.rules.accounts import account_name
-from ingest.storage.accounts import Account, Accounts
-from ingest.storage.availability import Availability
+from ingest.storage.access.accounts import Account, Accounts
+from ingest.storage.database.availability import Availability
 
 
 class Login:
@@ -22,14 +22,14 @@ class Login:
         passwords: Passwords,
         attempts: Attempts,
         availability: Availability,
-        known: Known,
+        access_cache: AccessCache,
         admission: Admission,
     ) -> None:
         self._accounts = accounts
         self._availability = availability
         self._passwords = passwords
         self._attempts = attempts
-        self._known = known
+        self._access_cache = access_cache
         self._admission = admission
         self._asking = threading.Lock()
 
@@ -73,7 +73,7 @@ class Login:
             self._attempts.undo("", source)
             raise Busy
         try:
-            if self._availability.away or not self._known.refresh():
+            if self._availability.away or not self._access_cache.refresh():
                 self._attempts.undo("", source)
                 raise Busy  # nobody can say that it is not good
         finally:

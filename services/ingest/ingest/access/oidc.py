@@ -29,7 +29,7 @@ ASK_SECONDS = 6.0
 WAITING = 2
 # What the provider says of itself is read again when it is so old.
 METADATA_SECONDS = 3600.0
-# While it is away it is asked so seldom, and the log says it as seldom.
+# While it is away it is asked so throttle, and the log says it as throttle.
 PAUSE_SECONDS = 3.0
 SALT = "waymark oidc"
 EMAIL = "email"

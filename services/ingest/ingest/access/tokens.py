@@ -4,7 +4,7 @@ import hashlib
 import secrets
 
 from ingest.rules.roles import Role
-from ingest.storage.tokens import Token
+from ingest.storage.access.tokens import Token
 
 # What a token may be for, and how long it may hold.
 ROLES = tuple(role.value for role in Role if role is not Role.NOBODY)

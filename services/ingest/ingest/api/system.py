@@ -7,9 +7,10 @@ from flask import Response, current_app
 from msgspec import Meta
 
 from ingest import process
-from ingest.api import openapi, responses
-from ingest.api.openapi import declare
-from ingest.api.schema_fields import ResponseBody, Seconds
+from ingest.api.http import responses
+from ingest.api.openapi import declarations
+from ingest.api.openapi.declarations import declare
+from ingest.api.openapi.schema_fields import ResponseBody, Seconds
 from ingest.batcher import SharedResult
 from ingest.context import Context, get_context
 from ingest.errors import StoreUnavailable
@@ -104,7 +105,7 @@ class Database(ResponseBody):
     "/system",
     summary="How the ingest service that answers is",
     description="The gateway takes turns: ask again to meet the others.",
-    answers=openapi.gives(System),
+    answers=declarations.gives(System),
     curl="curl 'HOST/api/v1/system'",
     tag="system",
 )
@@ -120,7 +121,7 @@ def system() -> Response:
             queued=context.recorder.queued,
             set_aside=context.recorder.set_aside,
             unnoted_seconds=context.notes.behind_seconds,
-            late_seconds=context.everyone.late_seconds,
+            late_seconds=context.last_positions.late_seconds,
             mongodb=_asked.get(context.availability, lambda: _mongodb(context)),
             access=_access(context),
             memory=Memory(*process.memory()),
@@ -133,7 +134,7 @@ def system() -> Response:
     "/system/database",
     summary="Detections on each shard, and in each minute of the last hour",
     description=f"Up to {SHARED_SECONDS:.0f} s old; `as_of` says when it was read.",
-    answers=openapi.gives(Database),
+    answers=declarations.gives(Database),
     problems=["store_unavailable"],
     curl="curl 'HOST/api/v1/system/database'",
     tag="system",
@@ -154,7 +155,7 @@ def _database(context: Context) -> Database:
 
 
 def _access(context: Context) -> Access:
-    as_of = context.known.as_of
+    as_of = context.access_cache.as_of
     return Access(not context.admission.open, None if as_of is None else int(as_of))
 
 

@@ -13,10 +13,10 @@ from ingest.errors import StoreUnavailable
 from ingest.histories.blocks import Row, grown
 from ingest.histories.time_window import COUNT_SECONDS, History, Window
 from ingest.rules.request_parameters import TimeRange
-from ingest.storage import recent_state
-from ingest.storage.arrivals import Arrivals
-from ingest.storage.detections import Detections
-from ingest.storage.recent_state import RecentState
+from ingest.storage.detections.arrivals import Arrivals
+from ingest.storage.detections.detections import Detections
+from ingest.storage.histories import recent_state
+from ingest.storage.histories.recent_state import RecentState
 
 WINDOW_SECONDS = 15 * 60
 # What a phone's clock is ahead at most to be shown. What is dated further ahead comes in when its

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 
 from ingest.histories.blocks import BLOCK_ROWS, Block, Row, in_blocks, packed
 from ingest.rules.request_parameters import TimeRange
-from ingest.storage.detections import Detections, HistoryRow
-from ingest.storage.states import State
-from ingest.storage.times_by_place import TimesAt
+from ingest.storage.detections.detections import Detections, HistoryRow
+from ingest.storage.detections.states import State
+from ingest.storage.places.times_by_place import TimesAt
 from ingest.turns import turn
 
 # How many detections are read with one command; while they are, each takes some 100 bytes.

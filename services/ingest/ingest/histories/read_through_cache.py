@@ -20,9 +20,9 @@ from ingest.histories.blocks import Row, grown
 from ingest.histories.long_reads import read_blocks, texts
 from ingest.histories.time_window import COUNT_SECONDS, WHOLE_BYTES, History, Window
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId, TimeRange
-from ingest.storage.client import time_limit
-from ingest.storage.detections import Detections
-from ingest.storage.states import NOTHING, Mark, State, States
+from ingest.storage.database.client import time_limit
+from ingest.storage.detections.detections import Detections
+from ingest.storage.detections.states import NOTHING, Mark, State, States
 
 # What all cached histories may take, compressed: 30,000 detections take about 0.3 MiB. And what
 # they may take together with the last minutes of everybody, for which they make room; and while

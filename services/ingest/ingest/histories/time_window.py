@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from ingest.histories.blocks import BLOCK_ROWS, Block, Part, Row
 from ingest.histories.gzip_join import joined
 from ingest.rules.request_parameters import TimeRange
-from ingest.storage.states import Mark
+from ingest.storage.detections.states import Mark
 
 # A cached history that was read, or counted, so long ago is counted: its state proves that nothing
 # came, not that nothing was deleted, by an operator or a TTL index. It is to be seen in a minute.

@@ -9,7 +9,7 @@ from ingest.errors import ParameterError
 from ingest.recording.outcome import Outcome
 from ingest.rules import request_parameters
 from ingest.rules.detection_identity import event_key
-from ingest.storage.documents import NOWHERE, Document, document
+from ingest.storage.detections.documents import NOWHERE, Document, document
 from ingest.web.endpoint import Endpoint
 from ingest.web.request import Request
 from ingest.web.request_identity import identify

@@ -6,12 +6,12 @@ import threading
 from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
 from ingest.rules.where import RECENT
-from ingest.storage.deleted import Deleted
-from ingest.storage.detections import Detections
-from ingest.storage.documents import Document
-from ingest.storage.inserts import Inserts
-from ingest.storage.large_ids import LargeIds
-from ingest.storage.latest import Latest
+from ingest.storage.detections.detections import Detections
+from ingest.storage.detections.documents import Document
+from ingest.storage.detections.inserts import Inserts
+from ingest.storage.detections.large_ids import LargeIds
+from ingest.storage.people.deleted import Deleted
+from ingest.storage.people.latest import Latest
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +27,8 @@ SWEEP_SECONDS, SWEEP_REST_SECONDS = 45.0, 1.0
 class BackFill:
     """Records in `latest`, once, what an older release stored, and stamps the newest of each.
 
-    So each has a state that names his history (`storage/states.py`), once `storage/notes.py` has
-    noted him with that stamp: in turns, for a copy may have much that nobody noted.
+    So each has a state that names the history (`storage/detections/states.py`), once it is noted
+    with that stamp (`storage/people/notes.py`): in turns, for a copy may have much that is not.
 
     Then it looks for what another hand has deleted, an operator's or a TTL index, again and again.
 

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from common.beacon import Beacon
 from ingest.rules.request_parameters import StaffId
-from ingest.storage.beacons import READ_TIMEOUT_SECONDS, Beacons
-from ingest.storage.client import time_limit
-from ingest.storage.directory import CHECK_SECONDS, UNKNOWN, Place
-from ingest.storage.past_places import PastPlaces
+from ingest.storage.database.client import time_limit
+from ingest.storage.directory.beacons import READ_TIMEOUT_SECONDS, Beacons
+from ingest.storage.directory.directory import CHECK_SECONDS, UNKNOWN, Place
+from ingest.storage.directory.past_places import PastPlaces
 
 # What the database may take besides the wait; together below the 30 s that the gateway gives it.
 TIMEOUT_SECONDS = 15

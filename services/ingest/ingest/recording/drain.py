@@ -9,7 +9,7 @@ from ingest.recording.outcome import Outcome
 from ingest.recording.recorder import GROUP, Recorder
 from ingest.recording.spool import Spool
 from ingest.recording.spools import LOOK_SECONDS, Spools
-from ingest.storage.availability import Availability
+from ingest.storage.database.availability import Availability
 
 log = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.recording.spools import Spools
-from ingest.storage.availability import Availability
-from ingest.storage.client import time_limit
-from ingest.storage.directory import UNKNOWN, Directory, Place
-from ingest.storage.documents import Document
-from ingest.storage.inserts import Inserts
+from ingest.storage.database.availability import Availability
+from ingest.storage.database.client import time_limit
+from ingest.storage.detections.documents import Document
+from ingest.storage.detections.inserts import Inserts
+from ingest.storage.directory.directory import UNKNOWN, Directory, Place
 
 log = logging.getLogger(__name__)
 

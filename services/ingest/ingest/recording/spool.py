@@ -9,7 +9,13 @@ from pathlib import Path
 
 from ingest.errors import StoreUnavailable
 from ingest.recording import rescue
-from ingest.storage.documents import DamagedDocument, Document, decoded, encoded, key_bytes
+from ingest.storage.detections.documents import (
+    DamagedDocument,
+    Document,
+    decoded,
+    encoded,
+    key_bytes,
+)
 
 log = logging.getLogger(__name__)
 
@@ -195,7 +201,7 @@ class Spool:
         file = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None)
         try:
             file.text_factory = bytes  # what a flipped bit makes of a document
-            # The log is forced to disk with every transaction (FULL), the file itself seldom.
+            # The log is forced to disk with every transaction (FULL), the file itself throttle.
             file.execute("PRAGMA journal_mode = WAL")
             file.execute("PRAGMA synchronous = FULL")
             rescue.check(file)

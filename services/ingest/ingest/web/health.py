@@ -8,7 +8,7 @@ from common.routes import HEALTHZ, READYZ
 from ingest.context import get_context
 from ingest.errors import StoreUnavailable
 from ingest.rules.roles import needs, role_at
-from ingest.storage.availability import READ_PROBE_SECONDS
+from ingest.storage.database.availability import READ_PROBE_SECONDS
 
 log = logging.getLogger(__name__)
 bp = Blueprint("health", __name__)

@@ -1,0 +1,203 @@
+"""The tokens of phones, servers and screens: /tokens, for admins."""
+
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from flask import Response
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ingest.access.tokens import MAX_DAYS, MAX_HOURS, ROLES, issue
+from ingest.api.access import audited
+from ingest.api.directory.beacon_input import Name
+from ingest.api.http import bodies, responses
+from ingest.api.http.problems import Problem, invalid
+from ingest.api.http.query import Text
+from ingest.api.http.readers import read_all
+from ingest.api.openapi import declarations
+from ingest.api.openapi.declarations import JSON, Body, Content, declare
+from ingest.api.openapi.schema_fields import ResponseBody, Seconds
+from ingest.context import get_context
+from ingest.errors import ParameterError
+from ingest.rules import request_parameters
+from ingest.rules.roles import Role
+from ingest.storage.access.tokens import MAX_TOKENS, Token, TooManyTokens
+
+_ID = Text("token_id", "Id of the token, not its secret", "0123abcd", "path", "[0-9a-f]{8}")
+
+TokenRole = Annotated[
+    str, Meta(description="What its holder may do", extra_json_schema={"enum": list(ROLES)})
+]
+
+
+class TokenInfo(ResponseBody):
+    """A token, without its secret; times are unix seconds."""
+
+    id: Annotated[str, Meta(description="Names it, and opens nothing")]
+    label: Annotated[str, Meta(description="What it is for")]
+    role: TokenRole
+    level: Annotated[str | None, Meta(description="The only level that its holder may see")]
+    created_at: Seconds
+    expires_at: Annotated[int | None, Meta(description="When it ends by itself")]
+    last_used_at: Annotated[int | None, Meta(description="To the minute")]
+    revoked_at: Annotated[int | None, Meta(description="When it was ended")]
+
+
+class NewToken(TokenInfo):
+    """A token that was just made."""
+
+    secret: Annotated[str, Meta(description="Shown only here, and stored nowhere")]
+
+
+class TokenList(ResponseBody):
+    """The newest tokens, with those that have ended."""
+
+    data: list[TokenInfo]
+
+
+class TokenInput(Struct):
+    """What a token is for."""
+
+    label: Name | float
+    role: TokenRole
+    level: (
+        Annotated[Name | float, Meta(description="The only one to be seen, with the role `read`")]
+        | UnsetType
+        | None
+    ) = UNSET
+    expires_in_days: Annotated[int, Meta(ge=1, le=MAX_DAYS)] | UnsetType | None = UNSET
+    expires_in_hours: Annotated[int, Meta(ge=1, le=MAX_HOURS)] | UnsetType | None = UNSET
+
+
+@declare(
+    "GET",
+    "/tokens",
+    summary="The tokens",
+    description=f"The newest {MAX_TOKENS}; no secret is among them.",
+    answers=declarations.gives(TokenList),
+    problems=["store_unavailable"],
+    curl="curl 'HOST/api/v1/tokens' -H \"Authorization: Bearer $TOKEN\"",
+    tag="access",
+)
+def tokens() -> Response:
+    """Answer all tokens."""
+    return responses.as_json(TokenList([_info(one) for one in get_context().tokens.everyone()]))
+
+
+@declare(
+    "POST",
+    "/tokens",
+    summary="Make a token",
+    description="Only this answer has its secret. Other services know it within 10 s. Without days"
+    " or hours, of which only one may be given, it holds until it is revoked.",
+    body=Body(
+        "What it is for.",
+        {JSON: Content(TokenInput, example={"label": "HACS", "role": "read"})},
+    ),
+    answers=declarations.gives(NewToken),
+    problems=[
+        "invalid_request",
+        "conflict",
+        "too_large",
+        "unsupported_media_type",
+        "store_unavailable",
+    ],
+    curl="curl 'HOST/api/v1/tokens' -H \"Authorization: Bearer $TOKEN\""
+    """ -H 'Content-Type: application/json' -d '{"label": "HACS", "role": "read"}'""",
+    tag="access",
+)
+def make_token() -> Response:
+    """Make a token."""
+    audited.refuse_anybody()
+    given = bodies.json_object()
+    values, faults = read_all(_READERS, given)
+    if faults:
+        raise invalid(faults)
+    context = get_context()
+    hours = values["expires_in_hours"] or values["expires_in_days"]
+    secret, token = issue(values["label"], values["role"], hours, int(time.time()), values["level"])
+    try:
+        context.tokens.add(token)
+    except TooManyTokens:
+        raise Problem("conflict", f"there are {MAX_TOKENS} tokens: revoke some first") from None
+    made = {"label": token.label, "role": token.role.value, "expires_at": token.expires_at}
+    made |= {"level": token.level} if token.level else {}
+    audited.note("token made", token.token_id, **made)
+    context.access_cache.refresh()
+    answer = responses.as_json(NewToken(**_fields(token), secret=secret))
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+@declare(
+    "DELETE",
+    "/tokens/<token_id>",
+    summary="Revoke a token",
+    description="Every service refuses it within 10 s. A second time is success too.",
+    parameters=[_ID],
+    answers={204: Body("It is revoked.", {})},
+    problems=["not_found", "store_unavailable"],
+    curl="curl -X DELETE 'HOST/api/v1/tokens/0123abcd' -H \"Authorization: Bearer $TOKEN\"",
+    tag="access",
+)
+def revoke_token(token_id: str) -> Response:
+    """End a token for good."""
+    context = get_context()
+    if not context.tokens.revoke(token_id, int(time.time())):
+        raise Problem("not_found", "there is no such token")
+    audited.note("token revoked", token_id)
+    context.access_cache.refresh()
+    return Response(status=204)
+
+
+def _fields(token: Token) -> dict[str, Any]:
+    found = token._asdict() | {"id": token.token_id, "role": token.role.value}
+    return {name: found[name] for name in TokenInfo.__struct_fields__}
+
+
+def _info(token: Token) -> TokenInfo:
+    return TokenInfo(**_fields(token))
+
+
+def _role(given: Mapping[str, Any], field: str) -> Role:
+    if given.get(field) not in ROLES:
+        raise ParameterError(field, f"must be one of {', '.join(ROLES)}")
+    return Role(given[field])
+
+
+def _level(given: Mapping[str, Any], field: str) -> str | None:
+    if given.get(field) is None:
+        return None
+    if given.get("role") != Role.READ.value:
+        raise ParameterError(field, "only with the role read")
+    return request_parameters.printable(given, field)
+
+
+def _days(given: Mapping[str, Any], field: str) -> int | None:
+    days = _whole(given, field, MAX_DAYS)
+    return None if days is None else days * 24
+
+
+def _hours(given: Mapping[str, Any], field: str) -> int | None:
+    if None not in (given.get(field), given.get("expires_in_days")):
+        raise ParameterError(field, "not together with expires_in_days")
+    return _whole(given, field, MAX_HOURS)
+
+
+def _whole(given: Mapping[str, Any], field: str, most: int) -> int | None:
+    number = given.get(field)
+    if number is None:
+        return None
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    if not is_number or number not in range(1, most + 1):
+        raise ParameterError(field, f"must be a whole number from 1 to {most}")
+    return int(number)
+
+
+_READERS = {
+    "label": request_parameters.printable,
+    "role": _role,
+    "level": _level,
+    "expires_in_days": _days,
+    "expires_in_hours": _hours,
+}

@@ -1,0 +1,1 @@
+"""The feed of all changes."""

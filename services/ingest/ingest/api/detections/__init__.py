@@ -1,0 +1,1 @@
+"""Taking detections in."""

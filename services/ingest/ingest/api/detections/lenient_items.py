@@ -1,0 +1,73 @@
+"""Items of POST /detections in other types than `DetectionInput` has, or with other fields.
+
+One table of readers both makes the item and says everything that is wrong with it.
+"""
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ingest.api.detections.detection_input import DetectionInput, StrictItem
+from ingest.api.http.readers import Reader, read_all
+from ingest.errors import Fault, ParameterError
+from ingest.rules import request_parameters
+from ingest.rules.request_parameters import EARLIEST, StaffId
+
+_FIELDS = frozenset(DetectionInput.__struct_fields__)
+MAX_IGNORED, MAX_IGNORED_TEXT = 10, 64
+
+
+class LenientItem(NamedTuple):
+    """An item of other types, or with fields of other names, as `request_parameters` reads it."""
+
+    staff_id: StaffId
+    mac: str
+    rssi: int | None
+    timestamp: int | None
+    event_id: str | None
+    ignored: list[str] | UnsetType
+
+
+def readers(latest: int) -> dict[str, Reader]:
+    """Return how each field of an item is read; a time may be `latest` (unix seconds)."""
+    return {
+        "staff_id": request_parameters.staff_id,
+        "mac": request_parameters.beacon,
+        "rssi": request_parameters.strength,
+        "timestamp": partial(_device_time, latest=latest),
+        "event_id": lambda given, _: request_parameters.event_id(given),
+    }
+
+
+def _device_time(given: Mapping[str, Any], name: str, latest: int) -> int | None:
+    if given.get(name) in (None, ""):
+        return None
+    return request_parameters.moment(given, name, EARLIEST, latest)
+
+
+def read(item: Any, by_field: Mapping[str, Reader]) -> LenientItem:
+    """Return an item with every value as it is stored. Raises ParameterError."""
+    given = _fields(item)
+    values = {name: read_field(given, name) for name, read_field in by_field.items()}
+    ignored = sorted(name[:MAX_IGNORED_TEXT] for name in given.keys() - _FIELDS)[:MAX_IGNORED]
+    # What Python's JSON reads but no UTF-8 can hold is answered as a question mark.
+    texts = [name.encode("utf-8", "replace").decode() for name in ignored]
+    return LenientItem(**values, ignored=texts or UNSET)
+
+
+def _fields(item: Any) -> dict[str, Any]:
+    given = msgspec.to_builtins(item) if isinstance(item, StrictItem) else item
+    if not isinstance(given, dict):
+        raise ParameterError("item", "must be a JSON object")
+    return given
+
+
+def faults_of(item: Any, by_field: Mapping[str, Reader], fields: Collection[str]) -> list[Fault]:
+    """Return everything that is wrong with an item, which may have these fields."""
+    try:
+        return read_all(by_field, _fields(item), {"detections", *fields} - by_field.keys())[1]
+    except ParameterError as error:
+        return [error.fault]

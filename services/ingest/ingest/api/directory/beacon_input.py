@@ -1,0 +1,94 @@
+"""Beacons as a client writes them: the lines of a CSV file, and the fields of one."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from common import beacon_file, spreadsheet
+from common.beacon import MAX_METRES, ONE_AXIS, Beacon
+from common.beacon_file import COLUMNS, MAX_BEACONS, BeaconFile, TooManyBeacons
+from common.names import MAX_TEXT
+from ingest.api.http.problems import Problem
+from ingest.api.http.readers import read_all
+from ingest.api.openapi.schema_fields import ResponseBody
+from ingest.errors import Fault
+from ingest.rules import request_parameters
+from ingest.rules.positions import Position, doubts
+
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
+
+
+_Coordinate = Annotated[
+    Annotated[float, Meta(ge=-MAX_METRES, le=MAX_METRES)]
+    | Annotated[str, Meta(extra_json_schema={"pattern": r"^(-?[0-9]{1,6}(\.[0-9]{1,9})?)?$"})],
+    Meta(description="Metres on the plan of the level; both or neither"),
+]
+
+
+class PlaceInput(Struct):
+    """Where a beacon hangs; fields of other names are ignored."""
+
+    level: Annotated[Name | float, Meta(description="Level")]
+    location: Annotated[Name | float, Meta(description="Name of the spot")]
+    x: _Coordinate | UnsetType | None = UNSET
+    y: _Coordinate | UnsetType | None = UNSET
+
+
+class BadLine(ResponseBody):
+    """What is wrong with a line of a file."""
+
+    line: Annotated[int, Meta(description="Line of the file, the header is 1")]
+    field: Annotated[str, Meta(description="Column")]
+    reason: Annotated[str, Meta(description="What is wrong")]
+
+
+_READERS = {
+    "mac": request_parameters.beacon,
+    "level": request_parameters.place_name,
+    "location": request_parameters.place_name,
+    "x": request_parameters.metres,
+    "y": request_parameters.metres,
+}
+
+
+def beacon(fields: Mapping[str, Any]) -> tuple[Beacon | None, list[Fault]]:
+    """Return a beacon, or everything that is wrong with it."""
+    values, faults = read_all(_READERS, fields)
+    if not faults and (values["x"] is None) != (values["y"] is None):
+        faults.append(Fault("x", ONE_AXIS))
+    return (None, faults) if faults else (Beacon(**values), [])
+
+
+def parse_file(text: str) -> BeaconFile:
+    """Return what a file holds. Raises Problem at the first line beyond the limit."""
+    try:
+        return beacon_file.read(text)
+    except TooManyBeacons:
+        reason = f"more than {MAX_BEACONS} beacons; send them in parts"
+        raise Problem("too_large", reason) from None
+
+
+def doubts_of(beacons: Iterable[Beacon], directory: Iterable[Beacon]) -> dict[str, str]:
+    """Return by MAC what looks wrong with the positions of beacons, among the others."""
+    every = {one.mac: one for one in (*directory, *beacons)}
+    levels: dict[str, dict[str, Position]] = {}
+    for one in every.values():
+        if one.x is not None and one.y is not None:
+            levels.setdefault(one.level, {})[one.mac] = (one.x, one.y)
+    found = {}
+    for one in beacons:
+        there = levels.get(one.level, {})
+        if one.mac in there:
+            others = [at for mac, at in there.items() if mac != one.mac]
+            found[one.mac] = doubts(there[one.mac], others)
+    return {mac: doubt for mac, doubt in found.items() if doubt}
+
+
+def write_file(beacons: Iterable[Beacon]) -> str:
+    """Return a file that `parse_file` reads, and a spreadsheet shows as it is."""
+    out = io.StringIO(newline="")
+    csv.writer(out).writerows([COLUMNS, *(map(spreadsheet.cell, one) for one in beacons)])
+    return spreadsheet.marked(out.getvalue())

@@ -1,0 +1,76 @@
+"""Beacons that were heard but are not in the directory: /beacons/unknown."""
+
+import time
+from typing import Annotated
+
+from flask import Response, request
+from msgspec import Meta
+
+from ingest.api.http import responses
+from ingest.api.http.query import Text
+from ingest.api.openapi import declarations
+from ingest.api.openapi.declarations import declare
+from ingest.api.openapi.schema_fields import Mac, ResponseBody, Seconds, StaffId
+from ingest.context import get_context
+from ingest.rules import request_parameters
+from ingest.storage.places.coverage import MAX_UNKNOWN
+
+_SINCE = Text(
+    "since",
+    "Not before: a time in any of the three forms",
+    pattern=request_parameters.TIME_TEXT,
+)
+
+
+class UnknownBeacon(ResponseBody):
+    """A beacon that somebody should register."""
+
+    mac: Mac
+    count: Annotated[int, Meta(description="Detections", ge=1)]
+    first_heard: Seconds
+    last_heard: Seconds
+    staff: Annotated[list[StaffId], Meta(description="Who heard it")]
+
+
+class UnknownBeacons(ResponseBody):
+    """Beacons that somebody should register."""
+
+    data: list[UnknownBeacon]
+    truncated: Annotated[bool, Meta(description="Whether there are more")]
+
+
+@declare(
+    "GET",
+    "/beacons/unknown",
+    summary="Beacons that were heard but are not in the directory",
+    description=f"{MAX_UNKNOWN} at most: those that most people heard come first, of these what was"
+    " heard most often, then what was heard last. A `count` of 1 is mostly a phone or a watch that"
+    " came by: they change their addresses. Register a beacon with `PUT /beacons/<mac>`.",
+    parameters=[_SINCE],
+    answers=declarations.gives(UnknownBeacons),
+    problems=["invalid_request", "store_unavailable"],
+    curl="curl 'HOST/api/v1/beacons/unknown'",
+    tag="beacons",
+)
+def unknown_beacons() -> Response:
+    """Answer the beacons that somebody should register."""
+    since = 0
+    if request.args.get(_SINCE.name):
+        since = request_parameters.moment(
+            request.args, _SINCE.name, 0, request_parameters.MAX_UNIX_SECONDS
+        )
+    context = get_context()
+    context.availability.check_answers()
+    found = context.coverage.unknown_beacons(context.directory.current().beacons, since)
+    now = int(time.time())  # no time of a clock that is ahead
+    data = [
+        UnknownBeacon(
+            mac=one.mac,
+            count=one.count,
+            first_heard=min(one.first_heard, now),
+            last_heard=min(one.last_heard, now),
+            staff=sorted(one.staff, key=request_parameters.by_staff_id),
+        )
+        for one in found[:MAX_UNKNOWN]
+    ]
+    return responses.as_json(UnknownBeacons(data, len(found) > MAX_UNKNOWN))

@@ -1,0 +1,1 @@
+"""Where somebody was, as pages and as files."""

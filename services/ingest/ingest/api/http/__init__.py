@@ -1,0 +1,1 @@
+"""What every operation of the API shares: bodies, parameters, problems, answers."""

@@ -1,0 +1,1 @@
+"""Who is where, and who is lost."""

@@ -1,0 +1,1 @@
+"""Which places were visited, when, and by whom."""

@@ -1,0 +1,1 @@
+"""The connection to MongoDB, who of it answers, and its indexes."""

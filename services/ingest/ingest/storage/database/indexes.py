@@ -1,0 +1,77 @@
+"""The indexes of the collection `staff`, made in the background where they are missing."""
+
+import logging
+import threading
+from typing import Any
+
+import pymongo
+from pymongo import IndexModel
+from pymongo.collection import Collection
+
+from common import schema
+from ingest.errors import StoreUnavailable
+from ingest.storage.database.driver import domain_errors
+
+log = logging.getLogger(__name__)
+
+BY_BEACON = schema.BY_BEACON.name
+BY_STAMP_OF_STAFF = schema.BY_STAMP_OF_STAFF.name
+BY_STAMP = schema.BY_STAMP.name
+BY_TRUE_TIME = schema.BY_TRUE_TIME.name
+
+# Who restores a database may leave them out.
+LOOK_SECONDS, RETRY_SECONDS = 60.0, 5.0
+# The driver's time-out for a request would cut the making of an index of millions of rows.
+MAKE_SECONDS = 86_400
+
+
+class Indexes:
+    """Keeps the indexes there: looks for them, and makes those that are missing, in a thread."""
+
+    def __init__(self, staff: Collection[dict[str, Any]]) -> None:
+        self._staff = staff
+        self._present = threading.Event()
+        self._closed = threading.Event()
+        self._failing = False
+
+    @property
+    def present(self) -> bool:
+        """Tell whether all were there when they were last looked for."""
+        return self._present.is_set()
+
+    def start(self, wait_seconds: float) -> None:
+        """Begin; return when all are there, or so much later while they are still being made."""
+        threading.Thread(target=self._run, name="indexes", daemon=True).start()
+        self._present.wait(wait_seconds)
+
+    def close(self) -> None:
+        """End soon; MongoDB completes what it has begun."""
+        self._closed.set()
+
+    def ensure(self) -> None:
+        """Make what is missing. Two services may do so at once. Raises StoreUnavailable."""
+        with domain_errors():
+            found = self._staff.index_information()
+        missing = [index for index in schema.STAFF.indexes if index.name not in found]
+        if missing:
+            self._present.clear()
+            log.info("making %d indexes", len(missing))
+            with domain_errors(), pymongo.timeout(MAKE_SECONDS):
+                self._staff.create_indexes([_model(index) for index in missing])
+        self._present.set()
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            try:
+                self.ensure()
+                self._failing = False
+            except StoreUnavailable as error:
+                if not self._failing:  # once, not for as long as the database is away
+                    log.warning("the indexes are not looked after: %s", error)
+                self._failing = True
+            self._closed.wait(RETRY_SECONDS if self._failing else LOOK_SECONDS)
+
+
+def _model(index: schema.Index) -> IndexModel:
+    only = {"partialFilterExpression": index.only} if index.only else {}
+    return IndexModel(index.keys, name=index.name, **only)

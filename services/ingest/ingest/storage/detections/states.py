@@ -1,0 +1,217 @@
+"""What names a state of somebody's detections, and what changed since another state.
+
+A state is known by the stamps that are not settled (`stamps.py`): who has seen all of them
+has seen everything that was acknowledged. One small read of an index tells them. Where many came
+at once, as a phone's backlog, the newest alone names them as soon as it is settled, too.
+"""
+
+import hashlib
+import secrets
+import time
+from array import array
+from collections.abc import Collection as Many
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from bson import Timestamp
+from pymongo import DESCENDING
+from pymongo.client_session import ClientSession
+from pymongo.collection import Collection
+from pymongo.read_concern import ReadConcern
+
+from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId
+from ingest.storage.database.client import time_limit
+from ingest.storage.database.driver import find_there, reading
+from ingest.storage.database.indexes import BY_STAMP_OF_STAFF
+from ingest.storage.detections.documents import Document, unix_seconds
+from ingest.storage.detections.stamps import STAMP, check_quick, number, read, settled, stamp
+from ingest.storage.people.latest import Latest
+
+# How many stamps are looked at, of each; the history of who has more is read again whole.
+MAX_STAMPS = 4000
+# More than so many are named by the newest, once that is settled: else each request reads them all.
+FEW = 32
+_OF_NEWEST = b"newest"  # else such a name could be that of a state in which the others were missing
+# How many of all are kept when there are more.
+MAX_KEPT = 20_000
+# What each question may take while a shard is away, which takes all of it: after which stamps to
+# ask, which there are, and of whom nothing was told whether his shard answers.
+FLOORS_SECONDS, STAMPS_SECONDS, SILENT_SECONDS = 0.25, 0.35, 0.2
+NOTHING = MAX_UNIX_SECONDS + 1
+_FIELDS = {"_id": 0, "staff_id": 1, STAMP: 1, "timestamp": 1}
+
+
+class Mark(NamedTuple):
+    """What is remembered of a state: its name, and in order the stamps after `floor`."""
+
+    name: int
+    stamps: "array[int]"
+    floor: int
+
+    @property
+    def newest(self) -> int:
+        """The newest stamp, as a number."""
+        return self.stamps[-1]
+
+
+class State(NamedTuple):
+    """A state of somebody's detections: the timestamp of each with a stamp after `floor`."""
+
+    mark: Mark
+    floor: int
+    timestamps: dict[int, int]
+    is_all: bool  # else they are too many to keep
+    read_at: Timestamp | None  # the database's time: rows have to be read as of later
+
+    def changed_since(self, mark: Mark) -> int | None:
+        """Return the lowest timestamp that changed since a state, None if that is not known.
+
+        NOTHING: none did. It is not known when a stamp is gone: of a database that was restored, or
+        of a detection that was changed.
+        """
+        known = set(mark.stamps)
+        if not self.is_all or self.floor > mark.floor or not known <= self.timestamps.keys():
+            return None
+        changed = [
+            timestamp
+            for one, timestamp in self.timestamps.items()
+            if one > mark.floor and one not in known
+        ]
+        return min(changed, default=NOTHING)
+
+
+class States:
+    """Reads states."""
+
+    def __init__(self, staff: Collection[Document], latest: Latest) -> None:
+        # What a majority has is never rolled back: a state never stands for two histories.
+        self._staff = staff.with_options(read_concern=ReadConcern("majority"))
+        self._latest = latest
+        self._told = 0  # the last time of the database that was told with states, as a number
+
+    def read(self, known: Mapping[StaffId, Mark | None]) -> dict[StaffId, State]:
+        """Return each staff member's state; those without stamped detections are left out.
+
+        `known`: what is remembered of each. What was acknowledged before the call is included.
+        StoreUnavailable.
+        """
+        told = self._told
+        floors, unknown = _floors(known)
+        if unknown:
+            noted, at = self._latest.newest_stamps(unknown)
+            floors, told = floors | _settled(noted, at), max(told, number(at))
+        with reading(self._staff) as session:
+            found = self._found(_after(floors), session)
+            if len(found) > MAX_STAMPS:  # of all together
+                states = self._one_by_one(floors, session, told)
+            else:
+                states = _states(floors, found, session.operation_time, told)
+            self._told = max(told, number(session.operation_time))
+            return states
+
+    def read_there(
+        self, known: Mapping[StaffId, Mark | None]
+    ) -> tuple[dict[StaffId, State], set[StaffId]]:
+        """Do the same for those whose shards answer; return as well whose do not.
+
+        With a dead shard it takes all the time that it is given.
+        """
+        told = self._told
+        floors, unknown = _floors(known)
+        if unknown:
+            with time_limit(FLOORS_SECONDS):
+                noted, at = self._latest.newest_stamps_there(unknown)
+            floors, told = floors | _settled(noted, at), max(told, number(at))
+        began = time.monotonic()
+        find = {"filter": _after(floors), "projection": _FIELDS}
+        with time_limit(STAMPS_SECONDS):
+            there = find_there(self._staff, MAX_STAMPS + 1, find, BY_STAMP_OF_STAFF)
+        check_quick(began)
+        is_all = len(there.found) <= MAX_STAMPS
+        states = _states(floors, there.found, there.at, told, is_all=is_all, has_newest=is_all)
+        # Who has no stamps, or is beyond those that were looked at, may answer all the same.
+        others = [] if there.all_answered else list(known.keys() - states.keys())
+        silent = set(others) - self._latest.answering(others, SILENT_SECONDS) if others else set()
+        return states, silent
+
+    def _one_by_one(
+        self, floors: dict[StaffId, int], session: ClientSession, told: int
+    ) -> dict[StaffId, State]:
+        """Read the newest stamps of each: much was stored, or changed by a correction."""
+        states: dict[StaffId, State] = {}
+        kept = 0
+        for who, floor in floors.items():
+            found = self._found(_after({who: floor}), session, newest=True)
+            kept += len(found)
+            is_all = len(found) <= MAX_STAMPS and kept <= MAX_KEPT
+            states |= _states({who: floor}, found, session.operation_time, told, is_all=is_all)
+        return states
+
+    def _found(
+        self, query: Document, session: ClientSession, *, newest: bool = False
+    ) -> list[Document]:
+        cursor = self._staff.find(query, _FIELDS, session=session)
+        if newest:
+            cursor = cursor.sort(STAMP, DESCENDING)
+        return read(cursor.limit(MAX_STAMPS + 1).batch_size(MAX_STAMPS + 2), BY_STAMP_OF_STAFF)
+
+
+def _floors(
+    known: Mapping[StaffId, Mark | None],
+) -> tuple[dict[StaffId, int], list[StaffId]]:
+    """Return after which stamp each staff member's are to be read, and of whom that is not known.
+
+    Of those it is after all: whoever has nothing in `latest` has little.
+    """
+    floors = {who: mark.floor if mark else 0 for who, mark in known.items()}
+    return floors, [who for who, mark in known.items() if not mark]
+
+
+def _settled(noted: dict[StaffId, int], at: Timestamp | None) -> dict[StaffId, int]:
+    return {who: settled(min(newest, number(at))) for who, newest in noted.items()}
+
+
+def _states(
+    floors: dict[StaffId, int],
+    found: Sequence[Document],
+    at: Timestamp | None,
+    told: int,
+    *,
+    is_all: bool = True,
+    has_newest: bool = True,
+) -> dict[StaffId, State]:
+    """Return states; `told`: the time that was known before. `has_newest`: only older are missing.
+
+    What is settled by a time that the database was told with the question was there to be found, or
+    is stamped again. The time that it tells with the answer may be another shard's.
+    """
+    timestamps: dict[StaffId, dict[int, int]] = {}
+    for one in found:
+        stamps = timestamps.setdefault(one["staff_id"], {})
+        stamps[number(one[STAMP])] = unix_seconds(one.get("timestamp"))
+    states: dict[StaffId, State] = {}
+    for who, each in timestamps.items():
+        mark, newest = _mark(each, at, is_all=is_all, has_newest=has_newest), max(each)
+        were_many = floors[who] == newest - 1  # when the cached history was named, as below
+        if has_newest and newest <= settled(told) and (were_many or len(mark.stamps) > FEW):
+            named = array("Q", [newest])
+            mark = Mark(_name(named, _OF_NEWEST), named, newest - 1)
+        states[who] = State(mark, floors[who], each if is_all else {}, is_all, at)
+    return states
+
+
+def _mark(stamps: Many[int], at: Timestamp | None, *, is_all: bool, has_newest: bool) -> Mark:
+    floor = settled(min(max(stamps), number(at)))
+    unsettled = array("Q", sorted(one for one in stamps if one > floor))
+    if is_all or (has_newest and min(stamps) <= floor):
+        return Mark(_name(unsettled), unsettled, floor)
+    return Mark(secrets.randbits(64), unsettled, floor)  # it proves nothing
+
+
+def _name(stamps: "array[int]", kind: bytes = b"") -> int:
+    return int.from_bytes(hashlib.blake2b(stamps, digest_size=8, person=kind).digest(), "big")
+
+
+def _after(floors: dict[StaffId, int]) -> Document:
+    each = [{"staff_id": who, STAMP: {"$gt": stamp(floor)}} for who, floor in floors.items()]
+    return each[0] if len(each) == 1 else {"$or": each}

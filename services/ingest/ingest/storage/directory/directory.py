@@ -1,0 +1,114 @@
+"""The directory of beacons, cached in the process: where a MAC hangs."""
+
+import contextlib
+import logging
+import math
+import time
+import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from common.beacon import Beacon
+from ingest.batcher import Batcher
+from ingest.errors import StoreUnavailable
+from ingest.storage.detections.documents import UNKNOWN as UNKNOWN_TEXT
+from ingest.storage.directory.beacons import Beacons
+
+# How soon a service sees what another one wrote: one read of a small document tells.
+CHECK_SECONDS = 2.0
+
+log = logging.getLogger(__name__)
+
+
+class Place(NamedTuple):
+    """Where a beacon hangs: the level and the name of the spot."""
+
+    level: str
+    location: str
+
+
+# The place of a beacon that nobody has registered.
+UNKNOWN = Place(UNKNOWN_TEXT, UNKNOWN_TEXT)
+
+
+class Snapshot(NamedTuple):
+    """The directory as it was read, in its order; `tag` changes with its content."""
+
+    revision: int
+    tag: str
+    beacons: dict[str, Beacon]
+    places: dict[str, Place]
+
+
+class Directory:
+    """Keeps a copy of the beacons: read by MAC they are scatter-gather on shards."""
+
+    def __init__(
+        self,
+        beacons: Beacons,
+        refresh_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._beacons = beacons
+        self._refresh_seconds = refresh_seconds
+        self._clock = clock
+        self._snapshot: Snapshot | None = None
+        self._read_at = self._check_at = -math.inf
+        self._pool = ThreadPoolExecutor(1, "directory")
+        self._reads: Batcher[str, Snapshot] = Batcher(self._read, self._pool)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._pool.shutdown()
+
+    def cached(self) -> Snapshot | None:
+        """Return the directory from memory alone, None when it was never read."""
+        return self._snapshot
+
+    def current(self) -> Snapshot:
+        """Return the directory, another service's writes of 2 s ago included.
+
+        While it is read, or when it cannot be, the old copy serves on. StoreUnavailable: it was
+        never read.
+        """
+        snapshot = self._snapshot
+        if snapshot and (self._clock() < self._check_at or self._reads.busy):
+            return snapshot
+        return self._reads.call("when due")
+
+    def reload(self) -> None:
+        """Read again what this service has just written."""
+        with contextlib.suppress(
+            StoreUnavailable
+        ):  # the write is done; the next reader tries again
+            self._reads.call("now")
+
+    def _read(self, calls: list[str]) -> list[Snapshot | Exception]:
+        """Read the directory once for all who wait: `when due`, or `now` after a write of ours."""
+        if "now" in calls:
+            self._read_at = self._check_at = -math.inf
+        snapshot = self._snapshot
+        if snapshot is None or self._clock() >= self._check_at:
+            try:
+                snapshot = self._snapshot = self._read_if_changed()
+            except StoreUnavailable as error:
+                if snapshot is None:
+                    raise
+                log.warning("directory not refreshed, the old copy serves on: %s", error)
+                if "now" in calls:  # it was written: the next reader tries again
+                    return [snapshot] * len(calls)
+            self._check_at = self._clock() + min(CHECK_SECONDS, self._refresh_seconds)
+        return [snapshot] * len(calls)
+
+    def _read_if_changed(self) -> Snapshot:
+        revision = self._beacons.revision()  # before the beacons: a later write is seen next time
+        old = self._snapshot
+        fresh = self._clock() - self._read_at < self._refresh_seconds
+        if old is not None and fresh and revision == old.revision:
+            return old
+        beacons = self._beacons.read()
+        self._read_at = self._clock()
+        tag = f"{zlib.crc32(repr(beacons).encode()):08x}"
+        places = {beacon.mac: Place(beacon.level, beacon.location) for beacon in beacons}
+        return Snapshot(revision, tag, {beacon.mac: beacon for beacon in beacons}, places)

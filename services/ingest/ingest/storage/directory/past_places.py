@@ -1,0 +1,123 @@
+"""The places in detections of one beacon that are stored already."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import Any, NamedTuple
+
+import pymongo
+from bson import ObjectId
+from pymongo.collection import Collection
+
+from ingest.rules.request_parameters import StaffId
+from ingest.storage.database.driver import domain_errors
+from ingest.storage.database.indexes import BY_BEACON
+from ingest.storage.detections.documents import Document, staff_id
+from ingest.storage.detections.stamps import RENEWED
+from ingest.storage.directory.directory import Place
+
+# The field of a corrected detection: the place that it was stored with, and which correction took
+# it. The last correction of a detection can be taken back.
+WAS = "was"
+# Reading all of a beacon's index may take a moment.
+SCAN_TIMEOUT_SECONDS = 5
+
+
+class Found(NamedTuple):
+    """A detection, and the place that it has, as it is stored."""
+
+    id: ObjectId
+    level: Any
+    location: Any
+
+    @property
+    def place(self) -> Document:
+        """Return level and location as a query or an update names them."""
+        return {"level": self.level, "location": self.location}
+
+
+class PastPlaces:
+    """Finds and rewrites the detections of a beacon; what is found by its place by BY_BEACON."""
+
+    def __init__(self, staff: Collection[Document]) -> None:
+        self._staff = staff
+
+    def elsewhere(self, mac: str, places: Sequence[Place], limit: int) -> list[Found]:
+        """Return some of the detections of a beacon that have none of these places."""
+        fields = {"level": 1, "location": 1}
+        with domain_errors():
+            found = self._staff.find(_elsewhere(mac, places), fields).limit(limit)
+            return [Found(one["_id"], one.get("level"), one.get("location")) for one in found]
+
+    def count_elsewhere(self, mac: str, places: Sequence[Place]) -> int:
+        """Return how many there are of these, by counting the others: that reads less."""
+        with domain_errors():
+            there = [self._staff.count_documents({"mac": mac} | one._asdict()) for one in places]
+            return max(0, self._staff.count_documents({"mac": mac}) - sum(there))
+
+    def people_elsewhere(self, mac: str, place: Place) -> list[tuple[StaffId, int]]:
+        """Return whose detections of a beacon have another place, and how many, most first."""
+        stages: list[Document] = [
+            {"$match": _elsewhere(mac, [place])},
+            {"$group": {"_id": "$staff_id", "count": {"$sum": 1}}},
+            {"$sort": {"count": pymongo.DESCENDING, "_id": 1}},
+        ]
+        with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
+            found = self._staff.aggregate(stages, hint=BY_BEACON)
+            return [(staff_id(one["_id"]), int(one["count"])) for one in found]
+
+    def move(self, found: list[Found], mac: str, places: Sequence[Place], correction: str) -> int:
+        """Give those of `found` that still have none of the places the first; return how many.
+
+        Each is stamped in the step that commits it, so no stamp has to be doubted.
+        """
+        total = 0
+        for was, ids in _by_place(found):
+            query = {"_id": {"$in": ids}} | was | _elsewhere(mac, places)
+            kept = {WAS: was | {"correction": correction}}
+            with domain_errors():
+                update = {"$set": places[0]._asdict() | kept} | RENEWED
+                total += self._staff.update_many(query, update).modified_count
+        return total
+
+    def count_corrected(self, mac: str, correction: str) -> int:
+        """Return how many detections have the place that a correction gave them."""
+        with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
+            return self._staff.count_documents(_corrected(mac, correction))
+
+    def corrected(self, mac: str, correction: str, size: int) -> Iterator[list[Found]]:
+        """Yield the detections that a correction changed last, in groups, with their old places."""
+        with domain_errors():
+            rows = self._staff.find(_corrected(mac, correction), {WAS: 1}).batch_size(size)
+            found = (
+                Found(one["_id"], one[WAS].get("level"), one[WAS].get("location")) for one in rows
+            )
+            while group := list(islice(found, size)):
+                yield group
+
+    def give_back(self, found: list[Found], mac: str, correction: str) -> int:
+        """Give those of `found` that a correction changed last their old places; how many."""
+        total = 0
+        for was, ids in _by_place(found):
+            query = {"_id": {"$in": ids}} | _corrected(mac, correction)
+            with domain_errors():
+                update = {"$set": was, "$unset": {WAS: ""}} | RENEWED
+                total += self._staff.update_many(query, update).modified_count
+        return total
+
+
+def _by_place(found: Iterable[Found]) -> Iterator[tuple[Document, list[ObjectId]]]:
+    """Yield each place as it is stored, and whose it is: mostly there is one."""
+    ordered = sorted(found, key=lambda one: repr(one[1:]))
+    for _, group in groupby(ordered, key=lambda one: repr(one[1:])):
+        first, *others = group
+        yield first.place, [first.id, *(one.id for one in others)]
+
+
+def _corrected(mac: str, correction: str) -> Document:
+    return {"mac": mac, f"{WAS}.correction": correction}
+
+
+def _elsewhere(mac: str, places: Sequence[Place]) -> dict[str, Any]:
+    # `$nor` would say the same, but reads all of the beacon's index.
+    others = [[{name: {"$ne": value}} for name, value in one._asdict().items()] for one in places]
+    return {"mac": mac, "$and": [{"$or": other} for other in others]}

@@ -1,0 +1,1 @@
+"""What changed in the detections since a reader last looked."""

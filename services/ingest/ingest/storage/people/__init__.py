@@ -1,0 +1,1 @@
+"""Who is where: the collection `latest`, the notes that keep it, and who is lost."""

@@ -1,0 +1,1 @@
+"""What the detections tell of a place: when it was visited, and by whom."""
