@@ -68,7 +68,7 @@ def still(page: Page) -> None:
     page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")
 
 
-@pytest.mark.parametrize(("size", "people"), zip(WALLS, (14, 300, 300), strict=True))
+@pytest.mark.parametrize(("size", "people"), list(zip(WALLS, (14, 300, 300), strict=True)))
 def test_all_of_it_is_read_from_three_metres(
     opened: Opener, size: tuple[int, int], people: int
 ) -> None:
