@@ -14,6 +14,7 @@ import ingest
 import ingest.config
 import monitoring
 import monitoring.config
+from scripts.native.version import version
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ["common", "services", "scripts", "mongo", "gateway", "loadtests"]
@@ -181,3 +182,17 @@ def test_every_file_that_is_named_exists(document: str) -> None:
             assert any(f"/{name}" in path for path in paths), name
         else:
             assert any(path.endswith(f"/{name}") for path in paths), name
+
+
+def test_the_changelog_has_a_day_for_the_version() -> None:
+    heading = rf"^## \[{re.escape(version())}\] - 20\d\d-\d\d-\d\d$"
+    assert re.search(heading, (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+def test_each_image_tells_the_version() -> None:
+    targets = (ROOT / "Dockerfile").read_text().split("\nFROM ")
+    images = {name: text for text in targets for name in re.findall(r"^\S+ AS (\S+)\n", text)}
+    for name in ("gateway", "acme", "ingest", "monitoring", "mongo-init"):
+        assert "LABEL org.opencontainers.image.version=$VERSION" in images[name], name
+    for name in ("ingest", "monitoring"):
+        assert "ENV WAYMARK_VERSION=$VERSION" in images[name], name
