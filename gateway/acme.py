@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 if not __package__:  # run as a file
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import settings as environment_settings
 from gateway.render import CERTIFICATE, CERTIFICATES, CHALLENGES, Config, ConfigError
 
 LONGEST_PAUSE_SECONDS = 6 * 3600  # between two tries
@@ -68,11 +69,14 @@ class Settings(NamedTuple):
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
         """Read the settings that are given; ConfigError when one cannot be."""
-        names = {field: f"ACME_{field.upper()}" for field in cls._fields}
-        settings = cls(**{name: environment[v] for name, v in names.items() if environment.get(v)})
-        if not settings.retry_seconds.isdecimal() or int(settings.retry_seconds) < 1:
-            raise ConfigError(f"ACME_RETRY_SECONDS: {settings.retry_seconds!r} is no number > 0")
-        return settings
+        given = {name: text for name, text in environment.items() if text}
+        read = environment_settings.read(
+            cls._field_defaults, given, {}, lambda name: f"ACME_{name.upper()}"
+        )
+        found = cls(**read)
+        if not found.retry_seconds.isdecimal() or int(found.retry_seconds) < 1:
+            raise ConfigError(f"ACME_RETRY_SECONDS: {found.retry_seconds!r} is no number > 0")
+        return found
 
 
 class Held(NamedTuple):

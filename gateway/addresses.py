@@ -1,6 +1,7 @@
-"""What the template gets from the table of addresses, by the names that it has there."""
+"""What the files in nginx/ get from `common`, by the names that it has there."""
 
 from common import routes
+from common.browsers import ADDRESS, LOOKED_AT
 from common.routes import BATCH_GROUP, HISTORY_GROUP, LONG_GROUP, POLLERS, ROUTES, Route
 
 
@@ -13,6 +14,8 @@ def values() -> dict[str, list[str]]:
     long = [one for one in _in_group(LONG_GROUP) if not one.redirects]
     history = [one for one in _in_group(HISTORY_GROUP) if one not in routes.LEGACY]
     return {
+        "address": [ADDRESS],
+        "looked_at": [LOOKED_AT],
         "legacy": list(routes.LEGACY_PATHS),
         "legacy_names": ["|".join(path.removeprefix("/") for path in routes.LEGACY_PATHS)],
         "detect": [routes.DETECT.path],

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from common import settings
+from common.settings import ACCESS, REQUIRED
 from gateway import addresses
 
 _FILES = Path(__file__).parent / "nginx"
@@ -23,12 +25,12 @@ _INCLUDE = re.compile(r"^( *)@include (\S+)\n", re.MULTILINE)
 # What a location costs: its circuit, time limit and limits of number. addresses.conf includes them.
 GROUPS = ("ingest.conf", "batch.conf", "short_read.conf", "history.conf", "long_read.conf")
 PROBE = "probe.conf"  # for the addresses that tell how a circuit is
-REQUIRED = "required"
 # Settings of the whole installation: the words that each may be; the form of a value, an example.
 _WORDS = {
-    "access": ("open", REQUIRED),
-    "legacy_access": ("open", REQUIRED),
+    "access": ACCESS,
+    "legacy_access": ACCESS,
     "legacy_parameter": ("refused", "allowed"),
+    "http2": ("on", "off"),
 }
 HTTP2_ON_A_LINE = (1, 25, 1)  # the first nginx with the directive `http2`
 _NAME = re.compile(r"@\{(\w+)\}")
@@ -47,7 +49,7 @@ _FORMS = {
     ),
     "trusted_proxies": (re.compile(r"[0-9a-f.:]+(/\d{1,3})?", re.IGNORECASE), "10.1.2.3"),
 }
-_INSTALLATION = {*_WORDS, *_FORMS, "admin_token_sha256"}
+_INSTALLATION = {*_WORDS, *_FORMS, "admin_token_sha256"} - {"http2"}
 
 
 class ConfigError(ValueError):
@@ -90,21 +92,18 @@ class Config(NamedTuple):
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":
         """Read the settings that are given; ConfigError when they contradict each other."""
-        names = {field: variable(field) for field in cls._fields}
-        config = cls(**{name: environment[v] for name, v in names.items() if v in environment})
+        try:
+            config = cls(**settings.read(cls._field_defaults, environment, _WORDS, variable))
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
         if bool(config.tls_certificate) != bool(config.tls_key):
             raise ConfigError("set both GATEWAY_TLS_CERTIFICATE and GATEWAY_TLS_KEY, or neither")
         if config.tls_names:
             config = config._with_acme()
         if config.tls_certificate and not config.internal_listen:
             config = config._replace(internal_listen=INTERNAL_LISTEN)
-        if config.http2 not in ("on", "off"):
-            raise ConfigError(f"GATEWAY_HTTP2: {config.http2!r} is neither on nor off")
         if not config.client_rate.isdecimal() or int(config.client_rate) < 1:
             raise ConfigError(f"GATEWAY_CLIENT_RATE: {config.client_rate!r} is no whole number > 0")
-        for setting, words in _WORDS.items():
-            if getattr(config, setting) not in words:
-                raise ConfigError(f"{variable(setting)} must be {' or '.join(words)}")
         if not re.fullmatch("([0-9a-f]{64})?", config.admin_token_sha256):
             raise ConfigError("WAYMARK_ADMIN_TOKEN_SHA256 is no SHA-256: run ./scripts/configure")
         for setting, (form, example) in _FORMS.items():

@@ -21,7 +21,7 @@ import uuid
 from pathlib import Path
 
 from common.beacon import Beacon
-from gateway.render import REQUIRED
+from common.settings import REQUIRED
 from mongo.directory import parse
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "mongo" / "directory.csv"

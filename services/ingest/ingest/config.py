@@ -4,7 +4,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-ACCESS = (OPEN, REQUIRED) = ("open", "required")
+from common import settings
+from common.settings import ACCESS, OPEN, REQUIRED
+
+__all__ = ["ACCESS", "OPEN", "REQUIRED", "Config"]
+
 _ACCESS = {"waymark_access", "waymark_legacy_access"}
 
 
@@ -66,15 +70,5 @@ class Config:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":
         """Read the settings; ValueError names a variable that is not a whole number."""
-        given: dict[str, object] = {}
-        for field in fields(cls):
-            variable = field.name.upper()
-            if variable not in environment:
-                continue
-            text = environment[variable]
-            if field.type is int and not text.isdecimal():
-                raise ValueError(f"{variable} must be a whole number, not {text!r}")
-            if field.name in _ACCESS and text not in ACCESS:
-                raise ValueError(f"{variable} must be {' or '.join(ACCESS)}, not {text!r}")
-            given[field.name] = int(text) if field.type is int else text
-        return cls(**given)  # type: ignore[arg-type]  # converted by the field's type above
+        defaults = {field.name: field.default for field in fields(cls)}
+        return cls(**settings.read(defaults, environment, dict.fromkeys(_ACCESS, ACCESS)))

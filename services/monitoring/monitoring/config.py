@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from common import settings
+
 
 @dataclass(frozen=True)
 class Config:
@@ -38,15 +40,5 @@ class Config:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":
         """Read the settings; ValueError names a variable that is not a whole number."""
-        given: dict[str, object] = {}
-        for field in fields(cls):
-            variable = field.name.upper()
-            if variable not in environment:
-                continue
-            text = environment[variable]
-            if field.type is int and not text.isdecimal():
-                raise ValueError(f"{variable} must be a whole number, not {text!r}")
-            if field.name == "waymark_access" and text not in ("open", "required"):
-                raise ValueError(f"{variable} must be open or required, not {text!r}")
-            given[field.name] = int(text) if field.type is int else text
-        return cls(**given)  # type: ignore[arg-type]  # converted by the field's type above
+        defaults = {field.name: field.default for field in fields(cls)}
+        return cls(**settings.read(defaults, environment, {"waymark_access": settings.ACCESS}))

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from flask import Flask, Response, current_app, g, jsonify, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
+from common.browsers import SESSION_COOKIES
 from monitoring import one_level, static_files
 from monitoring.gateway import OPEN, UNKNOWN, GatewayResponse, GatewayUnavailable
 
@@ -28,7 +29,6 @@ MAX_ASKING = 2
 ASK_WAIT_SECONDS = 1.0
 PATH = "/api/v1/session"
 LOGIN = "/monitoring/login"
-COOKIES = ("__Host-waymark_session", "waymark_session")
 # What strangers get: health, the answers of an open circuit, and what the log-in shows.
 PUBLIC_VIEWS = {"liveness.healthz", "fallback.circuit_open", "screens.log_in"}
 LOGIN_SCRIPT = "screens/login.js"
@@ -130,7 +130,7 @@ def _admit() -> BaseResponse | None:
     if request.endpoint is None or request.endpoint in PUBLIC_VIEWS or _is_public_file():
         return None
     over_tls = request.headers.get("X-Forwarded-Proto") == "https"
-    names = COOKIES[:1] if over_tls else COOKIES  # as the ingest services
+    names = SESSION_COOKIES[:1] if over_tls else SESSION_COOKIES
     sessions = [f"{name}={request.cookies[name]}" for name in names if name in request.cookies]
     given = {
         "Authorization": request.headers.get("Authorization", ""),

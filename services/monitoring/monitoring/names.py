@@ -4,14 +4,12 @@ import re
 
 from flask import Flask, Response, jsonify, request
 
+from common.browsers import LOOKED_AT, OWN_HOST
 from common.routes import HEALTHZ, LEGACY_PATHS
 
 # Whoever asks there is no browser, or asks what everybody may.
 OPEN_PATHS = {*LEGACY_PATHS, HEALTHZ.path}
-# The gateway's word that it has looked. No page can make its browser send a `Sec-` header.
-GATEWAY = "Sec-Waymark-Gateway"
-# Nobody can make an address lead elsewhere, as a name can be.
-_ADDRESS = re.compile(r"(localhost|\d+\.\d+\.\d+\.\d+|\[[0-9a-f:.]+\])?(:\d+)?", re.IGNORECASE)
+_HOST = re.compile(OWN_HOST, re.IGNORECASE)
 
 
 def init_app(app: Flask) -> None:
@@ -20,8 +18,8 @@ def init_app(app: Flask) -> None:
 
 
 def _refuse() -> tuple[Response, int] | None:
-    if request.path in OPEN_PATHS or GATEWAY in request.headers:
+    if request.path in OPEN_PATHS or LOOKED_AT in request.headers:
         return None
-    if _ADDRESS.fullmatch(request.headers.get("Host", "")):
+    if _HOST.fullmatch(request.headers.get("Host", "")):
         return None
     return jsonify(error="Host: ask this port by its address, or the gateway by its name"), 421

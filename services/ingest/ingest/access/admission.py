@@ -7,6 +7,7 @@ from pathlib import Path
 
 from werkzeug.http import parse_cookie
 
+from common.browsers import SESSION_COOKIES
 from common.routes import LEGACY_PATHS
 from ingest import config
 from ingest.access import tokens
@@ -20,8 +21,6 @@ from ingest.storage.access.tokens import MAX_TOKENS
 
 _SCHEME = "bearer"
 _MAX_HEADER = 128  # no token of ours makes a longer one
-# Over TLS the first alone: no other site of the domain, and nobody without TLS, can set it.
-COOKIES = ("__Host-waymark_session", "waymark_session")
 # What changes nothing may be asked for by anything that has the cookie.
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -86,7 +85,7 @@ class Admission:
     def _logged_in(self, given: Credentials) -> Visitor | None:
         header = given.cookie.encode("ascii", "replace").decode()  # others may hold all
         cookies = parse_cookie(header)
-        names = COOKIES[:1] if given.over_tls else COOKIES
+        names = SESSION_COOKIES[:1] if given.over_tls else SESSION_COOKIES
         text = next((cookies[name] for name in names if name in cookies), "")
         session = self._sessions.read(text)
         if session is None:

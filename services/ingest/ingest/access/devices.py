@@ -10,7 +10,6 @@ from ingest.access.sessions import Sessions, signed
 
 SALT = "waymark device"
 # As for the session: the first where TLS protects it.
-COOKIES = ("__Host-waymark_device", "waymark_device")
 # Browsers keep no cookie for longer.
 MAX_AGE_SECONDS = 400 * 86_400
 # Of a browser that many share, who logged in last: 64 letters each.

@@ -2,7 +2,7 @@
 
 from flask import Flask, Response, current_app, g, request
 
-from ingest.access import devices
+from common.browsers import DEVICE_COOKIES
 from ingest.access.attempts import Source
 from ingest.access.devices import Device
 from ingest.access.visitor import Credentials, Visitor
@@ -50,7 +50,7 @@ def address() -> str:
 
 def device() -> Device | None:
     """Return the browser of Flask's current request, None for one that no service knows."""
-    return get_context().devices.read(cookie(devices.COOKIES))
+    return get_context().devices.read(cookie(DEVICE_COOKIES))
 
 
 def source() -> Source:

@@ -6,14 +6,13 @@ A browser on this machine runs the pages of strangers (docs/configuration.md, "N
 import re
 from collections.abc import Mapping
 
+from common.browsers import LOOKED_AT, OWN_HOST
 from common.routes import HEALTHZ, LEGACY_PATHS, READYZ
 from ingest.web.responses import of_json
 
 OPEN_PATHS = {*LEGACY_PATHS, HEALTHZ.path, READYZ.path}
-# The gateway's word that it has looked. No page can make its browser send a `Sec-` header.
-_GATEWAY = b"sec-waymark-gateway"
-# Nobody can make an address lead elsewhere, as a name can be.
-_ADDRESS = re.compile(rb"(localhost|\d+\.\d+\.\d+\.\d+|\[[0-9a-f:.]+\])?(:\d+)?", re.IGNORECASE)
+_GATEWAY = LOOKED_AT.lower().encode()
+_HOST = re.compile(OWN_HOST.encode(), re.IGNORECASE)
 _OUR_OWN = (b"same-origin", b"none")
 REFUSAL = of_json(421, {"error": "this port is for the gateway: ask that"})
 
@@ -25,5 +24,5 @@ def is_refused(path: str, headers: Mapping[bytes, bytes]) -> bool:
     return (
         b"origin" in headers
         or headers.get(b"sec-fetch-site", b"none") not in _OUR_OWN
-        or not _ADDRESS.fullmatch(headers.get(b"host", b""))
+        or not _HOST.fullmatch(headers.get(b"host", b""))
     )

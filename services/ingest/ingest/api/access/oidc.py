@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from flask import Response, request
 from markupsafe import escape
 
+from common.browsers import PROVIDER_COOKIES
 from common.routes import PREFIX
 from ingest.api.access import audited, session
 from ingest.api.http.problems import Problem
@@ -25,7 +26,6 @@ _PATH = "/session/oidc"
 _CALLBACK = f"{_PATH}/callback"
 _LOG_IN = "/monitoring/login"
 # As for the session: the first where TLS protects it.
-COOKIES = ("__Host-waymark_oidc", "waymark_oidc")
 _NEXT = Text("next", "The page to go to after it", "/monitoring/replay")
 # Led here by the provider's site, the browser keeps a strict cookie, but does not send it before a
 # page of ours has asked for something. So this is a page, and no redirect.
@@ -84,7 +84,7 @@ def begin_oidc() -> Response:
 def finish_oidc() -> Response:
     """Begin a session for whom the provider vouches for."""
     oidc = _oidc()
-    expected = oidc.expected(credentials.cookie(COOKIES))
+    expected = oidc.expected(credentials.cookie(PROVIDER_COOKIES))
     answer = _finished(oidc, expected) if expected else _led_back("expired", HOME)
     _keep(answer, "", 0)
     return answer
@@ -154,4 +154,4 @@ def _led_back(why: str, page: str) -> Response:
 def _keep(answer: Response, value: str, seconds: int) -> None:
     """Keep in the browser what is expected of the way back, which another site leads: so `Lax`."""
     answer.headers["Cache-Control"] = "no-store"
-    credentials.keep_cookie(answer, COOKIES, value, seconds, "Lax")
+    credentials.keep_cookie(answer, PROVIDER_COOKIES, value, seconds, "Lax")

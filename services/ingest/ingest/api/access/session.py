@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from flask import Response, request
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from common.browsers import DEVICE_COOKIES, SESSION_COOKIES
 from ingest.access import devices
-from ingest.access.admission import COOKIES
 from ingest.access.sessions import TokenSession
 from ingest.access.visitor import Visitor
 from ingest.api.access import audited
@@ -219,7 +219,7 @@ def begun(account: Account) -> Response:
     _set_cookie(answer, text)
     # Also led here by a provider's site, and that keeps nobody out: so `Lax`.
     kept = get_context().devices.issue(credentials.device(), account.name)
-    credentials.keep_cookie(answer, devices.COOKIES, kept, devices.MAX_AGE_SECONDS, "Lax")
+    credentials.keep_cookie(answer, DEVICE_COOKIES, kept, devices.MAX_AGE_SECONDS, "Lax")
     return answer
 
 
@@ -249,4 +249,4 @@ def without_cookie() -> Response:
 
 def _set_cookie(answer: Response, value: str, max_age: int | None = None) -> None:
     """Keep a session in the browser until it ends, for no other site."""
-    credentials.keep_cookie(answer, COOKIES, value, max_age, "Strict")
+    credentials.keep_cookie(answer, SESSION_COOKIES, value, max_age, "Strict")
