@@ -93,7 +93,7 @@ def test_the_directory_is_still_told_from_memory(api: Api) -> None:
 
 
 def test_a_bug_is_a_problem_without_its_insides(api: Api, caplog: pytest.LogCaptureFixture) -> None:
-    with patch.object(last_positions, "everyone", side_effect=ZeroDivisionError("secret")):
+    with patch.object(last_positions, "answer", side_effect=ZeroDivisionError("secret")):
         plain = FlaskClient(api.client.application, Response)
         answer = plain.get("/api/v1/staff", headers={"X-Request-ID": "me"})
     assert answer.status_code == 500
