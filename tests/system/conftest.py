@@ -47,7 +47,7 @@ class Stack(Client):
             capture_output=True,
             text=True,
             check=False,
-            timeout=240,
+            timeout=600,  # shards may be emulated: minutes, beside others
             stdin=subprocess.DEVNULL,
         )
 
