@@ -23,8 +23,9 @@ def memory(cgroups: Path = CGROUPS) -> Memory:
 
     In a container that is the container's; under systemd, or a test, our own below the others.
     """
+    own_groups = _own_groups()
     for folder, limit_file, line in KINDS:
-        for group in (cgroups / folder / _own_groups().get(folder, ""), cgroups / folder):
+        for group in (cgroups / folder / own_groups.get(folder, ""), cgroups / folder):
             limit = _limit(group / limit_file)
             if limit is not None:
                 words = (group / "memory.stat").read_text("ascii").split()

@@ -22,6 +22,11 @@ class Index(NamedTuple):
         """Return the name that MongoDB gives it."""
         return "_".join(f"{field}_{order}" for field, order in self.keys)
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return the driver's options with which it is made."""
+        return {"partialFilterExpression": self.only} if self.only else {}
+
 
 class Collection(NamedTuple):
     """A collection; one without a shard key lies on one shard.

@@ -56,9 +56,8 @@ def bootstrap(
             sharding.ensure_shards(topology.shards, client, progress)
             sharding.ensure_collections(topology.shards, client, progress)
         if schema.AUDIT.name not in client[DATABASE].list_collection_names():
-            client[DATABASE].create_collection(
-                schema.AUDIT.name
-            )  # who makes it says how it can be changed
+            # Who makes it says how it can be changed.
+            client[DATABASE].create_collection(schema.AUDIT.name)
         _ensure_role(client)
         _ensure_user(client, DATABASE, APP_USER, secrets.app_password, APP_ROLES, progress)
         _make_indexes(client)
@@ -132,8 +131,7 @@ def _ensure_user(
 def _make_indexes(client: clients.Client) -> None:
     for collection in schema.COLLECTIONS:
         for index in collection.indexes:
-            only: dict[str, Any] = {"partialFilterExpression": index.only} if index.only else {}
-            client[DATABASE][collection.name].create_index(index.keys, **only)
+            client[DATABASE][collection.name].create_index(index.keys, **index.options)
 
 
 def _load_directory(client: clients.Client, path: Path, progress: Progress) -> None:

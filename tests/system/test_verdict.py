@@ -72,18 +72,13 @@ def office(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sta
 
 def told_by_the_page(stack: Stack, path: str) -> requests.Response:
     """Ask the monitoring service at its own port: the gateway may be away."""
-    port = stack.environment["WAYMARK_MONITORING_PORT"]
-    with requests.Session() as session:
-        session.trust_env = False
-        return session.get(f"http://127.0.0.1:{port}/monitoring/api/{path}", timeout=30)
+    return told_at(stack.environment["WAYMARK_MONITORING_PORT"], f"monitoring/api/{path}")
 
 
-def known_at(port: str) -> int:
-    """Return how many people an ingest service tells."""
+def told_at(port: str, path: str) -> requests.Response:
     with requests.Session() as session:
         session.trust_env = False
-        answer = session.get(f"http://127.0.0.1:{port}/api/v1/staff", timeout=30)
-    return len(answer.json()["data"])
+        return session.get(f"http://127.0.0.1:{port}/{path}", timeout=30)
 
 
 def verdict(stack: Stack) -> dict[str, Any]:
@@ -250,7 +245,8 @@ def test_a_database_that_is_starved_is_told_as_that_and_everybody_is_shown_all_t
     seen_until(office, HEALTHY, 90)
     # Who answers then tells what it knows: each has told everybody before.
     ports = office.environment["WAYMARK_INGEST_PORTS"].split()
-    everybody = min(len(told_by_the_page(office, "staff").json()["data"]), *map(known_at, ports))
+    first = [told_at(port, "api/v1/staff") for port in ports]
+    everybody = min(len(one.json()["data"]) for one in [told_by_the_page(office, "staff"), *first])
     assert everybody
     seen, shown = set(), set()
     with starved(office, "mongod"):

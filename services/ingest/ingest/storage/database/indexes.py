@@ -57,7 +57,9 @@ class Indexes:
             self._present.clear()
             log.info("making %d indexes", len(missing))
             with domain_errors(), pymongo.timeout(MAKE_SECONDS):
-                self._staff.create_indexes([_model(index) for index in missing])
+                self._staff.create_indexes(
+                    [IndexModel(one.keys, name=one.name, **one.options) for one in missing]
+                )
         self._present.set()
 
     def _run(self) -> None:
@@ -70,8 +72,3 @@ class Indexes:
                     log.warning("the indexes are not looked after: %s", error)
                 self._failing = True
             self._closed.wait(RETRY_SECONDS if self._failing else LOOK_SECONDS)
-
-
-def _model(index: schema.Index) -> IndexModel:
-    only = {"partialFilterExpression": index.only} if index.only else {}
-    return IndexModel(index.keys, name=index.name, **only)

@@ -21,6 +21,7 @@ from pymongo.database import Database
 from pymongo.errors import OperationFailure
 from pymongo.read_concern import ReadConcern
 
+from common import schema
 from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import FIRST_MILLISECONDS, StaffId
 from ingest.rules.where import RECENT
@@ -63,7 +64,7 @@ class Stamps:
         self.newest = 0
         self.has_known = False
         self.is_all = True
-        left, name = most, blake2b(digest_size=8)
+        left, digest = most, blake2b(digest_size=8)
         for encoded in batches:
             some = _Batch(encoded[: left * _STAMP_BYTES])
             left -= len(some)
@@ -71,11 +72,10 @@ class Stamps:
             self.has_known = self.has_known or some.has(known)
             for second, text in some.by_second():
                 before = self.seconds.get(second)
-                name = name if before else blake2b(digest_size=8)
-                name.update(text)
+                digest = digest if before else blake2b(digest_size=8)
+                digest.update(text)
                 rows = (before.rows if before else 0) + len(text) // _STAMP_BYTES
-                number_of_name = int.from_bytes(name.digest(), "little")
-                self.seconds[second] = Second(rows, number_of_name)
+                self.seconds[second] = Second(rows, int.from_bytes(digest.digest(), "little"))
             self.newest = some[len(some) - 1] if len(some) else self.newest
             if not self.is_all:
                 return
@@ -112,7 +112,7 @@ class Arrivals:
 
     def __init__(self, database: Database[dict[str, Any]]) -> None:
         # What a majority has is never rolled back: what is noted of it stays true.
-        self._staff = database["staff"].with_options(read_concern=ReadConcern("majority"))
+        self._staff = database[schema.STAFF.name].with_options(read_concern=ReadConcern("majority"))
 
     def reading(self) -> AbstractContextManager[ClientSession]:
         """Give a session, in which nothing is told by a primary that was deposed."""

@@ -20,6 +20,7 @@ from pymongo.client_session import ClientSession
 from pymongo.database import Database
 from pymongo.read_concern import ReadConcern
 
+from common import schema
 from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
 from ingest.storage.database.client import time_limit
@@ -123,8 +124,8 @@ class Notes:
     """Notes in `latest` what was stored."""
 
     def __init__(self, database: Database[dict[str, Any]], latest: Latest) -> None:
-        self._staff = database["staff"].with_options(read_concern=ReadConcern("majority"))
-        self._inserts = Inserts(database["staff"])
+        self._staff = database[schema.STAFF.name].with_options(read_concern=ReadConcern("majority"))
+        self._inserts = Inserts(database[schema.STAFF.name])
         self._arrivals = Arrivals(database)
         self._positions = NotePositions(database)
         self._latest = latest
