@@ -165,17 +165,18 @@ def service(mongod: str, database: Database[Any], tmp_path: Path) -> Iterator[Se
 
 
 @pytest.mark.long
-def test_a_hundred_thousand_detections_fit_the_memory_and_the_time(
+def test_forty_thousand_detections_fit_the_memory_and_the_time(
     service: Service, database: Database[Any]
 ) -> None:
-    total, people = 100_000, 2_000
+    total, people = 40_000, 1_000
     for _ in range(total // 20_000):
         database["staff"].insert_many(rows(20_000, people=people), ordered=False)
     with ThreadPoolExecutor() as threads:
         list(threads.map(service.detect, range(people)))  # they have an entry in `latest`
     cursor = service.read("/api/v1/changes").text.split('"')[-2]
     before = memory_mib(service)
-    corrected, status, longest, peak, late = 0, 202, 0.0, 0.0, 0
+    corrected, status, longest, peak, late = 0, 202, 0.0, 0.0, False
+    until = time.monotonic() + 300
     while status != 200:
         began = time.monotonic()
         call = service.session.post if corrected else service.session.put
@@ -183,9 +184,9 @@ def test_a_hundred_thousand_detections_fit_the_memory_and_the_time(
         longest = max(longest, time.monotonic() - began)
         status = answer.status_code
         # A database that is late on a busy machine: some are rewritten, and the next call goes on.
-        late += status == 503
+        late = late or status == 503
         assert status in (200, 202, 503), answer.text
-        assert late < 10
+        assert time.monotonic() < until
         corrected += answer.json().get("corrected", 0)
         peak = max(peak, memory_mib(service))
         assert service.detect(1).status_code == 200
