@@ -124,6 +124,18 @@ def check(service: Service) -> None:
     assert "Traceback" not in service.log
 
 
+def test_crowds_of_all_kinds_hold_up_nobody_and_leave_nothing_behind(
+    service: Service, upstream: Upstream
+) -> None:
+    for come in CASES.values():
+        with contextlib.ExitStack() as held:
+            come(Crowd(service, held))
+            check(service)
+    files = len(list(Path(f"/proc/{service.pid}/fd").iterdir()))
+    assert files < 50
+    assert any(request[1] == "/api/v1/staff" for request in upstream.requests)
+
+
 def test_a_head_may_come_in_parts_and_requests_one_behind_the_other(crowd: Crowd) -> None:
     client = crowd.connect(b"GET /heal")
     client.sendall(b"thz HTTP/1.1\r\nHost: localhost\r\n\r")
