@@ -1,6 +1,5 @@
 """A controllable HTTP server that stands where a service or the gateway would."""
 
-import collections
 import contextlib
 import http.server
 import socket
@@ -83,11 +82,6 @@ class Upstream:
 
     def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self._status, self._body, self._headers = status, body, headers or {}
-
-    def most_for_one_id(self) -> int:
-        """Return how often the request id that came most often came."""
-        counted = collections.Counter(request[2]["x-request-id"] for request in self.requests)
-        return max(counted.values(), default=0)
 
     def dripping(self) -> int:
         """Return how many answers go out byte by byte to somebody who still listens."""

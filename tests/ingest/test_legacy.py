@@ -27,7 +27,6 @@ from scripts.processes.waiting import eventually
 from tests.loops import run
 
 MAC = "C2:A6:28:38:4B:08"
-AT = {"beacon_address": MAC}
 GOOD = {"user_address": "0", "beacon_address": MAC, "rssi": "-20"}
 Documents = Database[dict[str, Any]]
 

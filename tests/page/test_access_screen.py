@@ -29,7 +29,6 @@ from tests.page.one_origin import one_origin
 
 pytestmark = pytest.mark.long
 
-HOSTILE = "<img src=x onerror=got=1>“&amp;';--"
 OTHER = "another horse, a longer one"
 PHONE = (360, 740)
 
