@@ -107,8 +107,8 @@ def test_no_log_holds_what_somebody_came_with(guarded: Guarded) -> None:
         assert [one for one in secrets if one in text] == [], file
 
 
-@pytest.mark.parametrize("role", [Role.READ, Role.ADMIN])
-def test_schemathesis_finds_nothing_as_a_role(guarded: Guarded, tmp_path: Path, role: Role) -> None:
-    token = next(one for one in guarded.visitors if one.name == role.value)
+def test_schemathesis_finds_nothing_as_an_admin(guarded: Guarded, tmp_path: Path) -> None:
+    """What the other roles are refused, the test of each role shows."""
+    token = next(one for one in guarded.visitors if one.name == Role.ADMIN.value)
     header = f"Authorization: {token.headers['Authorization']}"
     check(guarded.url, tmp_path, "--phases", "coverage", "--header", header)

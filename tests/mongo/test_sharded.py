@@ -740,22 +740,6 @@ def test_a_third_shard_takes_its_part_while_detections_come_in(
             assert len(shard3["ICT3102"]["staff"].distinct("staff_id", few)) == low_ids_moved
 
 
-def test_killed_after_each_step_the_bootstrap_goes_on(tmp_path: Path, root: Path) -> None:
-    with Cluster(NAMED, tmp_path) as cluster:
-        options = ["--topology", topology.SHARDED, "--secrets", tmp_path / "secrets"]
-        options += ["--local-port", cluster.first_port, "--directory", DIRECTORY]
-        command = [sys.executable, "-m", "mongo.bootstrap", *map(str, options)]
-        steps = []
-        while "the cluster is as configured\n" not in steps:
-            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
-                assert process.stdout
-                steps.append(process.stdout.readline())
-                process.kill()
-        assert len(steps) >= 8, steps
-        with MongoClient[dict[str, Any]](cluster.uri()) as client:
-            assert client["ICT3102"]["beacons"].count_documents({}) == 57
-
-
 def test_ids_above_2_53_become_texts_on_the_shards_of_those(cluster: Cluster, staff: Any) -> None:
     ids = [2**53 + number for number in range(8)]
     for number in ids:

@@ -15,6 +15,7 @@ SCREENS = ["?level=4&person=7", "", "/replay?person=7", "/coverage?gap=1", "/dir
 
 
 OPEN = ["?wall", "?wall&level=4", "/coverage?level=4", "?room=Room+4-03&room_level=4"]
+GREY = ("", "/coverage?gap=1", "?wall")  # one of each kind: what is grey, and why, is said alike
 
 
 def full(page: Page) -> None:
@@ -47,10 +48,11 @@ def test_axe_finds_nothing_nor_when_all_is_grey(
         if path == "":
             page.locator("#lost-chip").click()
         found += violations(page)
-        page.route("**/api/**", lambda route: route.abort())
-        page.evaluate("dispatchEvent(new Event('online'))")  # so it reads again at once
-        expect(page.locator("#banner")).to_be_visible(timeout=60_000)
-        found += violations(page)
+        if path in GREY:
+            page.route("**/api/**", lambda route: route.abort())
+            page.evaluate("dispatchEvent(new Event('online'))")  # so it reads again at once
+            expect(page.locator("#banner")).to_be_visible(timeout=60_000)
+            found += violations(page)
         page.close()
     assert found == []
 

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -35,8 +36,17 @@ def guards(stack: Stack) -> list[psutil.Process]:
     return [one for one in left_of(stack) if "--again" in one.cmdline() and one.name() == "sh"]
 
 
+@pytest.fixture
+def anywhere(fresh: Stack) -> Iterator[Stack]:
+    """Return a stack in a folder of any name, on a short path, for the sake of the sockets."""
+    with tempfile.TemporaryDirectory() as folder:
+        fresh.data = Path(folder) / "a %20%(x)s 'q' \"r\" #c ;d, $HOME {e} \\"
+        yield fresh
+
+
 @pytest.mark.long
-def test_a_life(fresh: Stack) -> None:
+def test_a_life_in_a_folder_of_any_name(anywhere: Stack) -> None:
+    fresh = anywhere
     assert fresh.down().startswith("nothing was ever started")
     output = fresh.up()
     assert f"{fresh.url}/monitoring" in output
@@ -73,16 +83,6 @@ def test_a_life(fresh: Stack) -> None:
     assert "57 added" not in fresh.up()
     assert time.monotonic() - began < 45
     assert len(fresh.history(90)) == 1
-
-
-@pytest.mark.long
-def test_a_folder_of_any_name(fresh: Stack) -> None:
-    with tempfile.TemporaryDirectory() as folder:  # a short path, for the sake of the sockets
-        fresh.data = Path(folder) / "a %20%(x)s 'q' \"r\" #c ;d, $HOME {e} \\"
-        fresh.up()
-        assert fresh.script("status").returncode == 0
-        assert fresh.down() == "stopped"
-        assert left_of(fresh) == []
 
 
 @pytest.mark.long
