@@ -11,6 +11,7 @@ DRIVER = {"pymongo", "bson", "gridfs"}
 # From the ground up: a room imports from those above it in this list, and from itself.
 ROOMS = [
     {"errors", "config", "process", "batcher", "turns"},
+    {"tasks"},
     {"rules"},
     {"storage"},
     {"recording", "histories", "access"},

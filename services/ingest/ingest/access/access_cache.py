@@ -15,6 +15,7 @@ from ingest.errors import StoreUnavailable
 from ingest.rules.roles import Role
 from ingest.storage.access.accounts import Account, Accounts
 from ingest.storage.access.tokens import Token, Tokens
+from ingest.tasks.repeated import Repeated, Rest
 
 # A revoked token is refused by all services at the latest so much later, and what asks them may
 # itself remember an answer for 10 s: within the 30 s that are promised.
@@ -72,22 +73,20 @@ class AccessCache:
         self._used: dict[str, int] = {}
         self._noted: dict[str, int] = {}  # the part of it that the database has
         self._kept: tuple[KeysView[str], dict[str, Account]] | None = None  # what the file holds
-        self._failing = False
         self._refreshing = threading.Lock()
-        self._closed = threading.Event()
-        self._due = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="access", daemon=True)
+        failure = "tokens are not read: what was known holds"
+        self._reads = Repeated("access", self._read_again, failure, FAILED_SECONDS)
 
     def start(self) -> None:
         """Read once, else take what the file holds; then read again and again in a thread."""
-        if not self.refresh():
+        is_read = self.refresh()
+        if not is_read:
             self._snapshot = self._restored()
-        self._thread.start()
+        self._reads.start(_rest() if is_read else Rest(FAILED_SECONDS))
 
     def close(self) -> None:
         """End the thread soon."""
-        self._closed.set()
-        self._due.set()
+        self._reads.close()
 
     @property
     def as_of(self) -> float | None:
@@ -102,7 +101,7 @@ class AccessCache:
         snapshot = self._snapshot or self._read()  # asked for each detection: without a call
         visitor = snapshot.holders.get(digest)
         if visitor is None:
-            self._due.set()
+            self._reads.wake()
             return None
         now = int(time.time())
         if visitor.expires_at is not None and visitor.expires_at <= now:
@@ -135,22 +134,27 @@ class AccessCache:
 
     def refresh(self) -> bool:
         """Read all of it; tell whether that could be done."""
+        try:
+            self._read_all()
+        except StoreUnavailable as error:
+            self._reads.tell(error)
+            return False
+        return True
+
+    def _read_again(self) -> Rest:
+        self._read_all()
+        return _rest()
+
+    def _read_all(self) -> None:
+        """Raises StoreUnavailable."""
         with self._refreshing:
             began = time.time()
-            try:
-                tokens, accounts = self._tokens.valid(began), self._accounts.everyone()
-                found = _Snapshot.of(began, tokens, accounts)
-                self._snapshot = found
-                self._note_use()
-            except StoreUnavailable as error:
-                if not self._failing:  # once, not for as long as the database is away
-                    log.warning("tokens are not read: what was known holds: %s", error)
-                self._failing = True
-                return False
-            self._failing = False
+            tokens, accounts = self._tokens.valid(began), self._accounts.everyone()
+            found = _Snapshot.of(began, tokens, accounts)
+            self._snapshot = found
+            self._note_use()
             if (found.holders.keys(), found.accounts) != self._kept:
                 self._keep(found, tokens)
-            return True
 
     def _read(self) -> _Snapshot:
         if self._snapshot is None:
@@ -197,10 +201,6 @@ class AccessCache:
             log.warning("%s cannot be read: %s", self._file, error)
             return None
 
-    def _run(self) -> None:
-        while not self._closed.wait(FAILED_SECONDS if self._failing else UNKNOWN_SECONDS):
-            if not self._failing:
-                self._due.wait(REFRESH_SECONDS - UNKNOWN_SECONDS)
-            self._due.clear()
-            if not self._closed.is_set():
-                self.refresh()
+
+def _rest() -> Rest:
+    return Rest(UNKNOWN_SECONDS, REFRESH_SECONDS - UNKNOWN_SECONDS)

@@ -1,7 +1,6 @@
 """What `latest` lacks, of an older release, and what it shows that somebody has deleted."""
 
 import logging
-import threading
 
 from ingest.errors import StoreUnavailable
 from ingest.rules.request_parameters import StaffId
@@ -12,6 +11,7 @@ from ingest.storage.detections.inserts import Inserts
 from ingest.storage.detections.large_ids import LargeIds
 from ingest.storage.people.deleted import Deleted
 from ingest.storage.people.latest import Latest
+from ingest.tasks.repeated import Repeated, Rest
 
 log = logging.getLogger(__name__)
 
@@ -48,15 +48,19 @@ class BackFill:
         self._latest = latest
         self._deleted = deleted
         self._large_ids = large_ids
-        self._closed = threading.Event()
+        failure = "older detections are not recorded yet"
+        self._fills = Repeated("back-fill", self._fill_once, failure, RETRY_SECONDS)
+        failure = "it is not known what was deleted"
+        self._sweeps = Repeated("sweep", self._sweep_again, failure, SWEEP_SECONDS)
 
     def start(self) -> None:
         """Begin, in a thread."""
-        threading.Thread(target=self._run, name="back-fill", daemon=True).start()
+        self._fills.start()
 
     def close(self) -> None:
         """End soon; the next start goes on."""
-        self._closed.set()
+        self._fills.close()
+        self._sweeps.close()
 
     def fill(self) -> int:
         """Record whoever is missing; return how many those were. Raises StoreUnavailable."""
@@ -71,7 +75,7 @@ class BackFill:
                 raise StoreUnavailable(str(recorded.failed))
             self._inserts.renew([them[0] for them in missing])
             count += len(missing)
-            if self._closed.wait(REST_SECONDS):
+            if self._fills.is_closed_after(REST_SECONDS):
                 break
         return count
 
@@ -81,7 +85,7 @@ class BackFill:
         everybody, _ = self._latest.every_version(None)
         for first in range(0, len(everybody), GROUP):
             count += self._deleted.replace(everybody[first : first + GROUP])
-            if self._closed.wait(SWEEP_REST_SECONDS):
+            if self._sweeps.is_closed_after(SWEEP_REST_SECONDS):
                 break
         return count
 
@@ -98,27 +102,15 @@ class BackFill:
                 missing.append(newest)
         return missing
 
-    def _run(self) -> None:
-        told = False
-        while not self._closed.is_set():
-            try:
-                count = self.fill()
-            except StoreUnavailable as error:
-                if not told:  # once, not for as long as the database is away
-                    log.warning("older detections are not recorded yet: %s", error)
-                told = True
-            except Exception:  # whatever an older database holds, the service goes on
-                log.exception("older detections are not recorded yet")
-            else:
-                if count:
-                    log.info("recorded %d staff members with older detections", count)
-                break
-            self._closed.wait(RETRY_SECONDS)
-        while not self._closed.wait(SWEEP_SECONDS):
-            try:
-                if count := self.sweep():
-                    log.info("of %d staff members newest detections were deleted", count)
-            except StoreUnavailable:
-                pass  # who reads tells of it, and the next look finds the same
-            except Exception:  # whatever the database holds, the thread goes on
-                log.exception("it is not known what was deleted")
+    def _fill_once(self) -> None:
+        if count := self.fill():
+            log.info("recorded %d staff members with older detections", count)
+        self._sweeps.start(Rest(SWEEP_SECONDS))
+
+    def _sweep_again(self) -> Rest:
+        try:
+            if count := self.sweep():
+                log.info("of %d staff members newest detections were deleted", count)
+        except StoreUnavailable:
+            pass  # who reads tells of it, and the next look finds the same
+        return Rest(SWEEP_SECONDS)

@@ -1,7 +1,6 @@
 """The thread that stores what waits in the spools, as soon as it can be stored."""
 
 import logging
-import threading
 import time
 
 from ingest.errors import StoreUnavailable
@@ -10,6 +9,7 @@ from ingest.recording.recorder import GROUP, Recorder
 from ingest.recording.spool import Spool
 from ingest.recording.spools import LOOK_SECONDS, Spools
 from ingest.storage.database.availability import Availability
+from ingest.tasks.repeated import Repeated, Rest
 
 log = logging.getLogger(__name__)
 
@@ -33,27 +33,28 @@ class Drain:
         self._recorder = recorder
         self._spools = spools
         self._retry_at = 0.0
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="drain", daemon=True)
-        self._thread.start()
+        self._rounds = Repeated(
+            "drain",
+            self._look,
+            "the spools are not looked after",
+            RETRY_SECONDS,
+            wanted=availability.drain_wanted,
+        )
+        self._rounds.start()
 
     def close(self) -> None:
         """End the thread; what waits in the spools waits for the next start."""
-        self._closed.set()
-        self._availability.drain_wanted.set()
-        self._thread.join()
+        self._rounds.close()
+        self._rounds.join()
 
-    def _run(self) -> None:
-        while not self._closed.is_set():
-            try:
-                self._spools.look()
-            except OSError:
-                log.exception("no spools are adopted")
-            if self._availability.degraded or not self._spools.empty:
-                self._closed.wait(self._round())
-            else:
-                self._availability.drain_wanted.wait(LOOK_SECONDS)
-                self._availability.drain_wanted.clear()
+    def _look(self) -> Rest:
+        try:
+            self._spools.look()
+        except OSError:
+            log.exception("no spools are adopted")
+        if self._availability.degraded or not self._spools.empty:
+            return Rest(self._round())
+        return Rest(0, LOOK_SECONDS)
 
     def _round(self) -> float:
         """Store a group of each spool, of those people that are reachable; return how to rest."""

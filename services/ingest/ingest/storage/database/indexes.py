@@ -9,8 +9,8 @@ from pymongo import IndexModel
 from pymongo.collection import Collection
 
 from common import schema
-from ingest.errors import StoreUnavailable
 from ingest.storage.database.driver import domain_errors
+from ingest.tasks.repeated import Repeated, Rest
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +31,9 @@ class Indexes:
     def __init__(self, staff: Collection[dict[str, Any]]) -> None:
         self._staff = staff
         self._present = threading.Event()
-        self._closed = threading.Event()
-        self._failing = False
+        self._looks = Repeated(
+            "indexes", self._look, "the indexes are not looked after", RETRY_SECONDS
+        )
 
     @property
     def present(self) -> bool:
@@ -41,12 +42,12 @@ class Indexes:
 
     def start(self, wait_seconds: float) -> None:
         """Begin; return when all are there, or so much later while they are still being made."""
-        threading.Thread(target=self._run, name="indexes", daemon=True).start()
+        self._looks.start()
         self._present.wait(wait_seconds)
 
     def close(self) -> None:
         """End soon; MongoDB completes what it has begun."""
-        self._closed.set()
+        self._looks.close()
 
     def ensure(self) -> None:
         """Make what is missing. Two services may do so at once. Raises StoreUnavailable."""
@@ -62,13 +63,6 @@ class Indexes:
                 )
         self._present.set()
 
-    def _run(self) -> None:
-        while not self._closed.is_set():
-            try:
-                self.ensure()
-                self._failing = False
-            except StoreUnavailable as error:
-                if not self._failing:  # once, not for as long as the database is away
-                    log.warning("the indexes are not looked after: %s", error)
-                self._failing = True
-            self._closed.wait(RETRY_SECONDS if self._failing else LOOK_SECONDS)
+    def _look(self) -> Rest:
+        self.ensure()
+        return Rest(LOOK_SECONDS)

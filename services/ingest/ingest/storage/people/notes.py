@@ -7,7 +7,6 @@ his newest detections are written once. Who reads does not wait for it: he adds 
 import logging
 import secrets
 import sys
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -39,6 +38,7 @@ from ingest.storage.people.note_positions import (
     NotOurTurn,
     Proof,
 )
+from ingest.tasks.repeated import Repeated, Rest
 
 log = logging.getLogger(__name__)
 
@@ -133,22 +133,21 @@ class Notes:
         self._piece, self._patience_seconds = PIECE, PATIENCE_SECONDS
         self._at = self._at_there = 0  # up to where it is noted; while a shard is away, of others
         self._behind = 0, time.monotonic()  # by how many seconds, and when that was found
-        self._hurry = threading.Event()  # a reader has much to add, or it ends
-        self._closed = threading.Event()
-        self._starting = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._rounds = Repeated(
+            "notes",
+            self._round,
+            "it is not noted who was heard",
+            HURRY_SECONDS,
+            fair=True,  # on a machine on which it takes long others get as much time
+        )
 
     def start(self) -> None:
         """Begin, in a thread, if that was not done."""
-        with self._starting:
-            if not self._thread:
-                self._thread = threading.Thread(target=self._run, name="notes", daemon=True)
-                self._thread.start()
+        self._rounds.start(Rest(0, NOTE_SECONDS))
 
     def close(self) -> None:
         """End soon."""
-        self._closed.set()
-        self._hurry.set()
+        self._rounds.close()
 
     @property
     def behind_seconds(self) -> int:
@@ -181,7 +180,7 @@ class Notes:
 
     def hurry(self) -> None:
         """Have it noted soon: there is much."""
-        self._hurry.set()
+        self._rounds.wake()
         self.start()  # under a server that begins nothing else
 
     def bring_up(self, last: Last = Last.ANY) -> bool:
@@ -272,33 +271,17 @@ class Notes:
             log.warning("%d detections are from a clock that was ahead: stamped anew", len(found))
             self._inserts.renew(found)
 
-    def _run(self) -> None:
-        is_told = False
-        pause = NOTE_SECONDS
-        while not self._closed.is_set():
-            hurried = self._hurry.wait(pause)
-            self._hurry.clear()
-            if self._closed.is_set():
-                return
-            pause, began = NOTE_SECONDS, time.monotonic()
-            try:
-                if not self.bring_up(Last.WHOLE if hurried else Last.SETTLED):
-                    pause = 0
-                is_told = False
-                self._piece = min(PIECE, 2 * self._piece)
-                self._patience_seconds = max(PATIENCE_SECONDS, self._patience_seconds / 2)
-            except NotOurTurn:
-                pass
-            except StoreUnavailable as error:
-                pause = 0
-                if not is_told:  # once, not for as long as the database is away
-                    log.warning("it is not noted who was heard: %s", error)
-                is_told = True
-                self._after_failure()
-            except Exception:  # whatever the database holds, the thread goes on
-                log.exception("it is not noted who was heard")
-            # On a machine on which it takes long others get as much time.
-            self._closed.wait(max(HURRY_SECONDS, time.monotonic() - began))
+    def _round(self) -> Rest:
+        try:
+            is_all = self.bring_up(Last.WHOLE if self._rounds.is_woken else Last.SETTLED)
+        except NotOurTurn:
+            return Rest(HURRY_SECONDS, NOTE_SECONDS)
+        except StoreUnavailable:
+            self._after_failure()
+            raise
+        self._piece = min(PIECE, 2 * self._piece)
+        self._patience_seconds = max(PATIENCE_SECONDS, self._patience_seconds / 2)
+        return Rest(HURRY_SECONDS, NOTE_SECONDS if is_all else 0)
 
     def _after_failure(self) -> None:
         try:
