@@ -120,10 +120,10 @@ def pattern(routes: Sequence[Route]) -> str:
 
     Where a part of an address is a name, all below belongs to it.
     """
-    below = {one.path.partition("<")[0] for one in routes if "<" in one.path}
+    below = {route.path.partition("<")[0] for route in routes if "<" in route.path}
     parts = [
-        next((start for start in below if one.path.startswith(start)), f"{one.path}$")
-        for one in routes
+        next((start for start in below if route.path.startswith(start)), f"{route.path}$")
+        for route in routes
     ]
     texts = (part.removeprefix(f"{PREFIX}/") for part in dict.fromkeys(parts))
     return f"^{PREFIX}/({'|'.join(texts)})"

@@ -18,7 +18,7 @@ def read(
     `words` are those that a setting may be, `variable` names the variable of a setting. Raises
     ValueError, which names the variable that is wrong.
     """
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, default in defaults.items():
         text = environment.get(variable(name))
         if text is None:
@@ -27,5 +27,5 @@ def read(
             raise ValueError(f"{variable(name)} must be a whole number, not {text!r}")
         if name in words and text not in words[name]:
             raise ValueError(f"{variable(name)} must be {' or '.join(words[name])}, not {text!r}")
-        given[name] = int(text) if isinstance(default, int) else text
-    return given
+        values[name] = int(text) if isinstance(default, int) else text
+    return values

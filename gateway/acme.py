@@ -68,15 +68,15 @@ class Settings(NamedTuple):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
-        """Read the settings that are given; ConfigError when one cannot be."""
-        given = {name: text for name, text in environment.items() if text}
+        """Read the settings that are given. Raises ConfigError when one cannot be."""
+        values = {name: text for name, text in environment.items() if text}
         read = environment_settings.read(
-            cls._field_defaults, given, {}, lambda name: f"ACME_{name.upper()}"
+            cls._field_defaults, values, {}, lambda name: f"ACME_{name.upper()}"
         )
-        found = cls(**read)
-        if not found.retry_seconds.isdecimal() or int(found.retry_seconds) < 1:
-            raise ConfigError(f"ACME_RETRY_SECONDS: {found.retry_seconds!r} is no number > 0")
-        return found
+        settings = cls(**read)
+        if not settings.retry_seconds.isdecimal() or int(settings.retry_seconds) < 1:
+            raise ConfigError(f"ACME_RETRY_SECONDS: {settings.retry_seconds!r} is no number > 0")
+        return settings
 
 
 class Held(NamedTuple):

@@ -9,10 +9,12 @@ def values() -> dict[str, list[str]]:
     """Return the values of each name: a line for each."""
     asked = [route for route in ROUTES if route not in (routes.HEALTHZ, routes.READYZ)]
     (batch,) = _in_group(BATCH_GROUP)
-    (file,) = [one for one in _in_group(LONG_GROUP) if one.body_bytes > routes.SMALL_BODY_BYTES]
-    led = [one.path for one in ROUTES if one.redirects]
-    long = [one for one in _in_group(LONG_GROUP) if not one.redirects]
-    history = [one for one in _in_group(HISTORY_GROUP) if one not in routes.LEGACY]
+    (file,) = [
+        route for route in _in_group(LONG_GROUP) if route.body_bytes > routes.SMALL_BODY_BYTES
+    ]
+    led = [route.path for route in ROUTES if route.redirects]
+    long = [route for route in _in_group(LONG_GROUP) if not route.redirects]
+    history = [route for route in _in_group(HISTORY_GROUP) if route not in routes.LEGACY]
     return {
         "address": [ADDRESS],
         "looked_at": [LOOKED_AT],
@@ -20,7 +22,7 @@ def values() -> dict[str, list[str]]:
         "legacy_names": ["|".join(path.removeprefix("/") for path in routes.LEGACY_PATHS)],
         "detect": [routes.DETECT.path],
         "extract": [routes.EXTRACT.path],
-        "pollers": [one.path for one in _in_group(POLLERS)],
+        "pollers": [route.path for route in _in_group(POLLERS)],
         "methods_at": [_key(route) for route in asked],
         "methods": [route.allowed for route in asked],
         "batch": [batch.path],

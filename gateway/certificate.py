@@ -51,7 +51,7 @@ class Certificate:
         return self._taken
 
     def _take_kept(self) -> None:
-        """Start with what an earlier run took: who renews may be writing right now."""
+        """Start with what an earlier run took: a renewal may be writing right now."""
         kept = self._run / TLS_FILE
         text = kept.read_text() if kept.exists() else ""
         if text and not self._problem(text):

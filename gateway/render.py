@@ -1,4 +1,4 @@
-"""Render NGINX's configuration from the environment: where to listen, whom to pass requests to."""
+"""Render NGINX's configuration from the environment: where to listen, where requests go."""
 
 import os
 import re
@@ -73,7 +73,9 @@ class Config(NamedTuple):
     client_rate: str = "200"  # requests per second that one client address may send
     hostnames: str = ""  # the gateway's names beside localhost; addresses need no mention
     allowed_origins: str = ""  # whose pages may use all that is not legacy, beside our own
-    trusted_proxies: str = ""  # of proxies in front: who tell the client's address, and of TLS
+    trusted_proxies: str = (
+        ""  # addresses of proxies in front, which tell the client's address, and of TLS
+    )
     tls_certificate: str = ""  # file with the certificate chain; with it, TLS is on
     tls_key: str = ""  # file with its key
     tls_names: str = ""  # instead: host names that acme.py gets a certificate for
@@ -87,11 +89,11 @@ class Config(NamedTuple):
     legacy_parameter: str = "refused"  # or `allowed`: legacy clients may send `?token=`
     admin_token_sha256: str = ""  # digest of the first administrator's token: there is one
     run: str = "/run/waymark"  # folder for pid, sockets, cache, bodies too large for memory
-    user: str = "www-data"  # whom the worker runs as; empty when nginx is not started by root
+    user: str = "www-data"  # the user of the worker; empty when nginx is not started by root
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":
-        """Read the settings that are given; ConfigError when they contradict each other."""
+        """Read the settings that are given. Raises ConfigError when they contradict each other."""
         try:
             config = cls(**settings.read(cls._field_defaults, environment, _WORDS, variable))
         except ValueError as error:
@@ -156,8 +158,8 @@ def _beyond_this_machine(config: Config) -> list[str]:
     """Return on which addresses, and through which proxies, other machines may reach it."""
     listens = [config.listen, config.internal_listen]
     listens += [config.tls_listen] if config.tls_certificate else []
-    every = " ".join(listens).split()
-    hosts = [config.published] if config.published else [_host(listen) for listen in every]
+    addresses = " ".join(listens).split()
+    hosts = [config.published] if config.published else [_host(listen) for listen in addresses]
     beyond = sorted({host for host in hosts if not _THIS_MACHINE.fullmatch(host)})
     proxies = config.trusted_proxies.split()
     ways = {"on": beyond, "through": proxies}
@@ -173,7 +175,7 @@ def render_all(config: Config, nginx: str = "", tls: str = "") -> dict[str, str]
     main |= {TLS_FILE: tls} if tls else {}
     services, without = config.ingest.split(), _read("without.conf")
     for number, service in enumerate(services):
-        others = config._replace(ingest=" ".join(one for one in services if one != service))
+        others = config._replace(ingest=" ".join(other for other in services if other != service))
         text = without.replace("@{number}", str(number)).replace("@{silent}", service)
         main[f"without_{number}.conf"] = render(others, text)
     return main | {name: render(config, _read(name)) for name in (*GROUPS, PROBE)}
@@ -196,7 +198,7 @@ def template() -> str:
 def _read(name: str) -> str:
     """Return a file with what its lines `@include` name."""
     text = (_FILES / name).read_text("utf-8")
-    return _INCLUDE.sub(lambda found: textwrap.indent(_read(found[2]), found[1]), text)
+    return _INCLUDE.sub(lambda include: textwrap.indent(_read(include[2]), include[1]), text)
 
 
 def render(config: Config, template: str, nginx: str = "", *, certified: bool = True) -> str:
@@ -265,9 +267,9 @@ def _host(listen: str) -> str:
     return "unix" if listen.startswith("unix:") else listen.rpartition(":")[0] or "*"
 
 
-def _patterns(given: str) -> list[str]:
+def _patterns(text: str) -> list[str]:
     """Return the pattern of each value, in the lower case that browsers send."""
-    return [re.escape(value) for value in given.lower().split()]
+    return [re.escape(value) for value in text.lower().split()]
 
 
 def _port(listen: str) -> str:

@@ -1,9 +1,9 @@
 """Take an ingest service out while it does not answer: NGINX asks each client's time for it.
 
-NGINX counts failures, and a client that is alone makes too few: he would wait anew each time. So it
-tells us of each request that waited in vain. While the file `silent_` and an address is there, it
-asks the other services, and while `silent` is there, none answers, it asks nobody. Nothing is
-asked, and nothing is loaded again, while all is well.
+NGINX counts failures, and a client that is alone makes too few: it would wait anew each time. So
+NGINX tells us of each request that waited in vain. While there is a file `silent_` with an
+address, NGINX asks the other services; while there is a file `silent`, none answers, and NGINX asks
+none. Nothing is asked, and nothing is loaded again, while all is well.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-# As long as in probe.conf: who is only busy has answered by then.
+# As long as in probe.conf: a service that is only busy has answered by then.
 ANSWER_SECONDS = 1.5
 AGAIN_SECONDS = 0.5
 _HEALTH = b"GET /healthz HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n"
@@ -41,16 +41,16 @@ class Silence:
                 time.sleep(AGAIN_SECONDS)
 
     def _look(self) -> bool:
-        """Ask all services and mark who is silent; tell whether to ask again."""
+        """Ask all services and mark those that are silent; tell whether to ask again."""
         silent = set(self._services())
-        somebody = False
+        is_any_there = False
         for service, answers in replies(sorted(silent), ANSWER_SECONDS):
             silent.remove(service)
-            somebody = somebody or answers
-            # At once: who is back is used, whoever else is still waited for.
+            is_any_there = is_any_there or answers
+            # At once: a service that is back is used, while others are still waited for.
             self._keep(self._marks - {f"silent_{service}"} - ({"silent"} if answers else set()))
-        every = set() if somebody else {"silent"}
-        self._keep({f"silent_{service}" for service in silent} | every)
+        none_answers = set() if is_any_there else {"silent"}
+        self._keep({f"silent_{service}" for service in silent} | none_answers)
         return bool(self._marks)
 
     def _keep(self, marks: set[str]) -> None:

@@ -42,12 +42,12 @@ def addresses(service: str) -> list[str] | None:
     """Return every address:port behind name:port; [] if there is none, None if nobody knows now."""
     host, _, port = service.rpartition(":")
     try:
-        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        answers = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
         return None if error.errno == socket.EAI_AGAIN else []
     # IPv4 when there is any: the IPv6 addresses would be the same services once more.
-    of_v4 = {str(at[0]) for family, *_, at in found if family == socket.AF_INET}
-    of_v6 = {f"[{at[0]}]" for family, *_, at in found if family == socket.AF_INET6}
+    of_v4 = {str(at[0]) for family, *_, at in answers if family == socket.AF_INET}
+    of_v6 = {f"[{at[0]}]" for family, *_, at in answers if family == socket.AF_INET6}
     return [f"{address}:{port}" for address in sorted(of_v4 or of_v6)]
 
 
@@ -81,19 +81,21 @@ class Followed:
     def ingest(self) -> list[str]:
         """Return the addresses of the ingest services, as they were looked up last."""
         services = self._config.ingest.split()
-        return [one for service in services for one in self._known.get(service, [])]
+        return [address for service in services for address in self._known.get(service, [])]
 
     def _addresses(self, services: str) -> str:
-        found: list[str] = []
+        known: list[str] = []
         for service in services.split():
             now = addresses(service)
             if now is not None:  # else the name server is away: what was true may still be
                 old = self._known.get(service, [])
                 # A new one counts when it listens: several that do not would use up all tries of a
                 # request. Without any other it counts at once.
-                self._known[service] = [one for one in now if one in old or listens(one)] or now
-            found += self._known.get(service, [])
-        return " ".join(dict.fromkeys(found))
+                self._known[service] = [
+                    address for address in now if address in old or listens(address)
+                ] or now
+            known += self._known.get(service, [])
+        return " ".join(dict.fromkeys(known))
 
 
 class Gateway:

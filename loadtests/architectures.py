@@ -80,16 +80,16 @@ class New(Stack):
         self._layout.save()
         secrets.ensure(self._layout.secrets)
         seen = environment(self._layout) | self._settings
-        every = [self._chosen(part) for part in parts(self._layout) if part.name != "demo"]
+        chosen = [self._chosen(part) for part in parts(self._layout) if part.name != "demo"]
 
         def launch(part: Part) -> Process:
             return self._launch(part.name, part.command, seen | part.environment, self._layout.run)
 
-        for part in (one for one in every if one.database):
+        for part in (part for part in chosen if part.database):
             launch(part)
         known = secrets.Secrets.read(self._layout.secrets)
         bootstrap(self._local, known, DIRECTORY, lambda _: None, deadline_seconds=BOOTSTRAP_SECONDS)
-        started = [(launch(part), part.probe) for part in every if not part.database]
+        started = [(launch(part), part.probe) for part in chosen if not part.database]
         for process, probe in started:
             process.wait_until_healthy(probe)
 

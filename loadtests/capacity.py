@@ -85,8 +85,10 @@ def _search(options: argparse.Namespace, name: str, architecture: str, services:
 
 def _table(results: Sequence[Result], options: argparse.Namespace) -> str:
     columns = list(product(options.side, options.services))
-    cells = {(one.what, one.architecture, one.services): one.shown() for one in results}
+    cells = {
+        (result.what, result.architecture, result.services): result.shown() for result in results
+    }
     heads = [f"{side}, {n} service{'s' * (n > 1)}" for side, n in columns]
-    whats = dict.fromkeys(one.what for one in results)
+    whats = dict.fromkeys(result.what for result in results)
     rows = [[what, *(cells.get((what, *column), "") for column in columns)] for what in whats]
     return f"{table([f'p99 <= {options.p99:.0f} ms', *heads], rows)}\n\n{TEXTS['capacity']}\n"

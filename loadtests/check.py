@@ -46,7 +46,7 @@ def check(options: argparse.Namespace) -> int:
     print(f"{'':>16}{'':>12}{'Locust':>10}{'plain':>10}{'ratio':>8}{'turns':>7}")
     right = True
     for plan, name in CASES:
-        step = next(one for one in PLANS[plan].steps if one.name == name)
+        step = next(candidate for candidate in PLANS[plan].steps if candidate.name == name)
         turns: list[Turn] = []
         with New() as stack:
             while len(turns) < ROUNDS * options.turns:
@@ -56,8 +56,8 @@ def check(options: argparse.Namespace) -> int:
                     break
         for figure in FIGURES:
             first, second = _values(turns, figure)
-            one, other, ratio = spread(first), spread(second), ratios(first, second)
-            medians = f"{one.median:10.2f}{other.median:10.2f}{ratio.median:8.2f}"
+            mine, other, ratio = spread(first), spread(second), ratios(first, second)
+            medians = f"{mine.median:10.2f}{other.median:10.2f}{ratio.median:8.2f}"
             head, count = (f"{plan} {name}", str(len(turns))) if figure == "rate" else ("", "")
             verdict = "" if agrees(turns, figure) else "  differ"
             right = right and not verdict
@@ -69,14 +69,14 @@ def check(options: argparse.Namespace) -> int:
 def agrees(turns: Sequence[Turn], figure: str) -> bool:
     """Tell whether the tools agree: the median of neighbours, as the machine is never the same."""
     first, second = _values(turns, figure)
-    apart = spread(abs(one - other) for one, other in zip(first, second, strict=True)).median
+    apart = spread(abs(figure - other) for figure, other in zip(first, second, strict=True)).median
     near = figure != "rate" and apart <= CLOCK_MS
     return near or abs(ratios(first, second).median - 1) <= TOLERANCE or figure in SHOWN_ONLY
 
 
 def _values(turns: Sequence[Turn], figure: str) -> list[list[float]]:
     """Return a figure of all turns, for each tool."""
-    return [[float(getattr(one, figure)) for one in tool] for tool in zip(*turns, strict=True)]
+    return [[float(getattr(turn, figure)) for turn in tool] for tool in zip(*turns, strict=True)]
 
 
 def _turn(stack: Stack, plan: str, step: Step, ramp: float, number: int) -> Turn:
@@ -84,8 +84,8 @@ def _turn(stack: Stack, plan: str, step: Step, ramp: float, number: int) -> Turn
     rows, begins = stack.folder / "rows.csv", number % 2 == 1
     path = CASES[plan, step.name](SHIFT * (number - begins))
     before = _second_tool(stack.url, path, requests(step, ramp), ramp) if begins else None
-    given = {"ramp": ramp, "only": step.name, "pages": 0, "shift": SHIFT * number, "rows": rows}
-    generate(stack.url, plan, given, quiet=True)
+    options = {"ramp": ramp, "only": step.name, "pages": 0, "shift": SHIFT * number, "rows": rows}
+    generate(stack.url, plan, options, quiet=True)
     first = [row for row in read_csv(rows, Row) if row.name == step.kind]
     second = before or _second_tool(stack.url, path, requests(step, ramp), ramp)
     return Turn(summary(first), summary(second))
@@ -113,4 +113,4 @@ def _second_tool(url: str, path: str, count: int, ramp_seconds: float) -> list[R
         for due in (number * ramp_seconds / count for number in range(count)):
             time.sleep(max(0.0, began + due - time.monotonic()))
             sending.append(threads.submit(get, due))
-    return [one.result() for one in sending]
+    return [response.result() for response in sending]

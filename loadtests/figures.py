@@ -126,13 +126,13 @@ def spread(values: Iterable[float]) -> Spread:
     return Spread(statistics.median(numbers), min(numbers), max(numbers))
 
 
-def ratios(some: Sequence[float], others: Sequence[float]) -> Spread:
-    """Return some/others of repetitions that ran next to each other.
+def ratios(figures: Sequence[float], others: Sequence[float]) -> Spread:
+    """Return figures/others of repetitions that ran next to each other.
 
     Pairs, since what else a shared machine does changes from minute to minute.
     """
-    pairs = zip(some, others, strict=True)
-    return spread(one / other if other else math.nan for one, other in pairs)
+    pairs = zip(figures, others, strict=True)
+    return spread(figure / other if other else math.nan for figure, other in pairs)
 
 
 def write_csv(path: Path, rows: Iterable[tuple[object, ...]], header: Sequence[str]) -> None:

@@ -26,8 +26,8 @@ def store(mongodb_uri: str, counts: Mapping[int, int], *, in_turn: bool = False)
     now, at = int(time.time()), datetime.datetime.now(datetime.UTC)
     with MongoClient[Document](mongodb_uri) as client:
         database = client[DATABASE]
-        for some in _pieces(_detections(counts, now, at, in_turn=in_turn)):
-            database["staff"].insert_many(some, ordered=False)
+        for documents in _pieces(_detections(counts, now, at, in_turn=in_turn)):
+            database["staff"].insert_many(documents, ordered=False)
         newest = {"_id": "$staff_id", "stored": {"$max": "$stored"}}
         note = {"version": 1, "changes": [0], "recent": []}
         database["staff"].aggregate([{"$group": newest}, {"$set": note}, {"$merge": "latest"}])
@@ -53,5 +53,5 @@ def _detections(
 
 def _pieces(documents: Iterable[Document]) -> Iterator[list[Document]]:
     left = iter(documents)
-    while some := list(islice(left, AT_ONCE)):
-        yield some
+    while piece := list(islice(left, AT_ONCE)):
+        yield piece

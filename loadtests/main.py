@@ -85,7 +85,7 @@ def _plans() -> Iterator[str]:
     runnable = [plan for plan in PLANS.values() if not plan.name.startswith(CAPACITY)]
     for head, of_source in (("plans of the source:", True), ("plans of our own:", False)):
         yield head
-        for plan in (one for one in runnable if one.is_the_sources == of_source):
+        for plan in (candidate for candidate in runnable if candidate.is_the_sources == of_source):
             yield f"  {plan.name:<16}{plan.text}"
 
 
@@ -123,31 +123,31 @@ def _target(options: argparse.Namespace) -> Iterator[tuple[str, Stack | None]]:
 
 
 def _run(options: argparse.Namespace) -> int:
-    given = generator.chosen(options, generator.PLAN, generator.TARGET)
+    chosen = generator.chosen(options, generator.PLAN, generator.TARGET)
     refusals.check_plan(PLANS[options.plan], options)
     refusals.check_side(PLANS[options.plan], options)
     with _target(options) as (url, _):
         if options.ui:
             print(f"Locust's page: http://127.0.0.1:{options.ui}, the target: {url}", flush=True)
             print("Each start is one run of the plan; Shift makes a next one on other staff.")
-        return generate(url, options.plan, given, ui_port=options.ui or 0)
+        return generate(url, options.plan, chosen, ui_port=options.ui or 0)
 
 
 def _workload(options: argparse.Namespace) -> int:
-    given = generator.chosen(options, generator.WORKLOAD, generator.TARGET)
-    given |= {"workload": options.name, "csv_waiting": options.csv}
+    chosen = generator.chosen(options, generator.WORKLOAD, generator.TARGET)
+    chosen |= {"workload": options.name, "csv_waiting": options.csv}
     refusals.check_workload(options.name, options)
     with _target(options) as (url, stack):
         if stack:
             services = [f"http://127.0.0.1:{port}" for port in stack.ingest_ports]
-            given |= {"mongod": stack.pid("mongod"), "pending": ",".join(services)}
+            chosen |= {"mongod": stack.pid("mongod"), "pending": ",".join(services)}
         before = 0
         if stack and not options.no_limits and options.name == "fleet":
             print("  the same load of a few devices first: it warms the services up", flush=True)
             few = {"size": WARM_UP_DEVICES, "speed": _speed(options) / WARM_UP_DEVICES}
-            generate(url, "PERF-TP-1", given | few, quiet=True)
+            generate(url, "PERF-TP-1", chosen | few, quiet=True)
             before = _services_memory(stack)
-        status = generate(url, "PERF-TP-1", given)
+        status = generate(url, "PERF-TP-1", chosen)
         if before:
             devices = min(options.size, round(_speed(options) * options.seconds / PUSH_SECONDS))
             print(f"  {device_memory(before, _services_memory(stack), devices)}")

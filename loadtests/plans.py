@@ -72,7 +72,7 @@ def _writes(threads: Sequence[int], staff: tuple[int, ...] = (0,)) -> tuple[Step
 def _writes_in_rounds(staff: tuple[int, ...]) -> tuple[Step, ...]:
     """Return the steps of WRITES, each of another one of `staff`."""
     steps = zip(_writes(WRITES), staff, strict=True)
-    return tuple(step._replace(staff=(one,)) for step, one in steps)
+    return tuple(step._replace(staff=(staff,)) for step, staff in steps)
 
 
 def _reads(threads: Sequence[int], documents: int) -> tuple[Step, ...]:
@@ -89,7 +89,7 @@ def _growing(totals: range, staff: tuple[int, ...], *, grown: int = 0) -> tuple[
         Step(str(total), "extract", 860, preload=((staff[number % len(staff)], 600),), pages=1)
         for number, total in enumerate(totals)
     ]
-    before = tuple((one, grown // len(FIVE)) for one in FIVE if grown)
+    before = tuple((staff, grown // len(FIVE)) for staff in FIVE if grown)
     return (steps[0]._replace(preload=before + steps[0].preload), *steps[1:])
 
 

@@ -29,15 +29,15 @@ class Refused(ValueError):
 
 def check(options: Namespace) -> None:
     """Raise Refused unless the options of a command measure what they say."""
-    given = vars(options)
-    problems = [*_numbers(given), *_files(given)]
-    if given.get("target"):
+    values = vars(options)
+    problems = [*_numbers(values), *_files(values)]
+    if values.get("target"):
         problems += [
             f"--target is a stack that runs already: {_flag(name)} is of one that is started"
             for name, default in OF_A_STACK.items()
-            if given.get(name, default) not in (default, "new")
+            if values.get(name, default) not in (default, "new")
         ]
-    ui = given.get("ui")
+    ui = values.get("ui")
     if ui is not None and not 0 < ui <= MOST_PORT:
         problems.append(f"--ui {ui}: give a port, 1 to {MOST_PORT}")
     if problems:
@@ -77,12 +77,12 @@ def check_side(plan: Plan, options: Namespace) -> None:
 
 def check_workload(name: str, options: Namespace) -> None:
     """Raise Refused unless the options measure what the workload says."""
-    given = vars(options)
+    values = vars(options)
     for option, (workloads, default) in OF_WORKLOADS.items():
-        if name not in workloads and given.get(option, default) != default:
+        if name not in workloads and values.get(option, default) != default:
             raise Refused(f"{_flag(option)} is of {' and '.join(workloads)}, not of {name}")
     speed = options.speed or 1.0
-    if name == "archive" and given.get("target"):
+    if name == "archive" and values.get("target"):
         raise Refused("archive freezes the database of a stack of its own: leave out --target")
     if name == "archive" and speed > ARCHIVE_MOST_SPEED:
         raise Refused(f"--speed {speed:g}: the database would not be frozen long enough to be away")
@@ -102,17 +102,17 @@ def plan_name(text: str) -> str:
 
 def searches(only: str) -> list[str]:
     """Return the plans of the searches that are wanted, as INSERT,EXTRACT-3000; all of nothing."""
-    every = [name for name in PLANS if name.startswith(CAPACITY)]
-    wanted = [CAPACITY + name.strip() for name in only.split(",")] if only else every
+    names = [name for name in PLANS if name.startswith(CAPACITY)]
+    wanted = [CAPACITY + name.strip() for name in only.split(",")] if only else names
     for name in wanted:
-        if name not in every:
-            known = ", ".join(one.removeprefix(CAPACITY) for one in every)
+        if name not in names:
+            known = ", ".join(name.removeprefix(CAPACITY) for name in names)
             raise Refused(f"--only {name.removeprefix(CAPACITY)}: no such search, but {known}")
     return wanted
 
 
-def _numbers(given: dict[str, object]) -> Iterator[str]:
-    for name, value in given.items():
+def _numbers(values: dict[str, object]) -> Iterator[str]:
+    for name, value in values.items():
         for number in value if isinstance(value, list) else [value]:
             if not isinstance(number, int | float):
                 continue
@@ -122,10 +122,10 @@ def _numbers(given: dict[str, object]) -> Iterator[str]:
                 yield f"{_flag(name)} {number:g}: give {AT_LEAST[name]} or more"
 
 
-def _files(given: dict[str, object]) -> Iterator[str]:
+def _files(values: dict[str, object]) -> Iterator[str]:
     """Name the files whose folder is not there: after the run their figures would be lost."""
     for name in ("rows", "csv"):
-        file = given.get(name)
+        file = values.get(name)
         if isinstance(file, str) and file and not Path(file).absolute().parent.is_dir():
             yield f"{_flag(name)} {file}: there is no folder {Path(file).absolute().parent}"
 

@@ -30,10 +30,10 @@ def judge(plan: Plan, steps: Mapping[str, Sequence[Summary]], *, lost: bool = Fa
     """Return the verdict on the repetitions of each step; `lost`: not all is stored."""
     void = []
     for name, repetitions in steps.items():
-        found = [one for one in repetitions if not one.late]
-        if not found:
+        in_time = [repetition for repetition in repetitions if not repetition.late]
+        if not in_time:
             void.append(name)
-        elif why := _problem(found, plan.mean_limit_ms):
+        elif why := _problem(in_time, plan.mean_limit_ms):
             return Verdict(FAIL, f"at {name} {why}")
     if lost:
         return Verdict(FAIL, "what is stored is not what was acknowledged")
@@ -43,11 +43,13 @@ def judge(plan: Plan, steps: Mapping[str, Sequence[Summary]], *, lost: bool = Fa
     return Verdict(PASS, f"at {', '.join(steps)} alone" if alone else "")
 
 
-def _problem(found: Sequence[Summary], mean_limit_ms: float) -> str:
-    answered = 1 - sum(one.wrong for one in found) / sum(one.requests for one in found)
+def _problem(repetitions: Sequence[Summary], mean_limit_ms: float) -> str:
+    answered = 1 - sum(repetition.wrong for repetition in repetitions) / sum(
+        repetition.requests for repetition in repetitions
+    )
     if answered < LEAST_ANSWERED:
         return f"{answered:.1%} answered right"
-    mean = statistics.median(one.mean for one in found)
+    mean = statistics.median(repetition.mean for repetition in repetitions)
     if mean > mean_limit_ms:
         return f"mean {mean / 1000:.1f} s of {mean_limit_ms / 1000:.0f} s"
     return ""

@@ -44,14 +44,14 @@ SAMPLE = 500  # devices whose histories are read
 TOLD_MIB = 2.0  # below it the services' memory moves by itself, as in ./scripts/load headroom
 
 
-def retail(api: Api, given: Namespace) -> Iterator[str]:
+def retail(api: Api, options: Namespace) -> Iterator[str]:
     """50 readers of a shop: docks, shelves and tills, for 18 hours, here in a part of the time.
 
     Each reader has an interval of its own, those of a kind spread evenly over the stated range:
     together 110 items/s, where the source wrote 107.
     """
     clients = Clients(api)
-    end, bursts = time.monotonic() + given.seconds, list[tuple[int, float]]()
+    end, bursts = time.monotonic() + options.seconds, list[tuple[int, float]]()
 
     def read(name: str, sizes: tuple[int, ...], interval: float) -> None:
         due, size = time.monotonic() + interval / 2, itertools.cycle(sizes)
@@ -65,15 +65,15 @@ def retail(api: Api, given: Namespace) -> Iterator[str]:
     readers = []
     for kind, number, sizes, shortest, longest in READERS:
         for n in range(number):
-            interval = (shortest + (longest - shortest) * n / (number - 1)) / given.speed
+            interval = (shortest + (longest - shortest) * n / (number - 1)) / options.speed
             readers.append(gevent.spawn(read, f"{kind}-{n}-{clients.run}", sizes, interval))
     gevent.joinall(readers, raise_error=True)
-    rate = (total := sum(clients.acknowledged.values())) / given.seconds / given.speed
+    rate = (total := sum(clients.acknowledged.values())) / options.seconds / options.speed
     took = [seconds for size, seconds in bursts if size >= BURST]
     yield (
-        f"{given.seconds * given.speed / 3600:.1f} h of the shop in {given.seconds:.0f} s: "
+        f"{options.seconds * options.speed / 3600:.1f} h of the shop in {options.seconds:.0f} s: "
         f"{total} items in {len(bursts)} bursts, {rate:.0f}/s by the shop's clock and "
-        f"{rate * given.speed:.0f}/s by ours, {clients.retries} retries"
+        f"{rate * options.speed:.0f}/s by ours, {clients.retries} retries"
     )
     yield f"{len(took)} bursts of {BURST}, stored after {max(took, default=math.nan):.2f} s at most"
     problems = [] if took else [f"no burst of {BURST}"]
@@ -82,10 +82,10 @@ def retail(api: Api, given: Namespace) -> Iterator[str]:
     yield from clients.verdict(problems)
 
 
-def bursts(api: Api, given: Namespace) -> Iterator[str]:
+def bursts(api: Api, options: Namespace) -> Iterator[str]:
     """4 readers of an edge server: 1000 tags over one second, one second of rest, and so on."""
     clients = Clients(api)
-    count, began = math.ceil(given.seconds / 2), time.monotonic() + 1
+    count, began = math.ceil(options.seconds / 2), time.monotonic() + 1
     tags = BURST // EDGE_READERS // POSTS
     late: list[float] = []  # seconds of rest that were over when a reader's burst was stored
 
@@ -131,25 +131,25 @@ def sync(api: Api, _given: Namespace) -> Iterator[str]:
     rate = len(api.rows) / took
     yield f"{sent} requests and {clients.retries} retries, {rate:.0f}/s, {len(wrong)} wrong"
     for name, what in (("send", "five objects stored"), ("read", "read")):
-        one = summary([row for row in api.rows if row.name == name])
-        times = one.min / 1000, one.max / 1000, one.mean / 1000
+        figures = summary([row for row in api.rows if row.name == name])
+        times = figures.min / 1000, figures.max / 1000, figures.mean / 1000
         yield "{}: {:.3f} to {:.2f} s, {:.2f} on average".format(what, *times)
     yield from clients.verdict([f"wrong answer: {wrong[0]}"] if wrong else [])
 
 
-def archive(api: Api, given: Namespace) -> Iterator[str]:
+def archive(api: Api, options: Namespace) -> Iterator[str]:
     """100 values a second, then 850, and the database frozen for 60 and 30 s: what has to wait?"""
     clients = Clients(api)
     problems: list[str] = []
-    services = [Api(address, 5.0) for address in given.pending.split(",") if address]
+    services = [Api(address, 5.0) for address in options.pending.split(",") if address]
     waiting: list[tuple[int, float, int]] = []  # values a second, seconds, how many waited
     for rate, frozen in PHASES:
-        phase, first = frozen / given.speed, len(waiting)
+        phase, first = frozen / options.speed, len(waiting)
         sending = gevent.spawn(_send, clients, rate, 3 * phase)
         watching = gevent.spawn(_watch, services, waiting, rate)
         gevent.sleep(phase / 2)
         sustained = max((count for *_, count in waiting[first:]), default=0)
-        _freeze(given.mongod, phase)
+        _freeze(options.mongod, phase)
         drained = _drained(services, time.monotonic())
         sending.get()
         watching.kill()
@@ -164,12 +164,12 @@ def archive(api: Api, given: Namespace) -> Iterator[str]:
         yield "  waiting: " + "  ".join(f"{at:.0f} s {count:,}" for at, count in at_times)
         if sustained > rate:
             problems.append(f"{sustained} waited at {rate}/s although nothing was frozen")
-        if given.mongod and not most and phase > LEAST_FREEZE_SECONDS:
+        if options.mongod and not most and phase > LEAST_FREEZE_SECONDS:
             problems.append("nothing waited: was the database frozen?")
         if drained >= DRAIN_SECONDS:
             problems.append(f"not drained after {DRAIN_SECONDS:.0f} s")
-    if given.csv_waiting:
-        write_csv(Path(given.csv_waiting), waiting, ("values_a_second", "seconds", "waiting"))
+    if options.csv_waiting:
+        write_csv(Path(options.csv_waiting), waiting, ("values_a_second", "seconds", "waiting"))
     yield f"{sum(clients.acknowledged.values())} values acknowledged, {clients.retries} retries"
     yield from clients.verdict(problems)
 
@@ -200,7 +200,7 @@ def _watch(services: list[Api], into: list[tuple[int, float, int]], rate: int) -
 
 
 def _pending(services: list[Api]) -> int:
-    return sum(json.loads(one.send("/api/v1/system").body)["queued"] for one in services)
+    return sum(json.loads(service.send("/api/v1/system").body)["queued"] for service in services)
 
 
 def _drained(services: list[Api], since: float) -> float:
@@ -210,29 +210,29 @@ def _drained(services: list[Api], since: float) -> float:
     return time.monotonic() - since
 
 
-def fleet(api: Api, given: Namespace) -> Iterator[str]:
+def fleet(api: Api, options: Namespace) -> Iterator[str]:
     """Devices that push every 200 s: how many, how many retries, and how many would be safe."""
     clients = Clients(api)
-    interval = PUSH_SECONDS / given.speed
-    pushes = round(given.size * given.seconds / interval)
+    interval = PUSH_SECONDS / options.speed
+    pushes = round(options.size * options.seconds / interval)
 
     def push(number: int, due: float) -> None:
-        clients.single(f"device-{number % given.size}-{clients.run}", due)
+        clients.single(f"device-{number % options.size}-{clients.run}", due)
 
-    open_loop(pushes, pushes * interval / given.size, push)
+    open_loop(pushes, pushes * interval / options.size, push)
     figures = summary([row for row in api.rows if row.name == "send"])
     yield (
-        f"{given.size} devices, of which {len(clients.acknowledged)} pushed, every "
-        f"{interval:.0f} s: {pushes} pushes, {given.size / interval:.0f}/s, "
+        f"{options.size} devices, of which {len(clients.acknowledged)} pushed, every "
+        f"{interval:.0f} s: {pushes} pushes, {options.size / interval:.0f}/s, "
         f"p50 {figures.p50:.0f}, p99 {figures.p99:.0f} ms, "
         f"{clients.retries} retries, {clients.drops} drops"
         + (f", GENERATOR {figures.late_p99_ms:.0f} ms LATE" if figures.late else "")
     )
-    rates = [_rate(clients, min(2.0, given.seconds / 3)) for _ in range(3)]
-    each = ", ".join(f"{one:.0f}" for one in rates)
+    rates = [_rate(clients, min(2.0, options.seconds / 3)) for _ in range(3)]
+    shown = ", ".join(f"{rate:.0f}" for rate in rates)
     safe = min(rates) * PUSH_SECONDS * SAFE_SHARE
     yield (
-        f"{SENDERS} senders: {each} pushes/s; safe devices "
+        f"{SENDERS} senders: {shown} pushes/s; safe devices "
         f"(lowest x {PUSH_SECONDS:.0f} s x {SAFE_SHARE}) {safe:,.0f}"
     )
     yield from clients.verdict([], only=SAMPLE)

@@ -31,9 +31,9 @@ def _find(*, sharded: bool) -> tuple[Path, str]:
     programs = ["mongod", "mongos"] if sharded else ["mongod"]
     if named := os.environ.get("MONGODB_BIN"):
         return _given(Path(named), programs), "of MONGODB_BIN"
-    found = [shutil.which(program) for program in programs]
-    if found[0] and all(found):
-        return Path(found[0]).parent, "of PATH"
+    paths = [shutil.which(program) for program in programs]
+    if paths[0] and all(paths):
+        return Path(paths[0]).parent, "of PATH"
     if kept := official.kept():
         return kept, "MongoDB's own build"
     if not sharded:
@@ -54,16 +54,16 @@ def version(*, sharded: bool) -> tuple[str, str]:
     folder, origin = _find(sharded=sharded)
     mongod = folder / "mongod"
     try:
-        told = subprocess.run(
+        answer = subprocess.run(
             [str(mongod), "--version"], capture_output=True, text=True, check=False, timeout=60
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoMongod(f"{mongod} does not run: {error}") from error
     # Of a shell that started it, the second.
-    if told.returncode in (-signal.SIGILL, 128 + signal.SIGILL):
+    if answer.returncode in (-signal.SIGILL, 128 + signal.SIGILL):
         needed = processor.lacks() or "AVX (x86-64) or ARMv8.2 (arm64)"
         raise NoMongod(f"this processor cannot run {mongod}: MongoDB 5.0 and newer need {needed}")
-    number = re.search(r"version v?(\d+\.\d+\.\d+)", told.stdout)
+    number = re.search(r"version v?(\d+\.\d+\.\d+)", answer.stdout)
     name = number[1] if number else "of an unknown version"
     return number[1] if number else "", f"MongoDB {name}, {origin} [{folder}]"
 

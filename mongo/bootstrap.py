@@ -48,8 +48,8 @@ def bootstrap(
     Raises NotInTimeError, DirectoryError, PyMongoError.
     """
     progress = Progress(say, deadline_seconds, alive)
-    for one in topology.sets:
-        replica_set.ensure(one, secrets, progress, alone=topology.replica_set is not None)
+    for wanted_set in topology.sets:
+        replica_set.ensure(wanted_set, secrets, progress, alone=topology.replica_set is not None)
     _ensure_administrator(topology, secrets, progress)
     with _administrator(topology, secrets, progress) as client:
         if topology.shards:
@@ -98,8 +98,11 @@ def _administrator(topology: Topology, secrets: Secrets, progress: Progress) -> 
 def _ensure_role(client: clients.Client) -> None:
     """Create the role of the services' user, or give it these privileges."""
     privileges = [
-        {"resource": {"db": DATABASE, "collection": one.name}, "actions": list(one.actions)}
-        for one in schema.COLLECTIONS
+        {
+            "resource": {"db": DATABASE, "collection": collection.name},
+            "actions": list(collection.actions),
+        }
+        for collection in schema.COLLECTIONS
     ]
     try:
         client[DATABASE].command("createRole", APP_ROLE, privileges=privileges, roles=[])

@@ -97,9 +97,9 @@ def _fetch(build: Wanted) -> None:
         ):
             shutil.copyfileobj(answer, file)
         with archive.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != build.sha256:
-            raise NotToBeHad(f"{build.address} has the SHA-256 {found}, not {build.sha256}")
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != build.sha256:
+            raise NotToBeHad(f"{build.address} has the SHA-256 {digest}, not {build.sha256}")
         _unpack(archive, new)
         for folder in (new, new / "bin"):
             folder.chmod(0o755)  # the stack's user runs it

@@ -26,9 +26,9 @@ class Progress:
 
     def wait_for(self, what: str, condition: Callable[[], Found | None]) -> Found:
         """Return the first result that is not None; `alive` may raise to end a vain wait."""
-        while (found := condition()) is None:
+        while (result := condition()) is None:
             self._alive()
             if time.monotonic() > self._deadline:
                 raise NotInTimeError(f"after {self._deadline_seconds:.0f} s still no {what}")
             time.sleep(POLL_SECONDS)
-        return found
+        return result

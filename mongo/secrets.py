@@ -66,7 +66,7 @@ def ensure(folder: Path) -> list[str]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Let one at a time write secrets in a folder; whoever dies frees it."""
+    """Let one process at a time write secrets in a folder; one that dies frees it."""
     with _opened(folder) as at:
         fcntl.flock(at, fcntl.LOCK_EX)
         yield

@@ -20,13 +20,13 @@ def servers(
 ) -> Iterator[Server]:
     """Yield every server, members before routers; makes the folder of each member's data."""
     local = named.on_this_machine(first_port)
-    for one, here in zip(named.sets, local.sets, strict=True):
-        role = _role(named, one)
-        for member, address in zip(one.members, here.members, strict=True):
+    for replica_set, local_set in zip(named.sets, local.sets, strict=True):
+        role = _role(named, replica_set)
+        for member, address in zip(replica_set.members, local_set.members, strict=True):
             name = _host(member)
             dbpath = data / name
             dbpath.mkdir(mode=0o700, parents=True, exist_ok=True)
-            options = [*role, "--replSet", one.name, "--dbpath", str(dbpath)]
+            options = [*role, "--replSet", replica_set.name, "--dbpath", str(dbpath)]
             yield _server(name, address, binaries / "mongod", keyfile, options)
     for router, address in zip(named.routers, local.routers, strict=True):
         config = local.config.seed if local.config else ""
@@ -34,10 +34,10 @@ def servers(
         yield _server(_host(router), address, binaries / "mongos", keyfile, options)
 
 
-def _role(named: Topology, one: ReplicaSet) -> list[str]:
-    if one == named.config:
+def _role(named: Topology, replica_set: ReplicaSet) -> list[str]:
+    if replica_set == named.config:
         return ["--configsvr"]
-    return ["--shardsvr"] if one in named.shards else []
+    return ["--shardsvr"] if replica_set in named.shards else []
 
 
 def _server(name: str, address: str, binary: Path, keyfile: Path, options: list[str]) -> Server:

@@ -1,4 +1,4 @@
-"""Bring shards and sharded collections to the configured topology: who is to hold which hashes.
+"""Bring shards and sharded collections to the configured topology: which shard holds which hashes.
 
 The balancer of the config servers moves what lies elsewhere: in pieces, while everything runs. It
 runs only then: it looks at all collections every 10 s, which is two fifths of what an idle config
@@ -17,7 +17,11 @@ from mongo.clients import Client, attempt
 from mongo.progress import Progress
 from mongo.topology import ReplicaSet
 
-SHARD_KEYS = {f"{DATABASE}.{one.name}": one.shard_key for one in COLLECTIONS if one.shard_key}
+SHARD_KEYS = {
+    f"{DATABASE}.{collection.name}": collection.shard_key
+    for collection in COLLECTIONS
+    if collection.shard_key
+}
 # Another migration, a lock or a stale view of the chunks: ask again.
 RETRIED = frozenset({6, 46, 70, 74, 85, 91, 117, 133, 134, 189, 236, 11600, 11602, 13388})
 POLL_SECONDS = 1.0
@@ -76,11 +80,11 @@ def ensure_collections(shards: tuple[ReplicaSet, ...], client: Client, progress:
 def wait_until_moved(client: Client, progress: Progress) -> None:
     """Tell how much the balancer has still to move until it is nothing; has no deadline."""
     for namespace in SHARD_KEYS:
-        told = ""
+        said = ""
         while left := _left(client, namespace):
-            if left != told:
+            if left != said:
                 progress.say(left)
-            told = left
+            said = left
             time.sleep(POLL_SECONDS)
     _ensure_balancer(client, progress, moving=False)
 

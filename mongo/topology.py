@@ -64,11 +64,13 @@ def _local(members: tuple[str, ...], ports: Iterator[int]) -> tuple[str, ...]:
 
 
 def load(path: Path) -> Topology:
-    """Read a topology file; raise TopologyError."""
+    """Read a topology file. Raises TopologyError."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
         sets = {kind: _sets(tables.pop(kind, {})) for kind in ("replica_set", "config", "shards")}
-        routers = [member for one in _sets(tables.pop("routers", {})) for member in one.members]
+        routers = [
+            member for routing in _sets(tables.pop("routers", {})) for member in routing.members
+        ]
     except (tomllib.TOMLDecodeError, AttributeError, TypeError) as error:
         raise TopologyError(f"{path}: {error}") from error
     shape = (len(sets["replica_set"]), len(sets["config"]), bool(sets["shards"]), bool(routers))
@@ -76,14 +78,14 @@ def load(path: Path) -> Topology:
         raise TopologyError(
             f"{path}: must hold one [replica_set], or one [config], [shards] and [routers]"
         )
-    only = {kind: found[0] if found else None for kind, found in sets.items()}
+    only = {kind: of_kind[0] if of_kind else None for kind, of_kind in sets.items()}
     return Topology(only["replica_set"], only["config"], sets["shards"], tuple(routers))
 
 
 def _sets(table: dict[str, list[str]]) -> tuple[ReplicaSet, ...]:
-    found = tuple(ReplicaSet(name, tuple(members)) for name, members in table.items())
-    for member in (member for one in found for member in one.members):
+    sets = tuple(ReplicaSet(name, tuple(members)) for name, members in table.items())
+    for member in (member for replica_set in sets for member in replica_set.members):
         host, _, port = member.rpartition(":")
         if not host or not port.isdecimal():
             raise TypeError(f"{member!r} is not host:port")
-    return found
+    return sets

@@ -39,26 +39,28 @@ def create_app(*, unoptimised: bool = False) -> Flask:
 
     @app.route("/newbeacondetect", methods=["GET", "POST"])
     def new_beacon_detect() -> str:
-        given = request.values
-        staff.insert_one(located(given["user_address"], given["beacon_address"], given["rssi"]))
+        values = request.values
+        staff.insert_one(located(values["user_address"], values["beacon_address"], values["rssi"]))
         return "New Beacon Detection Added"
 
     @app.route("/api/v1/detections", methods=["POST"])
     def fill() -> str:
         """Not of the old application: stores what a plan wants there before it measures."""
         names = ("staff_id", "mac", "rssi", "timestamp")
-        staff.insert_many([located(*map(one.get, names)) for one in request.json["detections"]])
+        staff.insert_many(
+            [located(*map(detection.get, names)) for detection in request.json["detections"]]
+        )
         return "stored"
 
     @app.route("/extractbeacon", methods=["GET", "POST"])
     def extract_beacon() -> Response:
-        given = request.values
-        start, end = int(given["start_time"]), int(given["end_time"])
-        wanted: dict[str, Any] = {"staff_id": int(given["staff_id"])}
+        values = request.values
+        start, end = int(values["start_time"]), int(values["end_time"])
+        wanted: dict[str, Any] = {"staff_id": int(values["staff_id"])}
         fields = {"_id": 0, "level": 1, "location": 1, "timestamp": 1}
         if unoptimised:
-            every = list(staff.find(wanted).sort("timestamp", -1))
-            kept = [d for d in every if start <= d["timestamp"] <= end]
+            detections = list(staff.find(wanted).sort("timestamp", -1))
+            kept = [d for d in detections if start <= d["timestamp"] <= end]
             return jsonify(location=[{name: d[name] for name in list(fields)[1:]} for d in kept])
         wanted["timestamp"] = {"$gte": start, "$lte": end}
         return jsonify(location=list(staff.find(wanted, fields).sort("timestamp", -1)))

@@ -70,10 +70,10 @@ def run(cluster: Cluster, cases: Sequence[Case], options: argparse.Namespace) ->
     print(table(["case", other, f"new: {commit(ROOT)}", *times, "target"], []), flush=True)
     reached, peak = True, 0.0
     for case in cases:
-        for one in compare(cluster, case, against, options):
-            peak = max(peak, *(turn.peak_mib for turn in one.new))
-            reached = reached and one.reached()
-            print(line(one.cells()), flush=True)
+        for comparison in compare(cluster, case, against, options):
+            peak = max(peak, *(turn.peak_mib for turn in comparison.new))
+            reached = reached and comparison.reached()
+            print(line(comparison.cells()), flush=True)
     missed = "" if peak <= PEAK_MIB else " MISSED"
     print(f"| peak memory {peak:.0f} MiB | | | | | <= {PEAK_MIB} MiB{missed} |")
     return reached and not missed
@@ -92,10 +92,14 @@ def compare(
     for number in range(options.rounds):
         for is_new in turns[:: -1 if number % 2 else 1]:
             results = new if is_new else other
-            for part, one in turn(cluster, case, ROOT if is_new else against, options.seconds):
-                results.setdefault(part, []).append(one)
+            for part, part_result in turn(
+                cluster, case, ROOT if is_new else against, options.seconds
+            ):
+                results.setdefault(part, []).append(part_result)
     is_checkout = bool(against)
-    return [Comparison(case, one, other.get(one, []), new[one], is_checkout) for one in sorted(new)]
+    return [
+        Comparison(case, part, other.get(part, []), new[part], is_checkout) for part in sorted(new)
+    ]
 
 
 def turn(

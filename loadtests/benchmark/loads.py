@@ -55,7 +55,7 @@ def batches(size: int) -> Load:
     verify = partial(endpoints.verify_batch, size=size)
 
     def send(api: Api, number: int) -> None:
-        times = (began + 4 * one % BACKLOG for one in islice(backlogs[number], size))
+        times = (began + 4 * position % BACKLOG for position in islice(backlogs[number], size))
         items = [endpoints.detection(300 + number, MAC, at) for at in times]
         api.measure("", endpoints.BATCH, verify, endpoints.batch(items), _headers())
 
@@ -115,8 +115,8 @@ def _long_history(on: Target, headers: Headers, number: int, due: float | None =
 
     def verify(response: Response) -> None:
         whole = response.body.rstrip().endswith(b"]}")
-        if (found := response.body.count(b'"timestamp"') * whole) != LONG:
-            raise WrongResponse(f"{found} detections instead of {LONG}")
+        if (rows := response.body.count(b'"timestamp"') * whole) != LONG:
+            raise WrongResponse(f"{rows} detections instead of {LONG}")
 
     api.measure("", path, verify, None, _headers(headers), due=due)
 

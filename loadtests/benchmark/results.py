@@ -54,7 +54,9 @@ class Comparison(NamedTuple):
 
     def rates(self) -> Spread:
         """Return how many times as fast the new one was."""
-        return ratios([one.per_second for one in self.new], [one.per_second for one in self.other])
+        return ratios(
+            [result.per_second for result in self.new], [result.per_second for result in self.other]
+        )
 
     def cpu(self) -> Spread:
         """Return how many times the CPU the other took for each request.
@@ -62,17 +64,22 @@ class Comparison(NamedTuple):
         It is the ratio of the rates where the limit of 0.3 CPU is all that holds both back. On a
         busy machine the database or the load generator hold back the faster one first.
         """
-        return ratios([one.cpu_ms for one in self.other], [one.cpu_ms for one in self.new])
+        return ratios(
+            [result.cpu_ms for result in self.other], [result.cpu_ms for result in self.new]
+        )
 
     @property
     def by_cpu(self) -> bool:
         """Tell whether the CPU counts: a rate is fixed, or the machine held the new one back."""
-        return self.case.paced or all(one.machine_was_full for one in self.new)
+        return self.case.paced or all(result.machine_was_full for result in self.new)
 
     def reached(self) -> bool:
         """Tell whether the median of the ratio that counts reaches the target, without an error."""
-        case, p99_ms = self.case, max(one.p99_ms for one in self.new)
-        if any(one.errors or one.killed for one in self.new) or p99_ms >= case.p99_limit_ms:
+        case, p99_ms = self.case, max(result.p99_ms for result in self.new)
+        if (
+            any(result.errors or result.killed for result in self.new)
+            or p99_ms >= case.p99_limit_ms
+        ):
             return False
         if not self.other:
             return True
@@ -95,8 +102,11 @@ def _shown(results: Sequence[Result]) -> str:
     """Return the median of each figure; errors and kills are added up, of peaks the highest."""
     if not results:
         return ""
-    one = Result._make(map(statistics.median, zip(*results, strict=True)))
-    errors, killed = sum(one.errors for one in results), sum(one.killed for one in results)
-    text = f"{one.per_second:,.1f}/s, {one.cpu_ms:.3f} ms CPU, p50 {one.p50_ms:.0f}"
-    text += f", p99 {one.p99_ms:.0f} ms, {max(one.peak_mib for one in results):.0f} MiB"
+    middle = Result._make(map(statistics.median, zip(*results, strict=True)))
+    errors, killed = (
+        sum(result.errors for result in results),
+        sum(result.killed for result in results),
+    )
+    text = f"{middle.per_second:,.1f}/s, {middle.cpu_ms:.3f} ms CPU, p50 {middle.p50_ms:.0f}"
+    text += f", p99 {middle.p99_ms:.0f} ms, {max(result.peak_mib for result in results):.0f} MiB"
     return text + f", {errors} errors" * bool(errors) + f", killed {killed} times" * bool(killed)

@@ -70,10 +70,10 @@ def _facts(book: Playbook, folder: Path, *, resume: bool) -> dict[str, Any]:
     file = folder / "run.json"
     playbook = json.loads(json.dumps(book))
     if resume and file.exists():
-        found: dict[str, Any] = json.loads(file.read_text())
-        if found.get("playbook") != playbook:
+        facts: dict[str, Any] = json.loads(file.read_text())
+        if facts.get("playbook") != playbook:
             raise OtherPlaybook(f"{folder} holds another playbook: resume it with its own options")
-        return found
+        return facts
     for kind in ("rows", "usage"):
         (folder / kind).mkdir(parents=True, exist_ok=True)
         for old in (folder / kind).iterdir():
@@ -91,40 +91,40 @@ def _facts(book: Playbook, folder: Path, *, resume: bool) -> dict[str, Any]:
 
 def _all(book: Playbook, folder: Path, facts: dict[str, Any]) -> None:
     """Run what is not there yet, and note after each run how far it is."""
-    every = book.runs()
-    left = [one for one in every if not (folder / "rows" / f"{one.name}.csv").exists()]
+    runs = book.runs()
+    left = [run for run in runs if not (folder / "rows" / f"{run.name}.csv").exists()]
     before, began = facts["minutes"], time.monotonic()
     print(f"This takes about {book.seconds(left) / 60:.0f} minutes.", flush=True)
     while True:
-        done = len(every) - len(left)
+        done = len(runs) - len(left)
         facts["minutes"] = round(before + (time.monotonic() - began) / 60, 1)
-        facts["runs"] = [done, len(every)]
+        facts["runs"] = [done, len(runs)]
         (folder / "run.json").write_text(json.dumps(facts, indent=1))
         if not left:
             return
-        progress = f"{done}/{len(every)}, {book.seconds(left) / 60:.0f} min left"
-        one = left.pop(0)
-        print(f"[{progress}] {one.architecture}, {one.plan}", flush=True)
-        if not _one(book, one, folder):
-            facts["failed"].append(one.name)
-            print(f"  {one.name} broke off: the report lacks it", flush=True)
+        progress = f"{done}/{len(runs)}, {book.seconds(left) / 60:.0f} min left"
+        run = left.pop(0)
+        print(f"[{progress}] {run.architecture}, {run.plan}", flush=True)
+        if not _one(book, run, folder):
+            facts["failed"].append(run.name)
+            print(f"  {run.name} broke off: the report lacks it", flush=True)
         facts["load_average"].append(round(os.getloadavg()[0], 1))
 
 
-def _one(book: Playbook, one: Run, folder: Path) -> bool:
+def _one(book: Playbook, run: Run, folder: Path) -> bool:
     """Run a plan; its files get their names when it is through. False when it broke off."""
-    plan = PLANS[one.plan]
-    rows = folder / "rows" / f"{one.name}.part"
-    given = {"ramp": book.ramp(plan), "only": book.plans[plan.name], "rows": rows}
+    plan = PLANS[run.plan]
+    rows = folder / "rows" / f"{run.name}.part"
+    options = {"ramp": book.ramp(plan), "only": book.plans[plan.name], "rows": rows}
     try:
-        with ARCHITECTURES[one.architecture]() as stack, stack.sampled() as samples:
-            status = generate(stack.url, plan.name, given)
+        with ARCHITECTURES[run.architecture]() as stack, stack.sampled() as samples:
+            status = generate(stack.url, plan.name, options)
     except NotHealthyError as error:
         print(f"  {error}", flush=True)
         return False
     if status not in (0, 1):  # 1: some responses were wrong, which the report tells
         return False
-    write_csv(folder / "usage" / f"{one.name}.csv", samples, Sample._fields)
+    write_csv(folder / "usage" / f"{run.name}.csv", samples, Sample._fields)
     rows.rename(rows.with_suffix(".csv"))
     return True
 

@@ -68,13 +68,13 @@ class Playbook(NamedTuple):
 
     def runs(self) -> list[Run]:
         """Return everything in order: they take turns, and the one that begins changes."""
-        found = []
+        runs = []
         for repetition in range(1, self.repetitions + 1):
             for plan in self.plans:
                 names = [*sides(plan), *(OTHERS[plan] if plan in self.others else ())]
                 turns = names if repetition % 2 else names[::-1]
-                found += [Run(repetition, name, plan) for name in turns]
-        return found
+                runs += [Run(repetition, name, plan) for name in turns]
+        return runs
 
     def ramp(self, plan: Plan) -> float:
         """Return how long each step of a plan is, in seconds."""
@@ -86,6 +86,6 @@ class Playbook(NamedTuple):
 
     def _seconds(self, plan: Plan) -> float:
         preload = PRELOAD_SECONDS * sum(n for step in plan.steps for _, n in step.preload) / 600
-        some = self.plans[plan.name]
-        steps = len(some.split(",")) if some else len(plan.steps)
+        chosen = self.plans[plan.name]
+        steps = len(chosen.split(",")) if chosen else len(plan.steps)
         return preload + self.ramp(plan) * (SWEEP_STEPS if plan.is_sweep else steps)

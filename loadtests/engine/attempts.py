@@ -70,9 +70,9 @@ def decide(attempt: Callable[[], Attempt], limit_ms: float) -> bool:
     """Tell whether a rate is kept: one attempt with half the limit to spare, else two of three."""
     kept = 0
     for number in range(1, 4):
-        one = attempt()
-        kept += one.verdict == KEPT
-        if one.verdict == KEPT and one.p99 <= limit_ms / 2:
+        tried = attempt()
+        kept += tried.verdict == KEPT
+        if tried.verdict == KEPT and tried.p99 <= limit_ms / 2:
             return True
         if 2 in (kept, number - kept):
             break
@@ -95,11 +95,11 @@ def find_highest(
         used, began = time.process_time(), time.monotonic()
         figures = send(step._replace(name=str(threads), threads=threads))
         cpu = (time.process_time() - used) / (time.monotonic() - began)
-        one = judge(threads, figures, limit_ms, cpu)
-        into.append(one)
-        reason = "" if one.verdict == KEPT else f"  too much for the {one.verdict}"
+        attempted = judge(threads, figures, limit_ms, cpu)
+        into.append(attempted)
+        reason = "" if attempted.verdict == KEPT else f"  too much for the {attempted.verdict}"
         print(f"{figures.line(str(threads))}  generator {cpu:.2f} cores{reason}", flush=True)
-        return one
+        return attempted
 
     search(step.threads, lambda threads: decide(partial(attempt, threads), limit_ms))
 
@@ -114,12 +114,12 @@ class Found(NamedTuple):
 
 def found(attempts: Sequence[Attempt], limit_ms: float) -> Found:
     """Return the highest rate that was kept, and what most attempts of the next one met."""
-    threads = sorted({one.threads for one in attempts})
-    by_rate = {n: [one for one in attempts if one.threads == n] for n in threads}
-    kept = [n for n, every in by_rate.items() if decide(iter(every).__next__, limit_ms)]
+    threads = sorted({attempt.threads for attempt in attempts})
+    by_rate = {n: [attempt for attempt in attempts if attempt.threads == n] for n in threads}
+    kept = [n for n, tried in by_rate.items() if decide(iter(tried).__next__, limit_ms)]
     best = max(kept, default=0)
     beyond = min((n for n in by_rate if n > best), default=0)
-    met = Counter(one.verdict for one in by_rate.get(beyond, []) if one.verdict != KEPT)
+    met = Counter(attempt.verdict for attempt in by_rate.get(beyond, []) if attempt.verdict != KEPT)
     limit = met.most_common(1)[0][0] if met else ""
-    p99 = statistics.median_high([one.p99 for one in by_rate.get(best, [])] or [0.0])
+    p99 = statistics.median_high([attempt.p99 for attempt in by_rate.get(best, [])] or [0.0])
     return Found(best / RAMP_SECONDS, p99, limit)

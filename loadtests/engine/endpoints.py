@@ -54,10 +54,10 @@ def detection(staff: int | str, mac: str, timestamp: int) -> dict[str, Any]:
     return named | {"timestamp": timestamp, "event_id": uuid.uuid4().hex}
 
 
-def insert(one: dict[str, Any]) -> str:
+def insert(detection: dict[str, Any]) -> str:
     """Return the path that stores one detection as a phone does."""
-    named = {"user_address": one["staff_id"], "beacon_address": one["mac"]}
-    rest = {name: one[name] for name in ("rssi", "timestamp", "event_id")}
+    named = {"user_address": detection["staff_id"], "beacon_address": detection["mac"]}
+    rest = {name: detection[name] for name in ("rssi", "timestamp", "event_id")}
     return "/newbeacondetect?" + urlencode(named | rest)
 
 
@@ -89,11 +89,11 @@ def verify_batch(response: Response, size: int) -> None:
 
 def newest_first(response: Response) -> list[Place]:
     """Return an extract's documents; WrongResponse when it is not one, or in another order."""
-    found = decoded(response, Extract).location
-    times = [place.timestamp for place in found]
+    location = decoded(response, Extract).location
+    times = [place.timestamp for place in location]
     if times != sorted(times, reverse=True):
         raise WrongResponse("not newest first")
-    return found
+    return location
 
 
 def verify_page(response: Response) -> None:
@@ -130,12 +130,12 @@ class History:
         """Check an extract while nobody writes: to the letter, or by number after live inserts."""
         if response.body == self._right:
             return
-        found = newest_first(response)
+        rows = newest_first(response)
         if self.acknowledged or self.unknown:
-            self._verify_count(len(found), self.acknowledged, self.acknowledged + self.unknown)
-        elif found != self.preloaded[::-1]:
+            self._verify_count(len(rows), self.acknowledged, self.acknowledged + self.unknown)
+        elif rows != self.preloaded[::-1]:
             stored = len(self.preloaded)
-            raise WrongResponse(f"{len(found)} documents, not the {stored} that are stored")
+            raise WrongResponse(f"{len(rows)} documents, not the {stored} that are stored")
         self._right = response.body
 
     def read_live(
@@ -151,9 +151,9 @@ class History:
 
         api.measure(name, extract(staff), verify, None, headers, due=due)
 
-    def _verify_count(self, found: int, least: int, most: int) -> None:
+    def _verify_count(self, counted: int, least: int, most: int) -> None:
         """Raise WrongResponse when live documents are missing or too many."""
-        live = found - len(self.preloaded)
+        live = counted - len(self.preloaded)
         if not least <= live <= most:
             least, most = (len(self.preloaded) + count for count in (least, most))
-            raise WrongResponse(f"{found} documents instead of {least} to {most}")
+            raise WrongResponse(f"{counted} documents instead of {least} to {most}")

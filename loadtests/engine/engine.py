@@ -71,19 +71,19 @@ class Engine:
         options, shift = self._options, self._options.shift
         hacs = map(int, options.hacs.split(",")) if options.hacs else step.hacs
         return step._replace(
-            staff=tuple(one + shift for one in step.staff),
-            preload=tuple((one + shift, count) for one, count in step.preload),
-            hacs=tuple(one + shift for one in hacs),
+            staff=tuple(staff + shift for staff in step.staff),
+            preload=tuple((staff + shift, count) for staff, count in step.preload),
+            hacs=tuple(staff + shift for staff in hacs),
             pages=step.pages if options.pages < 0 else options.pages,
         )
 
     def _check_empty(self, steps: list[Step]) -> None:
-        owners = {one for step in steps for one, _ in step.preload}
+        owners = {owner for step in steps for owner, _ in step.preload}
         staff = owners.union(*(step.staff + step.hacs for step in steps))
-        for one in sorted(staff):
-            if found := len(endpoints.newest_first(self._preloader.extract(one))):
+        for owner in sorted(staff):
+            if count := len(endpoints.newest_first(self._preloader.extract(owner))):
                 raise NotEmpty(
-                    f"staff {one} has {found} documents there already, and the plan counts them: "
+                    f"staff {owner} has {count} documents there already, and the plan counts them: "
                     "run it on an empty stack (without --target it starts one)"
                 )
 
@@ -107,10 +107,10 @@ class Engine:
 
     def _companions(self, step: Step) -> list[Any]:
         """Start what runs beside a step until it is killed: the mock HACS and open pages."""
-        found, began = [], self._api.began
+        greenlets, began = [], self._api.began
         for staff in step.hacs:
             poll = partial(self._histories[staff].read_live, self._api, "hacs", staff, HEADERS)
-            found.append(gevent.spawn(periodic, HACS_SECONDS, began, poll))
+            greenlets.append(gevent.spawn(periodic, HACS_SECONDS, began, poll))
         if step.pages:
             # What an open page fetches again and again: old and new differ.
             is_old = self._api.send(endpoints.MONITORING).status == 404
@@ -118,8 +118,8 @@ class Engine:
             show = partial(self._api.measure, "page", data, endpoints.verify_page, None, HEADERS)
         for number in range(step.pages):  # opened one after the other, as people do
             at = began + PAGE_SECONDS / step.pages * number
-            found.append(gevent.spawn(periodic, PAGE_SECONDS, at, show))
-        return found
+            greenlets.append(gevent.spawn(periodic, PAGE_SECONDS, at, show))
+        return greenlets
 
     def _send_one(self, step: Step, number: int, due: float) -> None:
         staff = step.staff[number % len(step.staff)]

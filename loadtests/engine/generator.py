@@ -57,8 +57,8 @@ def chosen(options: Namespace, *groups: Options) -> dict[str, object]:
 
 def arguments(values: Mapping[str, object]) -> list[str]:
     """Return options as a command line."""
-    given = ((_flag(name), value) for name, value in values.items() if value is not False)
-    return [flag if value is True else f"{flag}={value}" for flag, value in given]
+    options = ((_flag(name), value) for name, value in values.items() if value is not False)
+    return [flag if value is True else f"{flag}={value}" for flag, value in options]
 
 
 def _flag(name: str) -> str:
@@ -66,9 +66,9 @@ def _flag(name: str) -> str:
 
 
 def generate(
-    target: str, plan: str, given: Mapping[str, object], *, quiet: bool = False, ui_port: int = 0
+    target: str, plan: str, options: Mapping[str, object], *, quiet: bool = False, ui_port: int = 0
 ) -> int:
-    """Run a plan (or what the options given say instead, see above) against a target.
+    """Run a plan (or what the options say instead, see above) against a target.
 
     Returns at its end: 0 when all responses were right, else 1 or 2. With a port for Locust's page
     it waits for that, and returns when it is interrupted.
@@ -79,7 +79,7 @@ def generate(
     locust = [sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE), *how]
     output = subprocess.DEVNULL if quiet else None
     return subprocess.run(
-        [*locust, "--host", target, "--plan", plan, *arguments(given)],
+        [*locust, "--host", target, "--plan", plan, *arguments(options)],
         # Proxies are not for this machine.
         env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "NO_PROXY": "*"},
         check=False,

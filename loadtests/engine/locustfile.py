@@ -80,9 +80,9 @@ class Load(User):
     @task
     def run_plan(self) -> None:
         """Run the plan once, then stop Locust (or, with its page, the test)."""
-        given: Any = self.environment.parsed_options
+        options: Any = self.environment.parsed_options
         try:
-            self.environment.process_exit_code = _run(self.environment, given)
+            self.environment.process_exit_code = _run(self.environment, options)
         except FAILURES as error:
             print(error, file=sys.stderr)
             self.environment.process_exit_code = 2
@@ -93,38 +93,39 @@ class Load(User):
             gevent.sleep(60)  # until it stops us
 
 
-def _run(environment: Environment, given: Namespace) -> int:
+def _run(environment: Environment, options: Namespace) -> int:
     """Run a plan or a workload; return the exit status: 0 when all was right and passed."""
-    host = targets.check(environment.host or "", i_own_this_host=given.i_own_this_host)
-    refusals.check(Namespace(**vars(given) | {"p99": None}))  # 0: no search; the rest is the page's
-    if not given.workload:
-        refusals.check_plan(PLANS[given.plan], given)
+    host = targets.check(environment.host or "", i_own_this_host=options.i_own_this_host)
+    # A p99 of 0: no search; the rest is the page's.
+    refusals.check(Namespace(**vars(options) | {"p99": None}))
+    if not options.workload:
+        refusals.check_plan(PLANS[options.plan], options)
     targets.reach(host)
-    api = LocustApi(host, environment, max(LEAST_TIMEOUT_SECONDS, given.ramp))
+    api = LocustApi(host, environment, max(LEAST_TIMEOUT_SECONDS, options.ramp))
     engine: Engine | None = None
     try:
-        if given.workload:
-            return _workload(api, given)
-        plan = PLANS[given.plan]
+        if options.workload:
+            return _workload(api, options)
+        plan = PLANS[options.plan]
         print(f"{plan.name}: {plan.text}", flush=True)
-        engine = Engine(api, plan, given)
+        engine = Engine(api, plan, options)
         engine.run()
     finally:
-        if given.rows:
-            write_csv(Path(given.rows), api.rows, Row._fields)
-        if given.attempts and engine:
-            write_csv(Path(given.attempts), engine.attempts, Attempt._fields)
-    searched = given.p99 > 0  # and so went beyond what is right, except in what was stored
+        if options.rows:
+            write_csv(Path(options.rows), api.rows, Row._fields)
+        if options.attempts and engine:
+            write_csv(Path(options.attempts), engine.attempts, Attempt._fields)
+    searched = options.p99 > 0  # and so went beyond what is right, except in what was stored
     failed = engine.verdict is not None and engine.verdict.word != PASS
     return int(failed or any(row.error for row in api.rows if row.step == STORED or not searched))
 
 
-def _workload(api: Api, given: Namespace) -> int:
+def _workload(api: Api, options: Namespace) -> int:
     """Run a workload; its last line is its verdict."""
-    verdict, run = "", WORKLOADS[given.workload]
-    speed = given.speed or SPEEDS.get(given.workload, 1.0)
-    print(f"{given.workload}: {(run.__doc__ or '').splitlines()[0]}")
-    api.begin(given.workload, "")
-    for verdict in run(api, Namespace(**vars(given) | {"speed": speed})):
+    verdict, run = "", WORKLOADS[options.workload]
+    speed = options.speed or SPEEDS.get(options.workload, 1.0)
+    print(f"{options.workload}: {(run.__doc__ or '').splitlines()[0]}")
+    api.begin(options.workload, "")
+    for verdict in run(api, Namespace(**vars(options) | {"speed": speed})):
         print(f"  {verdict}", flush=True)
     return int(not verdict.startswith("PASS"))

@@ -31,9 +31,11 @@ class Preloader:
         first = self._oldest + PHONE_SECONDS * len(history.preloaded)
         times = range(first, first + PHONE_SECONDS * count, PHONE_SECONDS)
         walked = [(self._beacon(timestamp), timestamp) for timestamp in times]
-        history.preload([Place(one.level, one.location, at) for one, at in walked])
+        history.preload([Place(beacon.level, beacon.location, at) for beacon, at in walked])
         for at in range(0, count, BATCH):
-            body = endpoints.batch([self._detection(staff, one) for one in times[at : at + BATCH]])
+            body = endpoints.batch(
+                [self._detection(staff, timestamp) for timestamp in times[at : at + BATCH]]
+            )
             _right(self._api.send(endpoints.BATCH, body))
         history.verify(self.extract(staff))
 

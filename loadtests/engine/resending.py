@@ -73,23 +73,23 @@ class Clients:
 
     def verdict(self, problems: list[str], only: int = 0) -> Iterator[str]:
         """Yield PASS, or FAIL and why; `only` looks at so many staff members, by chance."""
-        every = list(self.acknowledged)
-        sampled = random.sample(every, only) if 0 < only < len(every) else every
+        staff_ids = list(self.acknowledged)
+        sampled = random.sample(staff_ids, only) if 0 < only < len(staff_ids) else staff_ids
         wrong = [problem for problem in map(self._problem, sampled) if problem]
         if self.drops:
             problems = [*problems, f"{self.drops} dropped"]
         if wrong:
             problems = [*problems, f"{len(wrong)} histories wrong: {wrong[0]}"]
-        looked = f"{only} of " if sampled is not every else ""
-        right = f"PASS: stored is what was acknowledged ({looked}{len(every)} histories)"
+        looked = f"{only} of " if sampled is not staff_ids else ""
+        right = f"PASS: stored is what was acknowledged ({looked}{len(staff_ids)} histories)"
         yield f"FAIL: {'; '.join(problems)}" if problems else right
 
     def _problem(self, staff: str) -> str:
         """Return what is wrong when a history is not exactly what was acknowledged."""
-        expected, found = self.acknowledged[staff], -1
+        expected, rows = self.acknowledged[staff], -1
         with contextlib.suppress(WrongResponse):
-            found = len(endpoints.newest_first(self._api.send(endpoints.extract(staff))))
-        return "" if found == expected else f"{staff} {found}, not {expected}"
+            rows = len(endpoints.newest_first(self._api.send(endpoints.extract(staff))))
+        return "" if rows == expected else f"{staff} {rows}, not {expected}"
 
 
 def random_mac() -> str:

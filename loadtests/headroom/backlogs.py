@@ -43,7 +43,7 @@ def backlog(site: Site, seconds: float) -> None:
 def _waits(site: Site) -> bool:
     """Tell whether a service has something that is not stored, or does not say."""
     answers = [api.send("/api/v1/system") for api in site.services]
-    return any(one.status != 200 or json.loads(one.body)["queued"] for one in answers)
+    return any(answer.status != 200 or json.loads(answer.body)["queued"] for answer in answers)
 
 
 def _lives(site: Site) -> bool:

@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def headroom(options: argparse.Namespace) -> int:
     """Run the cases, print a line of each, keep a file; status 1 when one is not good."""
-    chosen = [one for one in CASES if refusals.is_named(one.name, options.cases)]
+    chosen = [case for case in CASES if refusals.is_named(case.name, options.cases)]
     refusals.check_cases(chosen, options.cases)
     seconds = 60 * options.minutes if options.minutes else SECONDS
     if options.quick:
@@ -70,7 +70,7 @@ def headroom(options: argparse.Namespace) -> int:
                 facts["load_average"].append(round(os.getloadavg()[0], 1))
                 _keep(options.output / FILE, facts, runs)
             print(line(cells(case.name, runs[case.name])), flush=True)
-    bad = [name for name, found in runs.items() if any(one.problems for one in found)]
+    bad = [name for name, results in runs.items() if any(result.problems for result in results)]
     print(f"\n{len(runs) - len(bad)} of {len(runs)} cases are good: {options.output / FILE}")
     return 1 if bad else 0
 
@@ -112,17 +112,17 @@ def _require_tokens() -> None:
     os.environ["WAYMARK_ADMIN_TOKEN_SHA256"] = hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _progress(number: int, every: int, again: int, case: Case, seconds_each: float) -> None:
+def _progress(number: int, count: int, again: int, case: Case, seconds_each: float) -> None:
     """Tell on the error output what runs, so that the table stays one."""
-    left = (every - number + 1) * seconds_each / 60
-    text = f"[{number}/{every}, about {left:.0f} min left] {case.name}"
+    left = (count - number + 1) * seconds_each / 60
+    text = f"[{number}/{count}, about {left:.0f} min left] {case.name}"
     print(text + f", round {again + 1}" * bool(again), file=sys.stderr, flush=True)
 
 
 def _keep(file: Path, facts: Mapping[str, Any], runs: Runs) -> None:
     """Write what is known so far, whole or not at all."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    cases = {name: [one.as_file() for one in found] for name, found in runs.items()}
+    cases = {name: [result.as_file() for result in results] for name, results in runs.items()}
     new = file.with_suffix(".new")
     new.write_text(json.dumps({**facts, "cases": cases}, indent=1))
     new.replace(file)

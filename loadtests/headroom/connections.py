@@ -25,13 +25,13 @@ def slow_readers(count: int) -> Load:
 
     def read(site: Site, number: int) -> None:
         encoding = ("identity", "gzip")[number % 2]
-        with suppress(OSError), _connected(site.stack.gateway_port, RECEIVE_BYTES) as one:
-            one.sendall(_request(EXPORT, f"Accept-Encoding: {encoding}\r\n\r\n"))
-            _answered(site, "slow reader", one)
+        with suppress(OSError), _connected(site.stack.gateway_port, RECEIVE_BYTES) as connection:
+            connection.sendall(_request(EXPORT, f"Accept-Encoding: {encoding}\r\n\r\n"))
+            _answered(site, "slow reader", connection)
             text = b"more"
             while text:
                 gevent.sleep(PAUSE_SECONDS)
-                text = one.recv(SLOW_BYTES)
+                text = connection.recv(SLOW_BYTES)
 
     def reader(site: Site, seconds: float, number: int) -> None:
         with gevent.Timeout(seconds, exception=False):
@@ -49,9 +49,9 @@ def half_requests(count: int) -> Load:
 
     def hold(site: Site, seconds: float) -> None:
         def once() -> None:
-            with suppress(OSError), _connected(site.stack.monitoring_port) as one:
-                one.sendall(_request("/monitoring", "X-Slow: "))
-                one.recv(SLOW_BYTES)  # nothing comes until it is given up
+            with suppress(OSError), _connected(site.stack.monitoring_port) as connection:
+                connection.sendall(_request("/monitoring", "X-Slow: "))
+                connection.recv(SLOW_BYTES)  # nothing comes until it is given up
 
         with gevent.Timeout(seconds, exception=False):
             again_and_again(seconds, PAUSE_SECONDS, once)
@@ -60,7 +60,10 @@ def half_requests(count: int) -> Load:
         held = partial(hold, site, seconds)
         page = partial(site.ask, "page", "/monitoring")
         fallback = partial(site.ask, "fallback", LEGACY, api=site.monitoring)
-        asked = (partial(again_and_again, seconds, PAUSE_SECONDS, one) for one in (page, fallback))
+        asked = (
+            partial(again_and_again, seconds, PAUSE_SECONDS, request)
+            for request in (page, fallback)
+        )
         together(*asked, *[held] * count)
 
     return load
@@ -70,11 +73,11 @@ def churn(site: Site, seconds: float) -> None:
     """Open a connection for each request, break requests off, send halves of them."""
 
     def whole(port: int) -> None:
-        one = site.ledger.now()
+        sighting = site.ledger.now()
         with suppress(OSError), _connected(port) as connection:
-            connection.sendall(_request(endpoints.insert(one), "Connection: close\r\n\r\n"))
+            connection.sendall(_request(endpoints.insert(sighting), "Connection: close\r\n\r\n"))
             if _answered(site, "insert on a new connection", connection) in endpoints.STORED:
-                site.ledger.acknowledge([one])
+                site.ledger.acknowledge([sighting])
 
     def broken_off(port: int, end: str) -> None:
         path = endpoints.insert(site.ledger.now())
@@ -96,12 +99,12 @@ def churn(site: Site, seconds: float) -> None:
 def _connected(port: int, receive_bytes: int = 0) -> Iterator[plain_socket.socket]:
     """Yield a connection of our own, with a small buffer if wanted."""
     with ExitStack() as held:
-        one = held.enter_context(socket.socket())
+        connection = held.enter_context(socket.socket())
         if receive_bytes:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
-        one.settimeout(60)
-        one.connect(("127.0.0.1", port))
-        yield one
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        connection.settimeout(60)
+        connection.connect(("127.0.0.1", port))
+        yield connection
 
 
 def _answered(site: Site, kind: str, connection: plain_socket.socket) -> int:

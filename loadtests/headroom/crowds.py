@@ -79,9 +79,9 @@ def people(count: int) -> Load:
 
 def _everybody(response: Response, count: int) -> None:
     """Check that everybody is in an answer, besides the case's own."""
-    found = response.body.count(b'"staff_id"')
-    if not count <= found <= count + STAFF:
-        raise WrongResponse(f"{found} people instead of {count}")
+    people = response.body.count(b'"staff_id"')
+    if not count <= people <= count + STAFF:
+        raise WrongResponse(f"{people} people instead of {count}")
 
 
 def pollers(rows: int) -> Load:
@@ -96,9 +96,9 @@ def pollers(rows: int) -> Load:
 
 def _poll(site: Site, rows: int | None = None) -> None:
     def verify(response: Response) -> None:
-        found = response.body.count(b'"rssi"')
-        if rows is not None and found != rows:
-            raise WrongResponse(f"{found} rows instead of {rows}")
+        received = response.body.count(b'"rssi"')
+        if rows is not None and received != rows:
+            raise WrongResponse(f"{received} rows instead of {rows}")
 
     site.ask(WINDOW, WINDOW, verify=verify, headers=GZIP)
 
@@ -134,8 +134,8 @@ def long_histories(site: Site, seconds: float) -> None:
     """100 detections a second, and 5 histories of HISTORY that are not compressed."""
 
     def verify(response: Response) -> None:
-        if (found := response.body.count(b'"timestamp"')) != seeds.HISTORY:
-            raise WrongResponse(f"{found} rows instead of {seeds.HISTORY}")
+        if (rows := response.body.count(b'"timestamp"')) != seeds.HISTORY:
+            raise WrongResponse(f"{rows} rows instead of {seeds.HISTORY}")
 
     path = endpoints.extract(seeds.EXPORTED)
     together(
@@ -183,5 +183,5 @@ def exports(site: Site, seconds: float, clients: int) -> None:
 
 
 def _whole(response: Response) -> None:
-    if (found := response.body.count(b"\r\n") - 1) != seeds.HISTORY:
-        raise WrongResponse(f"{found} lines instead of {seeds.HISTORY}")
+    if (rows := response.body.count(b"\r\n") - 1) != seeds.HISTORY:
+        raise WrongResponse(f"{rows} lines instead of {seeds.HISTORY}")

@@ -57,8 +57,8 @@ class Ledger:
 
     def backlog(self, size: int) -> list[Document]:
         """Return old detections of one staff member."""
-        who = next(self._turns) % STAFF
-        return [self._next(who) for _ in range(size)]
+        number = next(self._turns) % STAFF
+        return [self._next(number) for _ in range(size)]
 
     def acknowledge(self, detections: Sequence[Document]) -> None:
         """Note that they were answered as stored, or as safe in the spool."""
@@ -95,12 +95,12 @@ class Ledger:
         with MongoClient[Document](mongodb_uri) as client:
             delete(client[DATABASE], self.staff)
 
-    def _next(self, who: int, timestamp: int | None = None) -> Document:
-        number = next(self._numbers[who])
+    def _next(self, staff_number: int, timestamp: int | None = None) -> Document:
+        number = next(self._numbers[staff_number])
         at = self._began + number // STRENGTHS if timestamp is None else timestamp
-        one = detection(self.staff[who], MAC, at) | {"rssi": -20 - number % STRENGTHS}
-        self._sent.add(_key(one))
-        return one
+        document = detection(self.staff[staff_number], MAC, at) | {"rssi": -20 - number % STRENGTHS}
+        self._sent.add(_key(document))
+        return document
 
 
 def delete(database: Database[Document], staff: Sequence[int]) -> None:
@@ -108,9 +108,11 @@ def delete(database: Database[Document], staff: Sequence[int]) -> None:
 
     One by one: a range of 90,000 takes minutes, as the scan begins anew at what is deleted.
     """
-    database["staff"].bulk_write([DeleteMany({"staff_id": who}) for who in staff], ordered=False)
+    database["staff"].bulk_write(
+        [DeleteMany({"staff_id": staff_id}) for staff_id in staff], ordered=False
+    )
     database["latest"].delete_many({"_id": {"$in": list(staff)}})
 
 
-def _key(one: Document) -> Key:
-    return one["staff_id"], one["timestamp"], one["rssi"]
+def _key(document: Document) -> Key:
+    return document["staff_id"], document["timestamp"], document["rssi"]

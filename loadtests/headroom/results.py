@@ -36,17 +36,17 @@ class Result(NamedTuple):
 
 def part_problems(parts: Mapping[str, Part]) -> list[str]:
     """Return what is wrong with the parts' memory and processes."""
-    found = []
+    problems = []
     for name, part in parts.items():
         if part.killed:
-            found.append(f"{name} killed {part.killed} times")
+            problems.append(f"{name} killed {part.killed} times")
         elif part.ended:
-            found.append(f"{name}: {part.ended} processes ended")
+            problems.append(f"{name}: {part.ended} processes ended")
         elif part.peak > (1 - FREE_SHARE) * part.limit:
-            found.append(f"{name} at {part.peak:.1f} of {part.limit:.0f} MiB")
+            problems.append(f"{name} at {part.peak:.1f} of {part.limit:.0f} MiB")
         elif part.growth > GROWTH_MIB:
-            found.append(f"{name} grew by {part.growth:.1f} MiB")
-    return found
+            problems.append(f"{name} grew by {part.growth:.1f} MiB")
+    return problems
 
 
 def stored_problems(stored: Stored) -> list[str]:
@@ -65,8 +65,8 @@ def cells(name: str, runs: Sequence[Result]) -> list[str]:
     """Return the line of the table: of several runs the median and the range."""
     parts = runs[0].parts
     killed = sum(part.killed for run in runs for part in run.parts.values())
-    peaks = [spread(run.parts[one].peak for run in runs).shown(1) for one in parts]
-    grown = [spread(run.parts[one].growth for run in runs).shown(1) for one in parts]
+    peaks = [spread(run.parts[part].peak for run in runs).shown(1) for part in parts]
+    grown = [spread(run.parts[part].growth for run in runs).shown(1) for part in parts]
     stored = sum(run.stored.acknowledged for run in runs)
     wrong = [problem for run in runs for problem in stored_problems(run.stored)]
     return [

@@ -48,7 +48,7 @@ def people(site: Site, count: int, rows: int = 0) -> Iterator[None]:
     with _stored(
         site,
         (_row(detection, staff[n % count], n // count, at) for n, at in enumerate(times)),
-        (_entry(entry, who, times[n::count][:shown]) for n, who in enumerate(staff)),
+        (_entry(entry, staff_id, times[n::count][:shown]) for n, staff_id in enumerate(staff)),
         staff,
     ):
         yield
@@ -84,47 +84,47 @@ def campus(site: Site, count: int) -> Iterator[None]:
 def _samples(site: Site) -> tuple[Document, Document]:
     """Store detections of one person through a service; return how it stored them."""
     items = site.ledger.backlog(SENT)
-    for one in items:
-        if site.gateway.send(endpoints.insert(one)).status in endpoints.STORED:
-            site.ledger.acknowledge([one])
-    who = items[0]["staff_id"]
+    for item in items:
+        if site.gateway.send(endpoints.insert(item)).status in endpoints.STORED:
+            site.ledger.acknowledge([item])
+    staff_id = items[0]["staff_id"]
     until = time.monotonic() + NOTED_SECONDS
     with MongoClient[Document](site.mongodb_uri) as client:
         while time.monotonic() < until:
             position = client[DATABASE]["notes"].find_one() or {"at": 0}
             staff = client[DATABASE]["staff"]
-            detection = staff.find_one({"staff_id": who}, sort=[("stored", DESCENDING)])
-            entry = client[DATABASE]["latest"].find_one({"_id": who})
+            detection = staff.find_one({"staff_id": staff_id}, sort=[("stored", DESCENDING)])
+            entry = client[DATABASE]["latest"].find_one({"_id": staff_id})
             if detection and entry and position["at"] >> 32 > detection["stored"].time:
                 return detection, entry
             time.sleep(1)
     raise OSError("the stack noted no detection to learn their shape from")
 
 
-def _name(who: int, number: int) -> ObjectId:
+def _name(staff_id: int, number: int) -> ObjectId:
     """Return what names somebody's detection of this number, the newest first."""
-    return ObjectId(f"{who:08x}{number:016x}")
+    return ObjectId(f"{staff_id:08x}{number:016x}")
 
 
-def _row(sample: Document, who: int, number: int, timestamp: int) -> Document:
-    heard = {"_id": _name(who, number), "staff_id": who, "timestamp": timestamp}
+def _row(sample: Document, staff_id: int, number: int, timestamp: int) -> Document:
+    heard = {"_id": _name(staff_id, number), "staff_id": staff_id, "timestamp": timestamp}
     # Stored then, and noted since: what the services have to note is not measured here.
     stamp = {"stored": Timestamp(timestamp - WINDOW_SECONDS, random.getrandbits(31))}
-    return sample | heard | _place(who, timestamp) | stamp
+    return sample | heard | _place(staff_id, timestamp) | stamp
 
 
-def _entry(sample: Document, who: int, times: Sequence[int]) -> Document:
-    """Return what is shown of somebody: who is shown by what is not stored is soon removed."""
+def _entry(sample: Document, staff_id: int, times: Sequence[int]) -> Document:
+    """Return what is shown of somebody: a person without stored detections is soon removed."""
     recent = [
-        one | {"id": _name(who, n), "timestamp": at, "heard": at} | _place(who, at)
-        for n, (one, at) in enumerate(zip(sample["recent"], times, strict=True))
+        shown | {"id": _name(staff_id, n), "timestamp": at, "heard": at} | _place(staff_id, at)
+        for n, (shown, at) in enumerate(zip(sample["recent"], times, strict=True))
     ]
-    return sample | {"_id": who, "recent": recent}
+    return sample | {"_id": staff_id, "recent": recent}
 
 
-def _place(who: int, timestamp: int) -> Document:
+def _place(staff_id: int, timestamp: int) -> Document:
     """Return where somebody is at a time, and what is heard there."""
-    spot = (who + timestamp // STAY_SECONDS) % SPOTS
+    spot = (staff_id + timestamp // STAY_SECONDS) % SPOTS
     where = {"level": str(1 + spot % LEVELS), "location": f"Lobby {spot}"}
     return where | {"mac": f"C2A6{spot:08X}"}
 
@@ -138,8 +138,8 @@ def _stored(
         try:
             for collection, documents in (("staff", rows), ("latest", entries)):
                 left = iter(documents)
-                while some := list(islice(left, AT_ONCE)):
-                    database[collection].insert_many(some, ordered=False)
+                while piece := list(islice(left, AT_ONCE)):
+                    database[collection].insert_many(piece, ordered=False)
             yield
         finally:
             delete(database, whose)

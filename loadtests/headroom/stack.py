@@ -38,8 +38,8 @@ class LimitedStack(New):
 
     def groups(self) -> dict[str, LimitedGroup]:
         """Return the group of each part that has a limit."""
-        found = {name: self._processes[name].group for name in self.limits}
-        return {name: group for name, group in found.items() if group}
+        groups = {name: self._processes[name].group for name in self.limits}
+        return {name: group for name, group in groups.items() if group}
 
     def mend(self) -> list[str]:
         """Start what has ended, as a supervisor would, and wait until all answer; return names.
@@ -83,9 +83,9 @@ class LimitedStack(New):
 
 def _workers(group: LimitedGroup) -> set[int]:
     """Return nginx's workers, those that are still shutting down too."""
-    found = set()
+    processes = set()
     for pid in group.pids():
         with suppress(FileNotFoundError, ProcessLookupError):
             if b"worker process" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.add(pid)
-    return found
+                processes.add(pid)
+    return processes

@@ -34,7 +34,7 @@ class Scale:
     def at(self, value: float) -> float:
         """Return the pixel of a value; values outside lie on the edge."""
         inside = min(max(value, self._low), self._high)
-        ends = [math.log(one) if self._log else one for one in (inside, self._low, self._high)]
+        ends = [math.log(end) if self._log else end for end in (inside, self._low, self._high)]
         share = (ends[0] - ends[1]) / (ends[2] - ends[1])
         return self._first + (self._last - self._first) * share
 
@@ -43,8 +43,8 @@ class Scale:
         low, high = self._low, self._high
         if self._log:
             powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-            every = [m * 10.0**p for p in powers for m in (1, 2, 5)]
-            inside = [tick for tick in every if low <= tick <= high]
+            rounds = [m * 10.0**p for p in powers for m in (1, 2, 5)]
+            inside = [tick for tick in rounds if low <= tick <= high]
             return inside if len(inside) <= 7 else [t for t in inside if f"{t:e}"[0] == "1"]
         step = 10.0 ** math.floor(math.log10(high))
         step = next(s for s in (step / 5, step / 2, step, 2 * step) if high / s <= 6)

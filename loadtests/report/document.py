@@ -24,8 +24,8 @@ class Section(NamedTuple):
 
 def head(facts: dict[str, Any]) -> str:
     """Return the title, and what was run, when, and on what."""
-    load, (done, every) = facts["load_average"], facts["runs"]
-    unfinished = "" if done == every else f"NOT FINISHED: {done} of {every} runs. "
+    load, (done, planned) = facts["load_average"], facts["runs"]
+    unfinished = "" if done == planned else f"NOT FINISHED: {done} of {planned} runs. "
     broken = f"BROKE OFF: {', '.join(facts['failed'])}. " if facts["failed"] else ""
     facts |= {"before": load[0], "least": min(load), "most": max(load)}
     return f"# Load report: old against new\n\n{unfinished}{broken}{TEXTS['head'].format(**facts)}"

@@ -11,7 +11,7 @@ from loadtests.verdict import PASS, VOID, Verdict, judge
 def verdicts(results: Results) -> dict[str, dict[str, Verdict]]:
     """Return the verdict on each plan of the source, for each architecture that it was run on."""
     return {
-        name: {one: _verdict(results, name, one) for one in results.architectures(name)}
+        name: {side: _verdict(results, name, side) for side in results.architectures(name)}
         for name in results.plans()
         if PLANS[name].is_the_sources
     }
@@ -25,9 +25,9 @@ def first_page(results: Results) -> Section:
 
 def verdict_table(results: Results) -> str:
     """Return a line for each plan, with a column for each architecture."""
-    found = verdicts(results)
-    names = list(dict.fromkeys(name for one in found.values() for name in one))
-    rows = [[plan, *(_cell(one.get(name)) for name in names)] for plan, one in found.items()]
+    by_plan = verdicts(results)
+    names = list(dict.fromkeys(name for sides in by_plan.values() for name in sides))
+    rows = [[plan, *(_cell(sides.get(name)) for name in names)] for plan, sides in by_plan.items()]
     return table(["plan", *names], rows) if rows else ""
 
 
@@ -39,25 +39,28 @@ def _verdict(results: Results, plan: str, architecture: str) -> Verdict:
     steps = {
         step: list(results.steps[plan, step][architecture].values()) for step in results.of(plan)
     }
-    measured = {step: found for step, found in steps.items() if found}
+    measured = {step: repetitions for step, repetitions in steps.items() if repetitions}
     return judge(PLANS[plan], measured, lost=results.lost(plan, architecture))
 
 
 def _sentences(results: Results) -> list[str]:
     """Return how many plans pass, how many requests each takes, and what was verified."""
-    found, said = verdicts(results), []
+    by_plan, said = verdicts(results), []
     for name in (NEW, OLD):
-        words = [one[name].word for one in found.values() if name in one]
+        words = [sides[name].word for sides in by_plan.values() if name in sides]
         void = words.count(VOID)
         said.append(f"{name} passes {words.count(PASS)} of {len(words) - void} plans")
         said += [f"{void} more {'is' if void == 1 else 'are'} void"] if void else []
     ratios = [
         f"{ratio} times the {PLANS[plan].text.split(',')[0]} of {OLD}"
-        for plan in (one for one in results.plans() if PLANS[one].is_sweep)
+        for plan in (name for name in results.plans() if PLANS[name].is_sweep)
         if OLD in results.architectures(plan) and (ratio := results.rates_ratio(plan, OLD)) != "-"
     ]
-    every = [one for steps in results.steps.values() for one in steps[NEW].values()]
-    wrong = sum(one.verification_errors for one in every)
+    repetitions = [
+        repetition for steps in results.steps.values() for repetition in steps[NEW].values()
+    ]
+    wrong = sum(repetition.verification_errors for repetition in repetitions)
     took = f"At its highest rate {NEW} takes {' and '.join(ratios)}." if ratios else ""
-    checked = f"Of {sum(one.requests for one in every):,} answers of {NEW} {wrong} were wrong."
+    requests = sum(repetition.requests for repetition in repetitions)
+    checked = f"Of {requests:,} answers of {NEW} {wrong} were wrong."
     return [f"{', '.join(said).capitalize()}.", *filter(None, [took]), checked]

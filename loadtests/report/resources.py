@@ -19,8 +19,8 @@ def usage(results: Results) -> Section:
     """Return a table of the parts, and plots over the time of each sweep, or else of each plan."""
     rows, plots = [], dict[str, str]()
     for architecture, part in product((OLD, NEW, COMBINED, SEPARATED), PARTS):
-        every = ((run.architecture, samples) for run, samples in results.usage.items())
-        runs = [samples[part] for name, samples in every if name == architecture and samples[part]]
+        usage = ((run.architecture, samples) for run, samples in results.usage.items())
+        runs = [samples[part] for name, samples in usage if name == architecture and samples[part]]
         if runs:
             rows.append([part, architecture, *_used(runs)])
     plans = results.plans()
@@ -50,7 +50,7 @@ def _over_time(results: Results, plan: str, architecture: str) -> dict[str, str]
             (now.seconds, (now.cpu_seconds - then.cpu_seconds) / (now.seconds - then.seconds))
             for then, now in zip(samples, samples[2:], strict=False)
         ]
-        memory[part] = [(one.seconds, one.memory_bytes / MIB) for one in samples]
+        memory[part] = [(sample.seconds, sample.memory_bytes / MIB) for sample in samples]
     name, title = f"{plan.lower()}-{architecture}", f"{architecture}: {plan}"
     seconds = Axis("seconds")
     plots = {

@@ -43,9 +43,9 @@ class Results:
                 else self._others[run.architecture]
             )
             kind.append(row)
-        for key, found in steps.items():
-            every = self.steps.setdefault(key, {name: {} for name in ARCHITECTURES})
-            every[run.architecture][run.repetition] = summary(found)
+        for key, measured in steps.items():
+            sides = self.steps.setdefault(key, {name: {} for name in ARCHITECTURES})
+            sides[run.architecture][run.repetition] = summary(measured)
 
     def plans(self) -> list[str]:
         """Return the plans that were run, in their order."""
@@ -57,28 +57,28 @@ class Results:
 
     def architectures(self, plan: str) -> list[str]:
         """Return what a plan was run on."""
-        every = [self.steps[plan, step] for step in self.of(plan)]
-        return [name for name in ARCHITECTURES if any(step[name] for step in every)]
+        steps = [self.steps[plan, step] for step in self.of(plan)]
+        return [name for name in ARCHITECTURES if any(step[name] for step in steps)]
 
     def lost(self, plan: str, architecture: str) -> bool:
         """Tell whether what was stored after a plan is not what was acknowledged."""
-        every = (row for row in self._others[architecture] if row.plan == plan)
-        return any(row.error for row in every if row.step == STORED)
+        rows = (row for row in self._others[architecture] if row.plan == plan)
+        return any(row.error for row in rows if row.step == STORED)
 
     def mean(self, plan: str, step: str, architecture: str) -> Spread:
         """Return the median and range of the mean response time over the repetitions, ms.
 
         Without those of which the generator was late: it measured itself.
         """
-        every = self.steps[plan, step][architecture].values()
-        return spread(one.mean for one in every if not one.late)
+        repetitions = self.steps[plan, step][architecture].values()
+        return spread(repetition.mean for repetition in repetitions if not repetition.late)
 
     def ratio(self, plan: str, step: str, architecture: str) -> Spread:
         """Return an architecture's mean by the later one's, over the repetitions with both.
 
         Without those of which the generator was late, too.
         """
-        old, new = (self.steps[plan, step][one] for one in (architecture, sides(plan)[1]))
+        old, new = (self.steps[plan, step][side] for side in (architecture, sides(plan)[1]))
         both = [n for n in sorted(set(old) & set(new)) if not (old[n].late or new[n].late)]
         return ratios([old[n].mean for n in both], [new[n].mean for n in both])
 
@@ -88,8 +88,12 @@ class Results:
         broken: set[int] = set()
         for step in self.of(plan):
             rate = int(step) / RAMP_SECONDS
-            for repetition, one in self.steps[plan, step][architecture].items():
-                if one.late or one.broke(PLANS[plan].mean_limit_ms) or not one.kept_up(rate):
+            for repetition, figures in self.steps[plan, step][architecture].items():
+                if (
+                    figures.late
+                    or figures.broke(PLANS[plan].mean_limit_ms)
+                    or not figures.kept_up(rate)
+                ):
                     broken.add(repetition)
                 elif repetition not in broken:
                     best[repetition] = rate
@@ -97,8 +101,8 @@ class Results:
 
     def ended_late(self, plan: str, architecture: str) -> bool:
         """Tell whether the generator ended a sweep: the architecture may take more than that."""
-        every = (self.steps[plan, step][architecture] for step in self.of(plan))
-        return any(one.late for step in every for one in step.values())
+        steps = (self.steps[plan, step][architecture] for step in self.of(plan))
+        return any(repetition.late for step in steps for repetition in step.values())
 
     def rates_ratio(self, plan: str, architecture: str) -> str:
         """Return the new one's highest rate by another's, as a cell; `-` where none was measured.
@@ -124,9 +128,11 @@ class Results:
 
     def wrong(self) -> bool:
         """Tell whether the new one's responses were wrong; sweeps are meant to break."""
-        steps = [one for (plan, _), one in self.steps.items() if not PLANS[plan].is_sweep]
+        steps = [step for (plan, _), step in self.steps.items() if not PLANS[plan].is_sweep]
         others = (row.error for row in self._others[NEW] if not PLANS[row.plan].is_sweep)
-        return any(others) or any(one.wrong for step in steps for one in step[NEW].values())
+        return any(others) or any(
+            repetition.wrong for step in steps for repetition in step[NEW].values()
+        )
 
 
 def _files(folder: Path) -> Iterator[tuple[Run, Path]]:

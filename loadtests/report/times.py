@@ -42,7 +42,7 @@ class Published(NamedTuple):
 
 def published(when: str) -> dict[tuple[str, str], Published]:
     """Return the figures of one architecture, by plan and step."""
-    return {(one.plan, one.step): one for one in read_csv(FIGURES, Published) if one.when == when}
+    return {(row.plan, row.step): row for row in read_csv(FIGURES, Published) if row.when == when}
 
 
 def milliseconds(value: float) -> str:
@@ -57,10 +57,10 @@ def last_steps(results: Results) -> Section:
         key = plan, results.of(plan)[-1]
         theirs = [published(when).get(key) for when in WHENS]
         earlier, later = sides(plan)
-        for name in (one for one in results.architectures(plan) if one != later):
+        for name in (side for side in results.architectures(plan) if side != later):
             means = results.mean(*key, name), results.mean(*key, later), results.ratio(*key, name)
-            shown = [one.shown() if one and name == earlier else "" for one in theirs]
-            rows.append([*key, name, *(one.shown(1) for one in means), *shown])
+            shown = [figure.shown() if figure and name == earlier else "" for figure in theirs]
+            rows.append([*key, name, *(mean.shown(1) for mean in means), *shown])
     return Section("At the source's rates", [TEXTS["last_steps"]], table(LAST.split(","), rows))
 
 
@@ -89,11 +89,11 @@ def courses(results: Results) -> dict[str, str]:
         for name in REVERTED:  # the table has them
             series.pop(name, None)
         plots[plan.lower()] = chart(title, series, across, MEAN_MS)
-    for plan in (one for one in ("PERF-RT-2", "PERF-RT-2-1") if one in plans):
+    for plan in (name for name in ("PERF-RT-2", "PERF-RT-2-1") if name in plans):
         series = results.course(plan)
         for when in WHENS:
             known = published(when).items()
-            theirs = ((step, one.ms) for (name, step), one in known if name in (plan, f"{plan}b"))
+            theirs = ((step, row.ms) for (name, step), row in known if name in (plan, f"{plan}b"))
             series[f"source {when}"] = [(float(step), ms) for step, ms in theirs]
         title = f"Response time against documents: {plan}"
         plots[plan.lower()] = chart(title, series, Axis("documents stored"), MEAN_MS)
@@ -104,13 +104,13 @@ def _reasons(results: Results, plan: str, architecture: str) -> str:
     """Return what ended the sweeps of one architecture."""
     reasons, shares = set(), []
     for step in results.of(plan):
-        for one in results.steps[plan, step][architecture].values():
-            kept_up = one.kept_up(int(step) / RAMP_SECONDS)
-            if one.late:  # it then sends in bursts, and breaks what it measures
+        for repetition in results.steps[plan, step][architecture].values():
+            kept_up = repetition.kept_up(int(step) / RAMP_SECONDS)
+            if repetition.late:  # it then sends in bursts, and breaks what it measures
                 reasons.add("generator late")
-            elif one.wrong:
-                shares.append(100 * one.wrong / one.requests)
-            elif one.broke(PLANS[plan].mean_limit_ms) or not kept_up:
+            elif repetition.wrong:
+                shares.append(100 * repetition.wrong / repetition.requests)
+            elif repetition.broke(PLANS[plan].mean_limit_ms) or not kept_up:
                 reasons.add("too slow")
     if shares:
         reasons.add(f"errors, {spread(shares).shown(1)} %")
@@ -136,8 +136,8 @@ def steps(results: Results, plan: str) -> Section:
 
 def _figures(repetitions: list[Summary]) -> list[str]:
     middle = Summary._make(spread(column).median for column in zip(*repetitions, strict=True))
-    errors = max(one.errors for one in repetitions)
-    wrong = max(one.verification_errors for one in repetitions)
+    errors = max(repetition.errors for repetition in repetitions)
+    wrong = max(repetition.verification_errors for repetition in repetitions)
     return [
         f"{middle.rate:.1f}",
         *(milliseconds(value) for value in middle[2:7]),  # min to p99

@@ -67,8 +67,8 @@ def sections(stored: int) -> list[Section]:
 def _rate(least: float = -math.inf, base: str = OLD, each: int = 1) -> Figure:
     """Return the rate of what is right, which is to be so many times the base's."""
 
-    def per_second(one: Turn) -> float:
-        figures = one.of()
+    def per_second(turn: Turn) -> float:
+        figures = turn.of()
         done = figures.requests - figures.wrong
         return figures.rate * done / figures.requests * each if figures.requests else 0.0
 
@@ -79,12 +79,12 @@ def _time(name: str, of: Callable[[Turn], float], most: float, base: str = OLD) 
     return Figure(f"{name}, ms", of, at_most=most, base=base, digits=1)
 
 
-def _p50(one: Turn) -> float:
-    return one.of().p50
+def _p50(turn: Turn) -> float:
+    return turn.of().p50
 
 
-def _p99(one: Turn) -> float:
-    return one.of().p99
+def _p99(turn: Turn) -> float:
+    return turn.of().p99
 
 
 def _cpu(name: str, part: str, each: int = 1) -> Figure:
@@ -93,9 +93,9 @@ def _cpu(name: str, part: str, each: int = 1) -> Figure:
 
 def _parts(base: str = OLD) -> tuple[Figure, ...]:
     """Return the CPU of all, as on one vCPU only the sum counts, and of each kind of part."""
-    every = Figure("all parts, CPU µs each", Turn.cpu_us, base=base)
+    everything = Figure("all parts, CPU µs each", Turn.cpu_us, base=base)
     named = (("services", SERVICES), ("gateway", GATEWAY), ("mongod", DATABASE))
-    return (every, *(_cpu(name, part) for name, part in named))
+    return (everything, *(_cpu(name, part) for name, part in named))
 
 
 def _through_the_gateway() -> Section:
@@ -123,7 +123,7 @@ def _through_the_gateway() -> Section:
         Case("histories of 600 of 200 people, written to", loads.many_histories, many, three),
     )
     cold = Figure(
-        "services, CPU ms each", lambda one: one.cpu_us(SERVICES) / 1000, at_most=60, digits=1
+        "services, CPU ms each", lambda turn: turn.cpu_us(SERVICES) / 1000, at_most=60, digits=1
     )
     return Section(
         "Through the gateway: two services of 0.3 CPU and 64 MiB; the old one waits for the disk",
@@ -170,9 +170,11 @@ def _through_the_gateway() -> Section:
                 loads.after_a_start,
                 (
                     Figure(
-                        "p99 of the first 10 s, ms", lambda one: one.of("first").p99, at_most=1000
+                        "p99 of the first 10 s, ms", lambda turn: turn.of("first").p99, at_most=1000
                     ),
-                    Figure("p99 of the next 10 s, ms", lambda one: one.of("warm").p99, at_most=20),
+                    Figure(
+                        "p99 of the next 10 s, ms", lambda turn: turn.of("warm").p99, at_most=20
+                    ),
                 ),
                 (NEW,),
                 warm_up=False,
@@ -183,20 +185,20 @@ def _through_the_gateway() -> Section:
 
 
 def _one_box() -> Section:
-    every, both, peers = (OLD, NEW, *PEERS), (OLD, NEW), (NEW, *PEERS)
+    all_sides, both, peers = (OLD, NEW, *PEERS), (OLD, NEW), (NEW, *PEERS)
     cases = [
         Case(
             "35 inserts a second, 1.0 CPU",
             loads.paced(35),
             (Figure("CPU µs each", Turn.cpu_us, at_most=2500),),
-            every,
+            all_sides,
             cores=1.0,
         ),
         Case(
             "idle",
             loads.nothing,
-            (Figure("CPU s a minute", lambda one: 60 * one.cores(), at_most=0.5, digits=2),),
-            every,
+            (Figure("CPU s a minute", lambda turn: 60 * turn.cores(), at_most=0.5, digits=2),),
+            all_sides,
             warm_up=False,
             cores=1.0,
         ),
@@ -354,7 +356,7 @@ def _much_stored(stored: int) -> Section:
 def _pages() -> Section:
     share = Figure(
         "services, % of a core",
-        lambda one: 100 * one.cores(SERVICES),
+        lambda turn: 100 * turn.cores(SERVICES),
         at_most=2,
         base=WITHOUT_PAGES,
         is_difference=True,

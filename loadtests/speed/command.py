@@ -41,7 +41,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def speed(options: argparse.Namespace) -> int:
     """Run the cases, print a table for each section, keep a file; status 1 when a row is missed."""
-    chosen = [one for one in map(_chosen(options.cases), sections(options.stored)) if one.cases]
+    chosen = [
+        section
+        for section in map(_chosen(options.cases), sections(options.stored))
+        if section.cases
+    ]
     refusals.check_cases(chosen, options.cases)
     facts = machine() | {
         "began": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -50,10 +54,10 @@ def speed(options: argparse.Namespace) -> int:
         "load_average": [],
         "turns": [],
     }
-    found = [run(section, options, facts) for section in chosen]
-    missed = [one for rows in found for one in rows if one.reached is False]
-    every = sum(one.reached is not None for rows in found for one in rows)
-    print(f"\n{every - len(missed)} of {every} goals are reached: {options.output / FILE}")
+    by_section = [run(section, options, facts) for section in chosen]
+    missed = [row for rows in by_section for row in rows if row.reached is False]
+    goals = sum(row.reached is not None for rows in by_section for row in rows)
+    print(f"\n{goals - len(missed)} of {goals} goals are reached: {options.output / FILE}")
     return 1 if missed else 0
 
 
@@ -63,7 +67,7 @@ def run(section: Section, options: argparse.Namespace, facts: dict[str, Any]) ->
     print(f"\n## {section.title}\n", flush=True)
     with ExitStack() as started:
         sides = _start(section, started)
-        columns = [one for one in section.sides if one in sides]
+        columns = [side for side in section.sides if side in sides]
         heads = ["case", "figure", *columns, "ratio or difference", "goal", ""]
         print(table(heads, []), flush=True)
         for case in section.cases:
@@ -72,9 +76,9 @@ def run(section: Section, options: argparse.Namespace, facts: dict[str, Any]) ->
             facts["turns"].append([section.title, case.name, _plain(turns)])
             _keep(options.output / FILE, facts)
             lines = (row(case.name, figure, turns) for figure in case.figures)
-            rows += (found := [one for one in lines if one])
-            for one in found:
-                print(line(one.cells(columns)), flush=True)
+            rows += (new_rows := [figure_row for figure_row in lines if figure_row])
+            for figure_row in new_rows:
+                print(line(figure_row.cells(columns)), flush=True)
     return rows
 
 
@@ -117,7 +121,7 @@ def _chosen(words: Sequence[str]) -> Any:
     def with_cases(section: Section) -> Section:
         if refusals.is_named(section.title, words):
             return section
-        cases = (one for one in section.cases if refusals.is_named(one.name, words))
+        cases = (case for case in section.cases if refusals.is_named(case.name, words))
         return section._replace(cases=tuple(cases))
 
     return with_cases
@@ -131,10 +135,11 @@ def _progress(text: str) -> None:
 def _plain(turns: dict[str, list[Turn]]) -> dict[str, list[dict[str, Any]]]:
     return {
         name: [
-            one._asdict() | {"requests": {kind: of._asdict() for kind, of in one.requests.items()}}
-            for one in found
+            turn._asdict()
+            | {"requests": {kind: of._asdict() for kind, of in turn.requests.items()}}
+            for turn in side_turns
         ]
-        for name, found in turns.items()
+        for name, side_turns in turns.items()
     }
 
 

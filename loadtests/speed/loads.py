@@ -235,7 +235,7 @@ def _insert(
 def _read(
     side: Side,
     seconds: float,
-    who: Callable[[], int],
+    next_staff: Callable[[], int],
     writes: Callable[[], int] | None = None,
 ) -> None:
     """Have histories read all the time, with all that was acknowledged and nothing unsent."""
@@ -244,13 +244,13 @@ def _read(
         writing = gevent.spawn(_write, side, seconds, writes)
 
     def read(_number: int) -> None:
-        staff = who()
+        staff = next_staff()
         least = side.stored[staff]
 
         def verify(response: Response) -> None:
-            found = response.body.count(side.dialect.mark)
-            if not least <= found <= side.sent[staff]:
-                raise WrongResponse(f"{found} detections, not {least} to {side.sent[staff]}")
+            rows = response.body.count(side.dialect.mark)
+            if not least <= rows <= side.sent[staff]:
+                raise WrongResponse(f"{rows} detections, not {least} to {side.sent[staff]}")
 
         side.read("", staff, verify)
 
@@ -259,7 +259,7 @@ def _read(
         writing.get()
 
 
-def _write(side: Side, seconds: float, who: Callable[[], int]) -> None:
+def _write(side: Side, seconds: float, next_staff: Callable[[], int]) -> None:
     """Send at the times of one phone, which waits for each answer: only then the next is due."""
     began = answered = time.monotonic()
     for number in range(round(seconds * WRITES_PER_SECOND)):
@@ -267,7 +267,7 @@ def _write(side: Side, seconds: float, who: Callable[[], int]) -> None:
         if due > began + seconds:
             return
         wait_until(due)
-        _insert(side, staff=who(), name="write", due=due)
+        _insert(side, staff=next_staff(), name="write", due=due)
         answered = time.monotonic()
 
 
@@ -275,7 +275,7 @@ def _history(side: Side, staff: int, name: str, due: float) -> None:
     """Read a long history, which must be whole."""
 
     def verify(response: Response) -> None:
-        if (found := response.body.count(side.dialect.mark)) != seeds.LONG:
-            raise WrongResponse(f"{found} detections, not {seeds.LONG}")
+        if (rows := response.body.count(side.dialect.mark)) != seeds.LONG:
+            raise WrongResponse(f"{rows} detections, not {seeds.LONG}")
 
     side.read(name, staff, verify, due)

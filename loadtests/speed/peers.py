@@ -1,6 +1,6 @@
 """Peers: servers of others that take positions over HTTP, each by itself, without a proxy.
 
-None is a part of this project, and no distribution has them: who wants their rows brings them.
+None is a part of this project, and no distribution has them: for their rows, bring them.
 """
 
 import json
@@ -155,10 +155,10 @@ def _check_version(peer: str, api: Api, path: str) -> None:
 
 def _recorder() -> Path:
     named = os.environ.get(RECORDER, "ot-recorder")
-    found = shutil.which(named)
-    if not found:
+    program = shutil.which(named)
+    if not program:
         raise NoPeerError(f"{named} is no program here: {RECORDER} may name OwnTracks Recorder's")
-    return Path(found)
+    return Path(program)
 
 
 def _traccar() -> Path:
@@ -169,9 +169,9 @@ def _traccar() -> Path:
 
 
 def _java() -> str:
-    if not (found := shutil.which("java")):
+    if not (java := shutil.which("java")):
         raise NoPeerError("no java here, which Traccar needs")
-    return found
+    return java
 
 
 def _publish(staff: int) -> tuple[str, bytes]:
@@ -203,7 +203,7 @@ def _is_reported(response: Response) -> None:
 
 def _as_xml(entries: dict[str, object]) -> str:
     """Return entries as Java's Properties reads them."""
-    lines = (f"<entry key='{name}'>{escape(str(one))}</entry>" for name, one in entries.items())
+    lines = (f"<entry key='{name}'>{escape(str(value))}</entry>" for name, value in entries.items())
     doctype = "<!DOCTYPE properties SYSTEM 'http://java.sun.com/dtd/properties.dtd'>"
     all_lines = ("<?xml version='1.0'?>", doctype, "<properties>", *lines, "</properties>")
     return "\n".join(all_lines)

@@ -50,7 +50,7 @@ def meet(side: Side, first: int, people: int) -> None:
     pieces = [staff[at : at + BATCH] for at in range(0, people, BATCH)]
     for piece in pieces:
         now = int(time.time())
-        body = endpoints.batch([endpoints.detection(one, MAC, now) for one in piece])
+        body = endpoints.batch([endpoints.detection(staff, MAC, now) for staff in piece])
         _accept(side.gateway.send(endpoints.BATCH, body, KEEP_ALIVE))
 
 

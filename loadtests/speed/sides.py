@@ -75,19 +75,19 @@ class Side:
         """Return what each kind of part, and everything, has used since it started."""
         if self.box:
             return {EVERYTHING: self.box.usage().cpu_seconds}
-        found = defaultdict[str, float](float)
+        seconds = defaultdict[str, float](float)
         for name, used in self.stack.usage().items():
             kind = SERVICES if name.startswith("ingest-") else name
             if kind not in (SERVICES, GATEWAY, PAGE):  # a server of the database
                 kind = DATABASE
-            found[kind] += used.cpu_seconds
-            found[EVERYTHING] += used.cpu_seconds
-        return dict(found)
+            seconds[kind] += used.cpu_seconds
+            seconds[EVERYTHING] += used.cpu_seconds
+        return dict(seconds)
 
     def killed(self) -> int:
         """Return how many processes the kernel has ended for want of memory."""
         used = [self.box.usage()] if self.box else list(self.stack.usage().values())
-        return sum(one.killed for one in used)
+        return sum(usage.killed for usage in used)
 
 
 @contextmanager

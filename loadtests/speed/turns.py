@@ -26,7 +26,7 @@ class Turn(NamedTuple):
 
     def wrong(self) -> int:
         """Return how many requests of any name had a bad or a wrong answer."""
-        return sum(one.wrong for one in self.requests.values())
+        return sum(summed.wrong for summed in self.requests.values())
 
     def cores(self, part: str = EVERYTHING) -> float:
         """Return how many cores a kind of part kept busy."""
@@ -34,7 +34,7 @@ class Turn(NamedTuple):
 
     def cpu_us(self, part: str = EVERYTHING, each: int = 1) -> float:
         """Return the µs of CPU for each request that was answered, or each detection of it."""
-        done = sum(one.requests - one.wrong for one in self.requests.values()) * each
+        done = sum(summed.requests - summed.wrong for summed in self.requests.values()) * each
         return self.cpu_seconds.get(part, math.nan) * 1e6 / done if done else math.nan
 
 
@@ -106,8 +106,8 @@ class Row(NamedTuple):
     def cells(self, columns: Sequence[str]) -> list[str]:
         """Return the cells of the line, with one for each of the section's sides."""
         shown = (
-            self.sides[one].shown(self.figure.digits) if one in self.sides else ""
-            for one in columns
+            self.sides[side].shown(self.figure.digits) if side in self.sides else ""
+            for side in columns
         )
         digits = 2 if self.figure.base else self.figure.digits
         result = self.result.shown(digits) if self.figure.base else ""
@@ -118,33 +118,33 @@ class Row(NamedTuple):
             *self.problems,
             *self.beside,
         ]
-        told = ", ".join(filter(None, words))
-        return [self.case, self.figure.name, *shown, result, self.figure.goal(), told]
+        remarks = ", ".join(filter(None, words))
+        return [self.case, self.figure.name, *shown, result, self.figure.goal(), remarks]
 
 
 def row(case: str, figure: Figure, turns: Mapping[str, Sequence[Turn]]) -> Row | None:
     """Return a figure's line, of turns that are neighbours by their number; None without any."""
     if figure.subject not in turns or (figure.base and figure.base not in turns):
         return None
-    some = turns[figure.subject]
-    values = {name: [figure.of(one) for one in found] for name, found in turns.items()}
+    own_turns = turns[figure.subject]
+    values = {name: [figure.of(turn) for turn in side_turns] for name, side_turns in turns.items()}
     own, by_cpu = values[figure.subject], False
     if not figure.base:
         result = spread(own)
     elif figure.is_difference:
         result = spread(a - b for a, b in zip(own, values[figure.base], strict=True))
-    elif by_cpu := figure.is_rate and all(one.shares.machine_was_full for one in some):
-        others = [one.cpu_us(one.limited) for one in turns[figure.base]]
-        result = ratios(others, [one.cpu_us(one.limited) for one in some])
+    elif by_cpu := figure.is_rate and all(turn.shares.machine_was_full for turn in own_turns):
+        others = [turn.cpu_us(turn.limited) for turn in turns[figure.base]]
+        result = ratios(others, [turn.cpu_us(turn.limited) for turn in own_turns])
     else:
         result = ratios(own, values[figure.base])
     return Row(
         case,
         figure,
-        {name: spread(found) for name, found in values.items()},
+        {name: spread(figures) for name, figures in values.items()},
         result,
         by_cpu,
-        (*_problems(some), *_problems_of((figure.base,), turns)),
+        (*_problems(own_turns), *_problems_of((figure.base,), turns)),
         _problems_of(turns.keys() - {figure.subject, figure.base}, turns),
     )
 
@@ -156,7 +156,7 @@ def _problems_of(names: Container[str], turns: Mapping[str, Sequence[Turn]]) -> 
 
 
 def _problems(turns: Sequence[Turn]) -> tuple[str, ...]:
-    wrong, killed = sum(one.wrong() for one in turns), sum(one.killed for one in turns)
-    late = any(names.late for one in turns for names in one.requests.values())
-    found = (f"{wrong} wrong answers" * bool(wrong), f"{killed} killed" * bool(killed))
-    return tuple(filter(None, (*found, "the generator was late" * late)))
+    wrong, killed = sum(turn.wrong() for turn in turns), sum(turn.killed for turn in turns)
+    late = any(names.late for turn in turns for names in turn.requests.values())
+    problems = (f"{wrong} wrong answers" * bool(wrong), f"{killed} killed" * bool(killed))
+    return tuple(filter(None, (*problems, "the generator was late" * late)))

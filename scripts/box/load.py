@@ -60,15 +60,15 @@ class Load:
 
     def problems(self) -> list[str]:
         """Return what was not answered as it should be: a stack that refuses takes little."""
-        found = []
+        problems = []
         for name, (clients, seconds) in self._clients().items():
-            told = {status: n for (one, status), n in self.statuses.items() if one == name}
-            good = sum(n for status, n in told.items() if status in GOOD[name])
+            answers = {status: n for (client, status), n in self.statuses.items() if client == name}
+            good = sum(n for status, n in answers.items() if status in GOOD[name])
             # Each sends the first within its time.
-            due = max(sum(told.values()), clients * (self._ran_seconds / seconds - 1))
+            due = max(sum(answers.values()), clients * (self._ran_seconds / seconds - 1))
             if good < ENOUGH * due:
-                found.append(f"{name}: {good} good answers of {due:.0f}")
-        return found
+                problems.append(f"{name}: {good} good answers of {due:.0f}")
+        return problems
 
     def _clients(self) -> dict[str, tuple[int, float]]:
         """Return how many of each kind there are, and how often each sends, in seconds."""

@@ -42,19 +42,19 @@ def main() -> int:
         parser.error("--drive needs --load")
     load = Load(options.drive, options.load) if options.drive else None
     try:
-        found, daemon = docker.containers(options.project), docker.daemon()
+        containers, daemon = docker.containers(options.project), docker.daemon()
         with load.running() if load else nullcontext():
             if load:
-                measure(found, daemon, WARM_UP_SECONDS)
-            measured = measure(found, daemon, options.seconds)
+                measure(containers, daemon, WARM_UP_SECONDS)
+            measured = measure(containers, daemon, options.seconds)
     except (docker.NoStackError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     wrong = budget.problems(measured, options.load) + (load.problems() if load else [])
     print(budget.report(measured, options.load, wrong))
     if load:
-        told = (f"{name} {status}: {n}" for (name, status), n in sorted(load.statuses.items()))
-        print(f"Answers: {', '.join(told)}")
+        counts = (f"{name} {status}: {n}" for (name, status), n in sorted(load.statuses.items()))
+        print(f"Answers: {', '.join(counts)}")
     return 1 if wrong else 0
 
 

@@ -58,10 +58,12 @@ class _Moment(NamedTuple):
     machine: float
 
 
-def measure(found: Sequence[Container], daemon: int | None, seconds: float) -> Measured:
+def measure(watched: Sequence[Container], daemon: int | None, seconds: float) -> Measured:
     """Watch the containers and their engine for so long."""
-    groups = {one.name: ControlGroup.of(one.pid) for one in found}
-    engine = processes.engine(processes.processes(), [one.pid for one in found], daemon)
+    groups = {container.name: ControlGroup.of(container.pid) for container in watched}
+    engine = processes.engine(
+        processes.processes(), [container.pid for container in watched], daemon
+    )
     before, began = _moment(groups, engine), time.monotonic()
     most = {name: used.anonymous_bytes for name, used in before.usage.items()}
     while (left := began + seconds - time.monotonic()) > 0:
@@ -115,7 +117,7 @@ def _moment(groups: Mapping[str, ControlGroup], engine: set[int]) -> _Moment:
 
 
 def _total(pids: Iterable[int]) -> float:
-    return sum(one.seconds + one.ended_seconds for one in processes.some(pids).values())
+    return sum(process.seconds + process.ended_seconds for process in processes.some(pids).values())
 
 
 def _container(group: ControlGroup, cpu: float, most: int) -> Part:
@@ -133,12 +135,12 @@ def _container(group: ControlGroup, cpu: float, most: int) -> Part:
 
 
 def _engine(pids: set[int], cpu: float) -> Part:
-    each = [processes.memory(pid) for pid in pids]
-    anonymous = sum(one.anonymous for one in each)
-    return Part(cpu, anonymous, anonymous, _text(each))
+    memories = [processes.memory(pid) for pid in pids]
+    anonymous = sum(memory.anonymous for memory in memories)
+    return Part(cpu, anonymous, anonymous, _text(memories))
 
 
-def _text(each: Iterable[processes.Memory]) -> float | None:
+def _text(memories: Iterable[processes.Memory]) -> float | None:
     """Return the sum, None when something is not known."""
-    known = [one.text for one in each]
+    known = [memory.text for memory in memories]
     return None if None in known else sum(text for text in known if text is not None)

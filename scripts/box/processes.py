@@ -13,7 +13,7 @@ BESIDE = {"containerd", "docker-proxy"}  # the daemon's children; containerd may
 
 
 class Process(NamedTuple):
-    """One process: what it was called, who its parent is, and the CPU time that it took."""
+    """One process: what it was called, its parent, and the CPU time that it took."""
 
     name: str
     parent: int
@@ -43,26 +43,30 @@ def processes() -> dict[int, Process]:
 
 def some(pids: Iterable[int]) -> dict[int, Process]:
     """Return these processes by their pids, without those that have just ended."""
-    found = {}
+    by_pid = {}
     for pid in pids:
         with suppress(FileNotFoundError, ProcessLookupError):
-            found[pid] = parse_stat((PROC / f"{pid}/stat").read_text())
-    return found
+            by_pid[pid] = parse_stat((PROC / f"{pid}/stat").read_text())
+    return by_pid
 
 
-def engine(every: Mapping[int, Process], first: Collection[int], daemon: int | None) -> set[int]:
+def engine(running: Mapping[int, Process], first: Collection[int], daemon: int | None) -> set[int]:
     """Return the pids of the engine that runs the containers with these first processes.
 
-    Its shims are their parents. `daemon` is who listens on its socket: where that is not a dockerd
-    (systemd may), it is the machine's only one.
+    Its shims are their parents. `daemon` is the process that listens on its socket: where
+    that is not a dockerd (systemd may), it is the machine's only one.
     """
-    daemons = {pid for pid, one in every.items() if one.name == DAEMON}
+    daemons = {pid for pid, process in running.items() if process.name == DAEMON}
     daemons &= {daemon} if daemon in daemons else daemons
-    shims = {every[pid].parent for pid in first if pid in every}
-    beside = {pid: one for pid, one in every.items() if one.name in BESIDE}
-    own = {pid for pid, one in beside.items() if one.parent in daemons}
-    if not any(every[pid].name == "containerd" for pid in own):
-        own |= {pid for pid, one in beside.items() if one.name == "containerd" and one.parent == 1}
+    shims = {running[pid].parent for pid in first if pid in running}
+    beside = {pid: process for pid, process in running.items() if process.name in BESIDE}
+    own = {pid for pid, process in beside.items() if process.parent in daemons}
+    if not any(running[pid].name == "containerd" for pid in own):
+        own |= {
+            pid
+            for pid, process in beside.items()
+            if process.name == "containerd" and process.parent == 1
+        }
     return daemons | shims | own
 
 
@@ -87,5 +91,5 @@ def _kib(file: Path, name: str) -> float | None:
         lines = file.read_text().splitlines()
     except OSError:
         return None
-    found = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
-    return int(found[0]) / 1024 if found else None
+    sizes = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
+    return int(sizes[0]) / 1024 if sizes else None

@@ -89,9 +89,9 @@ def main(gateway_url: str) -> None:
     beacons = parse(DIRECTORY.read_text("utf-8"))
     walks: list[Ambassador] = []
     for level in range(1, LEVELS + 1):
-        here = [beacon for beacon in beacons if beacon.level == str(level)]
+        on_level = [beacon for beacon in beacons if beacon.level == str(level)]
         for _ in range(AMBASSADORS_A_LEVEL):
-            walks.append(Ambassador(gateway_url, len(walks) + 1, here))
+            walks.append(Ambassador(gateway_url, len(walks) + 1, on_level))
     for walk in walks:
         walk.start()
     for walk in walks:

@@ -85,22 +85,22 @@ def histories(gateway: Gateway, state: State, staff: list[str]) -> Iterator[dict
     """
     begin = (int(time.time()) // DAY_SECONDS - 1) * DAY_SECONDS
     seen = state.setdefault("seen", {})
-    for one in staff:
-        asked = {"staff_id": one, "start_time": begin, "end_time": FOR_EVER}
+    for staff_id in staff:
+        asked = {"staff_id": staff_id, "start_time": begin, "end_time": FOR_EVER}
         rows = gateway.get("/extractbeacon", _rows, **asked)
         if rows is None:
             continue
-        known = collections.Counter(tuple(row) for row in seen.get(one, []))
+        known = collections.Counter(tuple(row) for row in seen.get(staff_id, []))
         new: collections.Counter[Row] = collections.Counter(rows) - known
         for timestamp, level, location in sorted(new.elements()):
             named = {"level": level, "location": location}
-            yield {"staff_id": one, "timestamp": timestamp, **named}
-        seen[one] = rows
+            yield {"staff_id": staff_id, "timestamp": timestamp, **named}
+        seen[staff_id] = rows
 
 
 def _rows(body: bytes) -> list[Row]:
-    found = json.loads(body)["location"]
-    return [(row["timestamp"], row["level"], row["location"]) for row in found]
+    location = json.loads(body)["location"]
+    return [(row["timestamp"], row["level"], row["location"]) for row in location]
 
 
 def changes(gateway: Gateway, state: State) -> Iterator[dict[str, Any]]:
@@ -132,8 +132,8 @@ def pull(gateway: Gateway, file: Path, source: Callable[[Gateway, State], Any], 
     """Print what is new, then keep how far it is; what fails is said, and pulled again later."""
     state = _read(file, url)
     try:
-        for one in source(gateway, state):
-            print(json.dumps(one), flush=True)
+        for detection in source(gateway, state):
+            print(json.dumps(detection), flush=True)
     except BrokenPipeError:  # nobody reads what we print
         raise
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -187,7 +187,7 @@ def main() -> None:
     parser.add_argument("--state", type=Path, default=STATE, help="its file (data/hacs.json)")
     parser.add_argument("--pulls", type=int, default=0, help="end after so many (0: never)")
     options = parser.parse_args()
-    staff = [one.strip() for one in options.staff.split(",")]
+    staff = [staff_id.strip() for staff_id in options.staff.split(",")]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     gateway, due, pulls = Gateway(options.url), time.monotonic(), 0
 

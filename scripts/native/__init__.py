@@ -1,1 +1,1 @@
-"""The stack without Docker: its parts, who supervises them, and the commands up, down, status."""
+"""The stack without Docker: its parts, their supervisor, and the commands up, down, status."""

@@ -48,7 +48,9 @@ def _shut_down(layout: Layout) -> bool:
     except StackError as error:
         print(f"{error}\n  ending it and every part by pid", flush=True)
         pid = supervisor.pid()
-        hung = [one for one in leftovers.find(layout.data, layout.run) if one.pid == pid]
+        hung = [
+            process for process in leftovers.find(layout.data, layout.run) if process.pid == pid
+        ]
         leftovers.end(hung, signal.SIGKILL, timeout_seconds=5)
     return was_running
 

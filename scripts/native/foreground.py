@@ -25,10 +25,10 @@ def main() -> None:
         layout = Layout.saved(arguments.data.resolve())
         if layout is None:
             sys.exit("the stack is not running: ./scripts/up starts it")
-        found = {part.name: part for part in parts(layout)}
-        if arguments.part not in found:
-            sys.exit(f"there is no part {arguments.part}: one of {', '.join(found)}")
-        part = found[arguments.part]
+        by_name = {part.name: part for part in parts(layout)}
+        if arguments.part not in by_name:
+            sys.exit(f"there is no part {arguments.part}: one of {', '.join(by_name)}")
+        part = by_name[arguments.part]
         os.chdir(layout.run)
         os.execvpe(part.command[0], part.command, environment(layout) | part.environment)
     except FAILURES as error:

@@ -12,8 +12,8 @@ MARK = "WAYMARK_STACK"  # the environment variable of every part; its value is t
 
 
 def find(data: Path, run: Path, *, only_nginx: bool = False) -> list[psutil.Process]:
-    """Return the processes of the stack in `data` that run now, whoever started them."""
-    found = []
+    """Return the processes of the stack in `data` that run now, of any start."""
+    processes = []
     ourselves = (os.getpid(), os.getppid())  # perhaps the guard's (configuration.py)
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
@@ -21,8 +21,8 @@ def find(data: Path, run: Path, *, only_nginx: bool = False) -> list[psutil.Proc
             is_nginx = process.name() == "nginx" and process.cwd() == str(run)
             is_marked = not only_nginx and process.environ().get(MARK) == str(data)
             if (is_nginx or is_marked) and process.pid not in ourselves:
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def end(processes: Iterable[psutil.Process], number: int, *, timeout_seconds: float) -> None:

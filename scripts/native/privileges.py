@@ -44,9 +44,9 @@ def hand_over(layout: Layout) -> NoReturn:
     for folder in folders:
         folder.mkdir(mode=0o700, exist_ok=True)
     give = ["chown", "--recursive", "--no-dereference", f"{USER}:", "--", *map(str, folders)]
-    given = subprocess.run(give, capture_output=True, text=True, check=False)
-    if given.returncode:
-        raise StackError(given.stderr.splitlines()[0])
+    result = subprocess.run(give, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise StackError(result.stderr.splitlines()[0])
     # Of an option that is given twice the last counts: here the path that is not relative.
     paths = [f"--data={layout.data}", f"--sharded={layout.topology}"]
     command = [*_as(user), sys.executable, "-m", "scripts.native.up", *sys.argv[1:], *paths]
@@ -54,7 +54,7 @@ def hand_over(layout: Layout) -> NoReturn:
 
 
 def _as(user: pwd.struct_passwd) -> list[str]:
-    """Return what runs a command as the user, who may still listen on ports below 1024."""
+    """Return the words that run a command as the user, still able to listen on ports below 1024."""
     ids = [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
     bind = ["--inh-caps=-all,+net_bind_service", "--ambient-caps=-all,+net_bind_service"]
     return ["setpriv", *ids, *bind, "--no-new-privs"]
@@ -76,4 +76,4 @@ def _folders(layout: Layout) -> list[Path]:
     members = [layout.data / part.name for part in parts(layout) if part.database]
     mine = [layout.run, layout.log, layout.secrets, layout.data / "spool"]
     mine += [layout.acme_folder] * layout.acme
-    return mine + [one for one in (*members, layout.data / "tls") if one.is_dir()]
+    return mine + [folder for folder in (*members, layout.data / "tls") if folder.is_dir()]

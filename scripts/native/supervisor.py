@@ -151,7 +151,7 @@ class Supervisor:
         with contextlib.suppress(xmlrpc.client.Fault, LostError):
             # Its own list, which may be an older checkout's: the database is first there.
             known = sorted(self.call("getAllConfigInfo"), key=itemgetter("group_prio"))
-            names = [str(one["name"]) for one in known]
+            names = [str(program["name"]) for program in known]
             services = itertools.dropwhile(lambda name: not name.startswith("ingest-"), names)
             # The database last: the services may still have something to store.
             for name in reversed(list(services)):

@@ -7,12 +7,12 @@ from scripts.processes import ROOT
 
 def version() -> str:
     """Return the version, as in `1.0.0`."""
-    found = re.search(
+    match = re.search(
         r"^ARG VERSION=(\S+)$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE
     )
-    if not found:
+    if not match:
         raise ValueError("the Dockerfile has no line `ARG VERSION=...`")
-    return found[1]
+    return match[1]
 
 
 if __name__ == "__main__":

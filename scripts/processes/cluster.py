@@ -66,8 +66,8 @@ class Cluster:
         """Return how each server of the topology is run, by name."""
         binaries = find_binaries(sharded=bool(self.topology.shards))
         keyfile = self.folder / "secrets" / secrets.KEYFILE
-        every = servers(self.topology, self.first_port, binaries, self.folder, keyfile)
-        return {server.name: server for server in every}
+        all_servers = servers(self.topology, self.first_port, binaries, self.folder, keyfile)
+        return {server.name: server for server in all_servers}
 
     def start(self, *names: str) -> None:
         """Start the named servers, or all that do not run; `bootstrap` waits for them."""

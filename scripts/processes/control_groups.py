@@ -114,8 +114,8 @@ class ControlGroup:
     def _number(self, controller: str, file: str, key: str | None = None) -> int:
         """Return a file's number, or that of the line that begins with `key`; 0 if it has none."""
         pattern = r"(\d+)" if key is None else rf"^{key} (\d+)"
-        found = re.search(pattern, self._read(controller, file), re.MULTILINE)
-        return int(found[1]) if found else 0
+        match = re.search(pattern, self._read(controller, file), re.MULTILINE)
+        return int(match[1]) if match else 0
 
     def _read(self, controller: str, file: str) -> str:
         try:
@@ -126,16 +126,20 @@ class ControlGroup:
 
 def mount_points(mounts: str) -> dict[str, Path]:
     """Return where each controller is mounted; with v2 that is one place for all."""
-    found: dict[str, Path] = {}
+    places: dict[str, Path] = {}
     unified: Path | None = None
     for line in mounts.splitlines():
         _, at, kind, options = line.split()[:4]
         if kind == "cgroup":
-            found |= {one: Path(at) for one in CONTROLLERS if one in options.split(",")}
+            places |= {
+                controller: Path(at)
+                for controller in CONTROLLERS
+                if controller in options.split(",")
+            }
         elif kind == "cgroup2":
             unified = Path(at)
-    if len(found) == len(CONTROLLERS):
-        return found
+    if len(places) == len(CONTROLLERS):
+        return places
     if unified is None:
         raise FileNotFoundError("no control groups are mounted")
     return dict.fromkeys(CONTROLLERS, unified)

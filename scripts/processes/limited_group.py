@@ -59,10 +59,10 @@ class LimitedGroup(ControlGroup):
 
     def adopt(self, pid: int) -> None:
         """Move a process and its children in. What they have allocated counts where it was."""
-        for one in _with_children(pid):
+        for member in _with_children(pid):
             for folder in self._places():
                 with contextlib.suppress(ProcessLookupError):
-                    (folder / "cgroup.procs").write_text(str(one))
+                    (folder / "cgroup.procs").write_text(str(member))
 
     def limit(self, limits: Limits) -> None:
         """Set the limits that are given, now; one that is None stays as it is."""
@@ -127,13 +127,13 @@ def _made(name: str, parents: Mapping[str, Path] | None = None) -> dict[str, Pat
 
 
 def _remove_stale(parents: Iterable[Path]) -> None:
-    """Remove empty groups of runs that were killed; the name holds who made it."""
+    """Remove empty groups of runs that were killed; the name holds their maker's pid."""
     for parent in parents:
         for folder in parent.glob("waymark-*-*-*"):
             pid = folder.name.split("-")[-2]
             if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
-                for one in sorted(folder.glob("**/"), reverse=True):  # what is inside goes first
-                    _removed(one)
+                for inner in sorted(folder.glob("**/"), reverse=True):  # what is inside goes first
+                    _removed(inner)
 
 
 def _removed(folder: Path) -> bool:
@@ -155,9 +155,9 @@ def _unavailable(error: OSError) -> LimitsUnavailableError:
 
 def _with_children(pid: int) -> list[int]:
     """Return a process and all its children, those that it forks meanwhile too."""
-    found = [pid]
-    for one in found:
-        for task in Path(f"/proc/{one}/task").glob("*/children"):
+    pids = [pid]
+    for process in pids:
+        for task in Path(f"/proc/{process}/task").glob("*/children"):
             with contextlib.suppress(OSError):
-                found += [int(child) for child in task.read_text().split()]
-    return found
+                pids += [int(child) for child in task.read_text().split()]
+    return pids

@@ -56,7 +56,7 @@ def is_free(port: int) -> bool:
 
 
 def listener(port: int) -> str:
-    """Return who listens on a port, as far as this user may see."""
+    """Return the program that listens on a port, as far as this user may see."""
     with contextlib.suppress(psutil.Error):
         for connection in psutil.net_connections("tcp"):
             listens = connection.status == psutil.CONN_LISTEN

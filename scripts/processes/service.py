@@ -33,7 +33,7 @@ class IngestService(Process):
     ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        given = {
+        environment = {
             "PYTHONPATH": source,  # its own `common`
             "MONGODB_URI": mongodb_uri,
             "INGEST_BIND": f"127.0.0.1:{self.port}",
@@ -50,7 +50,7 @@ class IngestService(Process):
             [*prefix, *command],
             folder / f"ingest-{self.port}.log",
             folder=package,
-            environment=os.environ | {name: str(value) for name, value in given.items()},
+            environment=os.environ | {name: str(value) for name, value in environment.items()},
             limits=limits,
         )
 

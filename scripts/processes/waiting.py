@@ -17,8 +17,8 @@ def eventually(
     What the condition raises ends the wait.
     """
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (result := condition()):
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {seconds:g} s")
         time.sleep(pause_seconds)
-    return found
+    return result

@@ -104,8 +104,8 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types
 class PatientWorker(ThreadWorker):  # type: ignore[misc]
     """The worker class of gunicorn.conf.py.
 
-    When it is full, or slow clients hold too much, whoever waits longest makes room: so neither
-    ever shuts anybody else out.
+    When it is full, or slow clients hold too much, the longest wait makes room: so neither ever
+    shuts another out.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -142,7 +142,7 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]
         return keep
 
     def handle_request(self, req: Any, conn: Turn) -> bool:
-        """Say that the connection ends with a body, which nobody reads: else a next one fails."""
+        """Say that the connection ends with a body that is not read: else a next one fails."""
         if has_body(req):
             req.force_close()
         return bool(super().handle_request(req, conn))
@@ -263,13 +263,13 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]
 
     def _answer_bytes(self) -> int:
         """Return how much memory the answers take that wait; several clients may share one."""
-        whole = (getattr(one, "obj", one) for conn in self.waiting for one in conn.pieces)
-        return sum({id(one): len(one) for one in whole}.values())
+        whole = (getattr(piece, "obj", piece) for conn in self.waiting for piece in conn.pieces)
+        return sum({id(piece): len(piece) for piece in whole}.values())
 
     def murder_keepalived(self, *, force: bool = False) -> None:
         """End what has waited too long; the stock worker calls this at least once a second."""
         now = time.monotonic()
-        for conn in [one for one in self.waiting if force or one.deadline <= now]:
+        for conn in [conn for conn in self.waiting if force or conn.deadline <= now]:
             self._drop(conn)
 
     def _cap_keepalive(self, deadline: float) -> None:

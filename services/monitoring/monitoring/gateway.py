@@ -1,4 +1,4 @@
-"""Reads from the gateway; anything but a usable answer is a GatewayUnavailable."""
+"""Reads from the gateway; anything but a usable answer raises GatewayUnavailable."""
 
 import http.client
 import time
@@ -81,7 +81,7 @@ class Gateway:
 
 
 def _not_200(error: urllib.error.HTTPError, cached: GatewayResponse | None) -> GatewayResponse:
-    """Return the response for a 304 or a 4xx; any other status is a GatewayUnavailable."""
+    """Return the response for a 304 or a 4xx; any other status raises GatewayUnavailable."""
     if error.code == 304 and cached:
         return cached._replace(taken_at=_date(error.headers))
     if 400 <= error.code < 500 and error.code != 429:

@@ -48,7 +48,7 @@ class Visitor(NamedTuple):
     role: str = ""
     level: str | None = None  # the only one that they may see
     has_session: bool = False  # and so can log out
-    admins: tuple[str, ...] = ()  # whom to ask who may only read
+    admins: tuple[str, ...] = ()  # those whom a visitor asks who may only read
 
 
 STRANGER = Visitor(401)
@@ -68,7 +68,7 @@ class Guard:
     ) -> None:
         self._ask = ask
         self._clock = clock
-        # The last asked at the end; in two, so that no stranger crowds out who may read.
+        # The last asked at the end. There are two, so that no stranger crowds out a reader.
         self._readers: OrderedDict[bytes, Visitor] = OrderedDict()
         self._others: OrderedDict[bytes, Visitor] = OrderedDict()
         self._changing = threading.Lock()
@@ -85,7 +85,7 @@ class Guard:
         return known if self._clock() < known.expires_at else STRANGER
 
     def _asked(self, key: bytes, credentials: Credentials, known: Visitor | None) -> Visitor:
-        # Who is new waits for nobody: strangers must not hold this service's threads.
+        # A new visitor waits for no other: strangers must not hold this service's threads.
         if not self._asking.acquire(timeout=ASK_WAIT_SECONDS if known else 0):
             return self._old(known)
         try:
@@ -96,11 +96,14 @@ class Guard:
             self._asking.release()
         known = Visitor(answer.status, self._clock())
         if answer.status == 200:
-            told = json.loads(answer.body)
-            until = told["expires_at"] or known.expires_at
-            who = {name: told[name] for name in ("name", "kind", "role", "level")}
-            who |= {"has_session": "csrf_token" in told, "admins": tuple(told.get("admins", ()))}
-            known = known._replace(expires_at=until, **who)
+            account = json.loads(answer.body)
+            until = account["expires_at"] or known.expires_at
+            fields = {name: account[name] for name in ("name", "kind", "role", "level")}
+            fields |= {
+                "has_session": "csrf_token" in account,
+                "admins": tuple(account.get("admins", ())),
+            }
+            known = known._replace(expires_at=until, **fields)
         with self._changing:
             self._readers.pop(key, None)
             self._others.pop(key, None)
@@ -132,11 +135,11 @@ def _admit() -> BaseResponse | None:
     over_tls = request.headers.get("X-Forwarded-Proto") == "https"
     names = SESSION_COOKIES[:1] if over_tls else SESSION_COOKIES
     sessions = [f"{name}={request.cookies[name]}" for name in names if name in request.cookies]
-    given = {
+    values = {
         "Authorization": request.headers.get("Authorization", ""),
         "Cookie": "; ".join(sessions),  # and nobody else's
     }
-    credentials = {name: value for name, value in given.items() if value}
+    credentials = {name: value for name, value in values.items() if value}
     try:
         g.visitor = current_app.extensions["guard"].visitor(credentials)
     except CannotTell:

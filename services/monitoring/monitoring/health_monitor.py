@@ -93,7 +93,7 @@ class HealthMonitor:
         seen = self._read_all()
         with self.changing:
             self._update_services(seen)
-            answers = [one.answers for one in self.services.values()]
+            answers = [service.answers for service in self.services.values()]
             for name, (state, detail) in probed.items():
                 # Services are read: when none answers, that says nothing of the detections.
                 is_missing = not all(answers) and (name == "reads" or any(answers))
@@ -137,14 +137,14 @@ class HealthMonitor:
         """Come to a verdict; another than before has to be found twice, so that none flaps."""
         states = {name: circuit.state for name, circuit in self.circuits.items()}
         after = self.clock() - FRESH_ROUNDS * self.every_seconds
-        found = judge(states, self._services(), after)
-        known = [one for one in (self.verdict, self.doubt) if one]
-        same = next((one for one in known if one.what == found.what), None)
-        since = found.since or (same.since if same else self.clock())
+        verdict = judge(states, self._services(), after)
+        known = [verdict for verdict in (self.verdict, self.doubt) if verdict]
+        same = next((earlier for earlier in known if earlier.what == verdict.what), None)
+        since = verdict.since or (same.since if same else self.clock())
         if same or not self.verdict:
-            self.verdict, self.doubt = found._replace(since=since), None
+            self.verdict, self.doubt = verdict._replace(since=since), None
         else:
-            self.doubt = found._replace(since=since)
+            self.doubt = verdict._replace(since=since)
 
     def _read_all(self) -> set[str]:
         """Read the report of each service; return the names of those that gave one."""

@@ -1,4 +1,4 @@
-"""What of the page is for who may see one level: deny by default."""
+"""What of the page a visitor of one level may see: nothing but what is named here."""
 
 from flask import abort, g, jsonify, request
 
@@ -15,12 +15,12 @@ def level() -> str | None:
 
 
 def check_view() -> None:
-    """Refuse to who may see one level what does not look at that."""
+    """Refuse a view that does not look at the level to visitors who may see one level."""
     check(allowed=request.endpoint in VIEWS)
 
 
 def check(*, allowed: bool) -> None:
-    """Refuse to who may see one level, in words, what is not for them."""
+    """Refuse, in words, what is not for visitors who may see one level."""
     if level() is not None and not allowed:
         response = jsonify(error=f"this link or token shows level {level()} alone")
         response.status_code = 403

@@ -60,11 +60,11 @@ def latest() -> Response:
     circuit = snapshot.circuit
     try:
         everyone, others = _list_cut_out(staff.body) if staff else (b"[]", {})
-    except ValueError:  # a 200 without a list: nobody knows who is there
+    except ValueError:  # a 200 without a list: it is not known who is there
         staff, circuit, (everyone, others) = None, UNKNOWN, (b"[]", {})
     known = {
         "circuit": circuit,
-        "complete": others.get("complete", staff is not None),  # who knows nothing knows not all
+        "complete": others.get("complete", staff is not None),  # with no answer, not all is known
         "detail": snapshot.detail,
         "now": time.time(),
         "taken_at": staff.taken_at if staff else None,

@@ -57,16 +57,16 @@ def imported(name: str, files: Mapping[str, StaticFile]) -> list[str]:
     Without that, the browser would learn of each only from the module that imports it: one round
     trip after the other.
     """
-    found: list[str] = []
+    paths: list[str] = []
     unread = [name]
     while unread:
         module = unread.pop(0)
         for target in IMPORT.findall(files[module].plain):
             path = posixpath.normpath(posixpath.join(posixpath.dirname(module), target.decode()))
-            if path not in found:
-                found.append(path)
+            if path not in paths:
+                paths.append(path)
                 unread.append(path)
-    return found
+    return paths
 
 
 def _read(file: Path) -> StaticFile:

@@ -33,10 +33,10 @@ def judge(circuits: Mapping[str, str], services: Sequence[dict[str, Any]], after
     has said of the database before `after` (unix seconds) says nothing of it now.
     """
     ingest, reads = circuits["ingest"], circuits["reads"]
-    answering = [one for one in services if one["answers"]]
-    silent = [one for one in services if not one["answers"]]
-    away = [one for one in answering if _denies(one, "reachable")]
-    heard = [one for one in answering if one["seen_at"] >= after]
+    answering = [service for service in services if service["answers"]]
+    silent = [service for service in services if not service["answers"]]
+    away = [service for service in answering if _denies(service, "reachable")]
+    heard = [service for service in answering if service["seen_at"] >= after]
     kept = _kept(services)
     if ingest == reads == UNKNOWN:
         return Verdict(
@@ -60,7 +60,7 @@ def judge(circuits: Mapping[str, str], services: Sequence[dict[str, Any]], after
         )
     if ingest == UNKNOWN:
         return Verdict("Whether detections are taken in cannot be told", "The rest can be read.")
-    if heard and all(one in away for one in heard):
+    if heard and all(service in away for service in heard):
         return Verdict(
             "The database does not answer",
             "Detections are taken in and stored when it answers again; until then positions stay "
@@ -77,7 +77,7 @@ def judge(circuits: Mapping[str, str], services: Sequence[dict[str, Any]], after
         return Verdict(
             "Whether anything can be read cannot be told", "Detections are taken in.", kept
         )
-    if any(_denies(one, "complete") for one in heard if one not in away):
+    if any(_denies(service, "complete") for service in heard if service not in away):
         return Verdict(
             "A part of the database does not answer",
             "Detections are taken in. Those of the people on it are stored when it answers again; "
@@ -85,14 +85,14 @@ def judge(circuits: Mapping[str, str], services: Sequence[dict[str, Any]], after
             "looked at.",
             kept,
         )
-    slow = _slow([one for one in heard if one not in away], kept)
+    slow = _slow([service for service in heard if service not in away], kept)
     if silent:
         shown = "stored late: the database is slow" if slow else "stored and shown all the same"
         return Verdict(
             _names(silent, "does not answer", "do not answer"),
             f"Detections are taken in, {shown}. Restart what does not answer.",
             kept,
-            min(one["since"] for one in silent),
+            min(service["since"] for service in silent),
         )
     if slow:
         return slow
@@ -113,7 +113,7 @@ def _of_less(ingest: str, reads: str, services: Sequence[dict[str, Any]], kept: 
         return Verdict("Busy", "Some reads have to be repeated.", kept)
     if HALF_OPEN in (ingest, reads):
         return Verdict("An ingest service does not answer", "The others do its work.", kept)
-    behind = min((one["unnoted_seconds"] for one in services), default=0)
+    behind = min((service["unnoted_seconds"] for service in services), default=0)
     if behind > BEHIND_SECONDS:
         return Verdict(
             "Positions are behind",
@@ -121,7 +121,7 @@ def _of_less(ingest: str, reads: str, services: Sequence[dict[str, Any]], kept: 
             "The database has too much to do.",
             kept,
         )
-    if aside := sum(one["set_aside"] for one in services):
+    if aside := sum(service["set_aside"] for service in services):
         return Verdict(f"{aside:,} set aside in the spool", "Somebody has to look.", kept)
     if kept:
         return Verdict("Detections wait to be stored", "", kept)
@@ -132,19 +132,19 @@ def _slow(heard: Sequence[dict[str, Any]], kept: str) -> Verdict | None:
     """Return the verdict on a database that answers, but late, by what was measured."""
     if not heard:
         return None
-    took = [one["mongodb"].get("latency_ms") for one in heard if one["mongodb"]]
-    late = max(one["late_seconds"] for one in heard)
+    took = [service["mongodb"].get("latency_ms") for service in heard if service["mongodb"]]
+    late = max(service["late_seconds"] for service in heard)
     if took and all(ms is None or ms > SLOW_MS for ms in took):
         known = [ms for ms in took if ms is not None]
-        found = f"Its answer took {min(known):.0f} ms" if known else "It does not answer in time"
+        measured = f"Its answer took {min(known):.0f} ms" if known else "It does not answer in time"
     elif late > LATE_SECONDS:
-        found = f"For {late} s it has not told in time where everybody is"
+        measured = f"For {late} s it has not told in time where everybody is"
     else:
         return None
     return Verdict(
         "The database is slow",
-        f"{found}. Detections are taken in; what is shown may be old, or lack people. The database "
-        "has too much to do, or too little of the machine.",
+        f"{measured}. Detections are taken in; what is shown may be old, or lack people. The "
+        "database has too much to do, or too little of the machine.",
         kept,
     )
 
@@ -155,11 +155,11 @@ def _denies(service: dict[str, Any], what: str) -> bool:
 
 
 def _kept(services: Sequence[dict[str, Any]]) -> str:
-    count = sum(one["queued"] or 0 for one in services)
+    count = sum(service["queued"] or 0 for service in services)
     were = "detection is" if count == 1 else "detections are"
     return f"{count:,} {were} safe on disk." if count else ""
 
 
-def _names(some: Sequence[dict[str, Any]], one_does: str, they_do: str) -> str:
-    names = " and ".join(one["name"] for one in some)
-    return f"{names} {one_does if len(some) == 1 else they_do}"
+def _names(services: Sequence[dict[str, Any]], one_does: str, they_do: str) -> str:
+    names = " and ".join(service["name"] for service in services)
+    return f"{names} {one_does if len(services) == 1 else they_do}"
