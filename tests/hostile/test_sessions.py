@@ -13,7 +13,7 @@ from pymongo import MongoClient
 
 from ingest.access.tokens import digest, generate
 from ingest.access.visitor import Credentials
-from ingest.context import Context
+from ingest.assembly import Context
 from tests.hostile.site import Guarded
 from tests.hostile.visitors import COOKIE, PASSWORD, SESSION, TLS_COOKIE
 from tests.ingest.people import office as people_of
@@ -119,10 +119,10 @@ def test_the_check_itself_tells_nothing(mongod: str, tmp_path: Path) -> None:
     ):
         settings = {"waymark_admin_token_sha256": digest(admin)}
         context: Context = people.service(**settings).extensions["context"]
-        context.access_cache.refresh()
+        context.access.cache.refresh()
 
         def ask(secret: str) -> None:
-            assert context.admission.visitor(Credentials(f"Bearer {secret}")) is None
+            assert context.access.admission.visitor(Credentials(f"Bearer {secret}")) is None
 
         close, far = measured(ask, CALLS, nearly(admin), generate)
     assert abs(larger(close, far) - 0.5) < IN_PROCESS

@@ -14,8 +14,8 @@ from pymongo.database import Database
 from ingest import create_app
 from ingest.api import system
 from ingest.api.histories import staff_detections
+from ingest.assembly import Context
 from ingest.config import Config
-from ingest.context import Context
 from ingest.histories import read_through_cache
 from ingest.storage.database import availability
 from ingest.storage.detections import stamps

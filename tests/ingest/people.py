@@ -12,8 +12,8 @@ from pymongo.database import Database
 from werkzeug.test import TestResponse
 
 from ingest import create_app
+from ingest.assembly import Context
 from ingest.config import Config
-from ingest.context import Context
 from ingest.rules.roles import Role
 from tests.ingest.api.conftest import Checked
 
@@ -47,7 +47,9 @@ class Office:
 
     def person(self, name: str, role: Role, password: str = PASSWORD) -> None:
         context = self.made[0]
-        context.accounts.put(name, role, context.passwords.hash(password), time.time())
+        context.access.accounts.put(
+            name, role, context.access.passwords.hash(password), time.time()
+        )
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from werkzeug.test import TestResponse
 
 from ingest import create_app
 from ingest.access import access_cache, tokens
+from ingest.assembly import Context
 from ingest.config import Config
-from ingest.context import Context
 from ingest.rules.roles import Role, needed
 from ingest.storage.access.tokens import Token
 from tests.ingest.conftest import BEACON
@@ -207,10 +207,10 @@ def test_revoked_and_expired_tokens_are_refused(
         return ask(client, "GET /api/v1/session", SECRETS[role]).status_code
 
     assert (status(Role.READ), status(Role.ADMIN)) == (200, 200)
-    assert context.tokens.revoke(token(Role.READ).token_id, int(time.time()))
+    assert context.access.tokens.revoke(token(Role.READ).token_id, int(time.time()))
     soon = int(time.time()) + 1
     database["tokens"].update_one({"role": "admin"}, {"$set": {"expires_at": soon}})
-    context.access_cache.refresh()
+    context.access.cache.refresh()
     assert status(Role.READ) == 401
     while time.time() < soon:
         time.sleep(0.05)
@@ -227,7 +227,7 @@ def test_a_revocation_is_seen_by_itself(
     client = app.test_client()
     context: Context = app.extensions["context"]
     assert ask(client, "GET /api/v1/session", SECRETS[Role.READ]).status_code == 200
-    context.tokens.revoke(token(Role.READ).token_id, int(time.time()))
+    context.access.tokens.revoke(token(Role.READ).token_id, int(time.time()))
     deadline = time.monotonic() + 30
     while ask(client, "GET /api/v1/session", SECRETS[Role.READ]).status_code == 200:
         assert time.monotonic() < deadline
@@ -257,13 +257,13 @@ def test_whoever_tries_tokens_does_not_make_it_read_again_and_again(
     app = guarded()
     reads: list[float] = []
     context: Context = app.extensions["context"]
-    valid = context.tokens.valid
+    valid = context.access.tokens.valid
 
     def counted(now: float) -> list[Token]:
         reads.append(time.monotonic())
         return valid(now)
 
-    monkeypatch.setattr(context.tokens, "valid", counted)
+    monkeypatch.setattr(context.access.tokens, "valid", counted)
     client = app.test_client()
     deadline = time.monotonic() + 60
     while len(reads) < 3:
@@ -282,7 +282,7 @@ def test_the_last_use_is_noted(
     client, context = app.test_client(), app.extensions["context"]
     before = int(time.time())
     ask(client, "GET /api/v1/session", SECRETS[Role.READ])
-    context.access_cache.refresh()
+    context.access.cache.refresh()
     used = {one["role"]: one["last_used_at"] for one in database["tokens"].find()}
     assert used["ingest"] is used["admin"] is None
     assert before <= used["read"] <= time.time()

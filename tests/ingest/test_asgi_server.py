@@ -16,7 +16,7 @@ from flask import Flask
 from pymongo.database import Database
 
 from ingest import legacy
-from ingest.context import Context
+from ingest.assembly import Context
 from ingest.errors import StoreUnavailable
 from ingest.rules.roles import Role, needs
 from ingest.storage.detections.inserts import Inserts
@@ -69,7 +69,7 @@ def serve(app: Flask, loop: asyncio.AbstractEventLoop) -> Iterator[Callable[...,
 
     async def make() -> Server:
         bridge = Bridge(app)
-        return Server(legacy.endpoints(context), bridge, context.admission, context.close)
+        return Server(legacy.endpoints(context), bridge, context.access.admission, context.close)
 
     service = asyncio.run_coroutine_threadsafe(make(), loop).result()
 
@@ -321,8 +321,8 @@ def test_a_full_spool_is_a_503(
     serve: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, app: Flask
 ) -> None:
     context: Context = app.extensions["context"]
-    monkeypatch.setattr(context.availability, "_away", True)
-    monkeypatch.setattr(context.spools.own, "_max_detections", 0)
+    monkeypatch.setattr(context.database.availability, "_away", True)
+    monkeypatch.setattr(context.recording.spools.own, "_max_detections", 0)
     answer = serve("GET", DETECT)
     assert (answer.status, answer.headers["retry-after"]) == (503, "2")
     assert "send it again" in json.loads(answer.body)["error"]
@@ -414,7 +414,7 @@ def test_what_was_sent_in_part_when_the_service_ends_is_sent_whole(
     context: Context = app.extensions["context"]
 
     async def ended(path: str) -> list[dict[str, Any]]:
-        service = Server([], Bridge(app), context.admission, lambda: None)
+        service = Server([], Bridge(app), context.access.admission, lambda: None)
         messages: list[dict[str, Any]] = []
         begun = asyncio.Event()
 

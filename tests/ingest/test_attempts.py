@@ -128,7 +128,7 @@ def test_who_has_to_wait_is_told_so_before_anything_is_hashed(
     waymark: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = waymark.service()
-    waymark.made[0].login._attempts = Attempts(Clock())
+    waymark.made[0].access.login._attempts = Attempts(Clock())
     waymark.person("anna", Role.ADMIN)
     hashed: list[str] = []
     verify = Passwords.verify
@@ -160,7 +160,7 @@ def test_a_colleague_behind_the_same_address_keeps_nobody_out_of_their_own_brows
     services = [waymark.service() for _ in range(2)]
     clock = Clock()
     for made in waymark.made:
-        made.login._attempts = Attempts(clock)
+        made.access.login._attempts = Attempts(clock)
     for name in ("anna", "ben", "mallory"):
         waymark.person(name, Role.READ)
     anna, mallory = Person(services[0]), Person(services[0])
@@ -196,7 +196,7 @@ def test_who_comes_when_too_many_do_is_sent_away_at_once(
     app = waymark.service()
     waymark.person("anna", Role.READ)
     monkeypatch.setattr(passwords, "WAIT_SECONDS", 60.0)
-    hasher = waymark.made[0].passwords
+    hasher = waymark.made[0].access.passwords
     people = [Person(app, address=f"192.0.2.{n}") for n in range(3)]
     statuses: list[int] = []
     with hasher._turn:

@@ -152,7 +152,7 @@ def test_what_cannot_be_noted_is_not_said_to_be_done(
         monkeypatch.context() as at,
     ):
         at.setattr(audit, "TIMEOUT_SECONDS", 0.1)
-        at.setattr(waymark.made[0].audit, "_audit", nowhere["ICT3102"]["audit"])
+        at.setattr(waymark.made[0].access.audit, "_audit", nowhere["ICT3102"]["audit"])
         assert anna.open("PUT", "/accounts/ben", json=ben).status_code == 503
         answer = Person(anna.client.application).log_in("anna")
         assert answer.status_code == 503

@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 from pymongo import MongoClient
 from pymongo.database import Database
 
-from ingest.context import Context
+from ingest.assembly import Context
 from ingest.recording import back_fill
 from ingest.rules.detection_identity import event_key
 from ingest.rules.where import RECENT
@@ -92,10 +92,10 @@ def test_two_services_note_everybody_while_detections_come_in(
 def test_what_is_noted_stays_as_it_is(app: Flask, upgraded: Database[Any]) -> None:
     upgraded["staff"].insert_one({"staff_id": "broken", "timestamp": None})  # heard at no time
     context: Context = app.extensions["context"]
-    assert context.back_fill.fill() == len(PEOPLE)
-    context.notes.bring_up()  # their stamps, which the thread does
+    assert context.recording.back_fill.fill() == len(PEOPLE)
+    context.people.notes.bring_up()  # their stamps, which the thread does
     before = list(upgraded["latest"].find())
-    assert context.back_fill.fill() == 0
+    assert context.recording.back_fill.fill() == 0
     assert list(upgraded["latest"].find()) == before
     upgraded["staff"].delete_one({"staff_id": "broken"})
     assert exact(upgraded)
@@ -121,16 +121,16 @@ def test_nobody_is_shown_by_what_another_hand_deleted(
     }
     staff = database["staff"]
     staff.insert_many([old(who, OLD + n) for who in kinds for n in range(2 * RECENT + 1)])
-    context.back_fill.fill()
-    context.notes.bring_up()
-    assert context.back_fill.sweep() == 0
+    context.recording.back_fill.fill()
+    context.people.notes.bring_up()
+    assert context.recording.back_fill.sweep() == 0
     for who, timestamp in kinds.items():
         staff.delete_many({"staff_id": who, "timestamp": timestamp})
     replace, renew = Latest.replace, Inserts.renew
 
     def hear(who: str, timestamp: int) -> None:
         made = staff.insert_one(old(who, timestamp) | {"stored": NEW})
-        context.latest.record_changes(staff.find({"_id": made.inserted_id}))
+        context.people.latest.record_changes(staff.find({"_id": made.inserted_id}))
 
     def while_others_note(*given: Any) -> Any:
         """What is late is older than what is gone: it is not shown with that."""
@@ -144,7 +144,7 @@ def test_nobody_is_shown_by_what_another_hand_deleted(
 
     monkeypatch.setattr(Latest, "replace", while_others_note)
     monkeypatch.setattr(Inserts, "renew", and_then)
-    assert context.back_fill.sweep() == len(kinds) - 2
+    assert context.recording.back_fill.sweep() == len(kinds) - 2
     monkeypatch.undo()
     monkeypatch.setattr(back_fill, "SWEEP_REST_SECONDS", 0)
     for _ in range(2):
@@ -152,8 +152,8 @@ def test_nobody_is_shown_by_what_another_hand_deleted(
         told = {one["staff_id"] for one in client.get("/api/v1/staff").get_json()["data"]}
         assert told == kinds.keys() - {"all"}
         assert database["latest"].count_documents({}) == len(told)
-        context.notes.bring_up()
-        assert context.back_fill.sweep() == 0
+        context.people.notes.bring_up()
+        assert context.recording.back_fill.sweep() == 0
 
 
 def test_a_service_looks_for_what_was_deleted(
@@ -162,9 +162,9 @@ def test_a_service_looks_for_what_was_deleted(
     monkeypatch.setattr(back_fill, "SWEEP_SECONDS", 0.05)
     context: Context = app.extensions["context"]
     database["staff"].insert_many([old(who, OLD) | {"stored": NEW} for who in (7, "gone")])
-    context.notes.bring_up()
+    context.people.notes.bring_up()
     assert database["latest"].count_documents({}) == 2
-    context.back_fill.start()
+    context.recording.back_fill.start()
     database["staff"].delete_one({"staff_id": "gone"})
     eventually(lambda: [one["_id"] for one in database["latest"].find()] == [7], 30)
 
@@ -185,7 +185,7 @@ def test_numbers_above_2_53_become_texts(
         database["latest"].insert_one({"_id": who, "version": 1, "changes": [], "recent": []})
     database["staff"].insert_many([old(7, OLD), old(float("inf"), OLD)])
     context: Context = app.extensions["context"]
-    context.back_fill.fill()
+    context.recording.back_fill.fill()
     texts = {str(who) for who in people}
     assert set(database["staff"].distinct("staff_id")) == {*texts, 7, float("inf")}
     told = [one["staff_id"] for one in client.get("/api/v1/staff").get_json()["data"]]
@@ -196,5 +196,5 @@ def test_numbers_above_2_53_become_texts(
         item = {"staff_id": who, "mac": BEACON, "rssi": -60, "event_id": "e", "timestamp": now}
         answer = client.post("/api/v1/detections", json=item).get_json()
         assert answer["results"][0]["status"] == "duplicate"  # its name is the same
-    context.notes.bring_up()  # their stamps, which the thread does
-    assert context.back_fill.fill() == 0
+    context.people.notes.bring_up()  # their stamps, which the thread does
+    assert context.recording.back_fill.fill() == 0

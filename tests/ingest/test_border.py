@@ -15,7 +15,7 @@ ROOMS = [
     {"rules"},
     {"storage"},
     {"recording", "histories", "access"},
-    {"context"},
+    {"assembly"},
     {"web"},
     {"legacy"},
     {"api"},

@@ -8,7 +8,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from pymongo.database import Database
 
-from ingest.context import Context
+from ingest.assembly import Context
 from ingest.recording.outcome import Outcome
 from ingest.rules.detection_identity import REUSED_SECONDS, event_key
 from ingest.storage.detections import inserts
@@ -33,7 +33,7 @@ def heard(at: int, event: str = "1", timestamp: int | None = None) -> Document:
 
 def stored(context: Context, *times: int) -> list[bool]:
     """Store one after the other; tell of each whether it is new."""
-    outcomes = [context.recorder.commit([heard(NOW + at)])[0] for at in times]
+    outcomes = [context.recording.recorder.commit([heard(NOW + at)])[0] for at in times]
     assert set(outcomes) <= {Outcome.STORED, Outcome.DUPLICATE}
     return [outcome is Outcome.STORED for outcome in outcomes]
 
@@ -56,7 +56,7 @@ def test_a_repeat_is_one_and_a_counter_that_began_anew_is_another(
 def test_a_timestamp_that_was_sent_is_repeated_whenever(context: Context) -> None:
     year = 365 * 24 * HOUR
     for at, outcome in ((0, Outcome.STORED), (year, Outcome.DUPLICATE)):
-        assert context.recorder.commit([heard(NOW + at, timestamp=NOW - 5)]) == [outcome]
+        assert context.recording.recorder.commit([heard(NOW + at, timestamp=NOW - 5)]) == [outcome]
 
 
 def test_years_of_daily_beginnings(
@@ -70,7 +70,7 @@ def test_years_of_daily_beginnings(
 
 
 def test_a_group_has_all_kinds_at_once(context: Context) -> None:
-    context.recorder.commit([heard(NOW, event) for event in "abc"])
+    context.recording.recorder.commit([heard(NOW, event) for event in "abc"])
     late = NOW + LATE
     group = [
         heard(late, "a"),
@@ -80,7 +80,7 @@ def test_a_group_has_all_kinds_at_once(context: Context) -> None:
         heard(late, "a"),
     ]
     new, again = Outcome.STORED, Outcome.DUPLICATE
-    assert context.recorder.commit(group) == [new, again, new, new, again]
+    assert context.recording.recorder.commit(group) == [new, again, new, new, again]
 
 
 def test_repeats_at_once_are_one(context: Context, database: Database[Any]) -> None:

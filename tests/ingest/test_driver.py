@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 from pymongo.database import Database
 
-from ingest.context import Context
+from ingest.assembly import Context
 from ingest.errors import StoreUnavailable
 from ingest.storage.database.driver import command, domain_errors
 
@@ -20,7 +20,7 @@ class Sent(dict[str, Any]):
 @pytest.mark.parametrize("how", ["command", "find", "cursor", "update"])
 def test_a_call_that_failed_holds_nothing(app: Flask, database: Database[Any], how: str) -> None:
     context: Context = app.extensions["context"]
-    latest = context.client.database["latest"]
+    latest = context.database.client.database["latest"]
     database["latest"].insert_one({"_id": 1})
     latest.find_one()
     gc.collect()

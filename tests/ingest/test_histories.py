@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pymongo.database import Database
 
 from ingest.api.histories import staff_detections
-from ingest.context import Context
+from ingest.assembly import Context
 from ingest.errors import StoreUnavailable
 from ingest.histories import blocks, last_minutes, long_reads
 from ingest.histories import read_through_cache as cache
@@ -75,7 +75,7 @@ def add(context: Context, timestamps: list[int], *, staff_id: int = 1) -> None:
         | {"mac": "A" * 12, "rssi": -1}
         for n, timestamp in enumerate(timestamps)
     ]
-    context.recorder.record(documents)
+    context.recording.recorder.record(documents)
 
 
 def read(histories: Histories, wanted: TimeRange, now: float = NOW) -> Window:
@@ -101,7 +101,7 @@ def rows(window: Window) -> list[dict[str, Any]]:
 def naive(context: Context, wanted: TimeRange) -> list[dict[str, Any]]:
     return [
         {"level": level, "location": location, "timestamp": timestamp}
-        for timestamp, level, location in context.detections.list_between(wanted)
+        for timestamp, level, location in context.histories.detections.list_between(wanted)
     ]
 
 
@@ -151,7 +151,9 @@ def test_every_answer_is_what_the_database_holds(
     for collection in ("staff", "latest", "notes"):
         database[collection].delete_many({})
     services = [
-        Histories(context.detections, context.states, lambda: None, lambda _: None)
+        Histories(
+            context.histories.detections, context.histories.states, lambda: None, lambda _: None
+        )
         for _ in range(2)
     ]
     for step in steps:
@@ -163,7 +165,7 @@ def test_every_answer_is_what_the_database_holds(
         elif step[0] == "settle":
             settle(database)
         elif step[0] == "note":
-            context.notes.bring_up()
+            context.people.notes.bring_up()
         elif step[0] == "edit":
             edit = {"$set": {"location": f"edited {step[1]}"}} | RENEWED
             database["staff"].update_many({"staff_id": 1, "timestamp": step[1]}, edit)
@@ -211,21 +213,21 @@ def test_a_history_of_which_nothing_is_gone_is_counted_and_kept(
     context: Context, reads: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: list[int] = []
-    count = context.detections.count
+    count = context.histories.detections.count
 
     def counted(*given: Any) -> int:
         counts.append(count(*given))
         return counts[-1]
 
-    monkeypatch.setattr(context.detections, "count", counted)
+    monkeypatch.setattr(context.histories.detections, "count", counted)
     add(context, list(range(100)))
     wanted = TimeRange(1, 50, LATER)
     for _ in range(2):
         for _ in range(3):
-            assert len(rows(read(context.histories, wanted))) == 50
-        let_a_minute_pass(context.histories)
+            assert len(rows(read(context.histories.cache, wanted))) == 50
+        let_a_minute_pass(context.histories.cache)
     add(context, [100])
-    assert len(rows(read(context.histories, wanted))) == 51
+    assert len(rows(read(context.histories.cache, wanted))) == 51
     assert (counts, len(reads)) == ([50, 51], 1)
 
 
@@ -233,22 +235,22 @@ def test_only_what_changed_is_read_again(context: Context, monkeypatch: pytest.M
     add(context, list(range(100)))
     reads: list[tuple[int, int]] = []
     for name in ("list_between", "times_by_place"):
-        read_rows = getattr(context.detections, name)
+        read_rows = getattr(context.histories.detections, name)
 
         def counted(wanted: TimeRange, *more: Any, read_rows: Any = read_rows) -> Any:
             reads.append((wanted.start, wanted.end))
             return read_rows(wanted, *more)
 
-        monkeypatch.setattr(context.detections, name, counted)
+        monkeypatch.setattr(context.histories.detections, name, counted)
     wanted = TimeRange(1, 50, LATER)
-    first = read(context.histories, wanted)
-    again = read(context.histories, wanted)
+    first = read(context.histories.cache, wanted)
+    again = read(context.histories.cache, wanted)
     assert (first.etag, len(reads)) == (again.etag, 1)
     add(context, [100])
-    assert len(rows(read(context.histories, wanted))) == 51
+    assert len(rows(read(context.histories.cache, wanted))) == 51
     assert reads[1:] == [(100, 253_402_300_799)]
-    assert read(context.histories, wanted).etag != first.etag
-    assert len(rows(read(context.histories, TimeRange(1, 40, LATER)))) == 61
+    assert read(context.histories.cache, wanted).etag != first.etag
+    assert len(rows(read(context.histories.cache, TimeRange(1, 40, LATER)))) == 61
     assert reads[2:] == [(40, 49)]
 
 
@@ -256,13 +258,13 @@ def test_a_long_history_is_read_in_pieces_of_whole_seconds(
     context: Context, database: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(long_reads, "PIECE", 100)
-    read_times, limits = context.detections.times_by_place, set()
+    read_times, limits = context.histories.detections.times_by_place, set()
 
     def counted(wanted: TimeRange, limit: int, as_of: Any) -> Any:
         limits.add(limit)
         return read_times(wanted, limit, as_of)
 
-    monkeypatch.setattr(context.detections, "times_by_place", counted)
+    monkeypatch.setattr(context.histories.detections, "times_by_place", counted)
     add(context, [*range(250), *[250] * 130, *range(251, 300)])
     database["staff"].update_one(
         {"timestamp": 7}, {"$unset": {"level": 1}, "$set": {"location": 5}}
@@ -271,7 +273,7 @@ def test_a_long_history_is_read_in_pieces_of_whole_seconds(
         {"timestamp": 8}, {"$set": {"timestamp": 8.5}}
     )  # an older database
     wanted = TimeRange(1, 0, LATER)
-    found = rows(read(context.histories, wanted))
+    found = rows(read(context.histories.cache, wanted))
     assert found == naive(context, wanted)
     assert len(found) == 429
     assert {"level": "unknown", "location": "5", "timestamp": 7} in found
@@ -283,21 +285,21 @@ def test_a_window_that_ended_long_ago_has_a_name_and_is_cached_alone(
 ) -> None:
     add(context, [1, 2, 3, 2000])
     reads: list[TimeRange] = []
-    read_times = context.detections.times_by_place
+    read_times = context.histories.detections.times_by_place
 
     def counted(wanted: TimeRange, *more: Any) -> Any:
         reads.append(wanted)
         return read_times(wanted, *more)
 
-    monkeypatch.setattr(context.detections, "times_by_place", counted)
+    monkeypatch.setattr(context.histories.detections, "times_by_place", counted)
     old, later = TimeRange(1, 0, 1000), 1000 + 2 * cache.CACHED_AGE_SECONDS
-    first, again = (read(context.histories, old, later) for _ in range(2))
+    first, again = (read(context.histories.cache, old, later) for _ in range(2))
     assert len(rows(first)) == 3
     assert first.etag
     assert first.etag == again.etag
     assert reads == [old]  # not the history up to now
     add(context, [4])  # a phone's late backlog
-    after = read(context.histories, old, later)
+    after = read(context.histories.cache, old, later)
     assert len(rows(after)) == 4
     assert after.etag != first.etag
 
@@ -307,15 +309,15 @@ def test_a_history_without_stamps_is_right_as_well(
 ) -> None:
     add(context, [1, 2, 3])
     wanted = TimeRange(1, 0, LATER)
-    assert len(rows(read(context.histories, wanted))) == 3
+    assert len(rows(read(context.histories.cache, wanted))) == 3
     database["staff"].update_many({}, {"$unset": {"stored": 1}})  # an older database
-    answer = read(context.histories, wanted)
+    answer = read(context.histories.cache, wanted)
     assert (len(rows(answer)), answer.etag) == (3, None)
     add(context, [5])  # the first commit of this release
-    assert len(rows(read(context.histories, wanted))) == 4
+    assert len(rows(read(context.histories.cache, wanted))) == 4
     database["staff"].update_many({}, {"$unset": {"stored": 1}})
-    context.back_fill.fill()
-    answer = read(context.histories, wanted)
+    context.recording.back_fill.fill()
+    answer = read(context.histories.cache, wanted)
     assert len(rows(answer)) == 4
     assert answer.etag
 
@@ -326,9 +328,9 @@ def test_an_older_copy_of_the_database_is_not_mistaken_for_a_newer_one(
     for timestamp in range(5):
         add(context, [timestamp])
     wanted = TimeRange(1, 0, LATER)
-    assert len(rows(read(context.histories, wanted))) == 5
+    assert len(rows(read(context.histories.cache, wanted))) == 5
     database["staff"].delete_many({"timestamp": {"$gte": 2}})  # restored from a backup
-    assert len(rows(read(context.histories, wanted))) == 2
+    assert len(rows(read(context.histories.cache, wanted))) == 2
 
 
 def test_a_commit_that_came_too_late_is_found_when_it_is_acknowledged(
@@ -336,17 +338,19 @@ def test_a_commit_that_came_too_late_is_found_when_it_is_acknowledged(
 ) -> None:
     add(context, [1, 2, 3])
     wanted = TimeRange(1, 0, LATER)
-    assert len(rows(read(context.histories, wanted))) == 3
-    assert len(context.last_positions.read().staff) == 1
+    assert len(rows(read(context.histories.cache, wanted))) == 3
+    assert len(context.people.last_positions.read().staff) == 1
     late(context, database, 4, SETTLE_SECONDS + 60)  # nobody waited for it any more
     (row,) = database["staff"].find({"timestamp": 4})
-    assert len(rows(read(context.histories, wanted))) == 3  # it is not seen: the hazard is real
-    assert context.recorder.record([dict(row)]) == [Outcome.DUPLICATE]
-    assert rows(read(context.histories, wanted)) == naive(context, wanted)
-    context.notes.bring_up()
+    assert (
+        len(rows(read(context.histories.cache, wanted))) == 3
+    )  # it is not seen: the hazard is real
+    assert context.recording.recorder.record([dict(row)]) == [Outcome.DUPLICATE]
+    assert rows(read(context.histories.cache, wanted)) == naive(context, wanted)
+    context.people.notes.bring_up()
     assert [one["recent"][0]["timestamp"] for one in database["latest"].find()] == [4]
     (again,) = database["staff"].find({"timestamp": 4})
-    assert context.recorder.record([dict(row)]) == [Outcome.DUPLICATE]
+    assert context.recording.recorder.record([dict(row)]) == [Outcome.DUPLICATE]
     assert database["staff"].find_one({"timestamp": 4}) == again  # its stamp is no longer old
 
 
@@ -357,14 +361,14 @@ def test_one_who_has_very_many_stamps_at_once_is_read_whole(
     for staff_id in (1, 2):
         add(context, list(range(10)), staff_id=staff_id)
     wanted = [TimeRange(staff_id, 0, LATER) for staff_id in (1, 2)]
-    assert [len(rows(read(context.histories, one))) for one in wanted] == [10, 10]
+    assert [len(rows(read(context.histories.cache, one))) for one in wanted] == [10, 10]
     for number in range(3):
         add(context, list(range(100, 130)))
         add(context, [number], staff_id=2)
-        found = context.states.read({1: None, 2: None, 3: None})
+        found = context.histories.states.read({1: None, 2: None, 3: None})
         assert {who: one.is_all for who, one in found.items()} == {1: False, 2: True}
         for one in wanted:
-            assert rows(read(context.histories, one)) == naive(context, one)
+            assert rows(read(context.histories.cache, one)) == naive(context, one)
 
 
 def test_a_backlog_is_cached_as_soon_as_it_is_settled(
@@ -374,13 +378,15 @@ def test_a_backlog_is_cached_as_soon_as_it_is_settled(
     monkeypatch.setattr(states, "MAX_STAMPS", 20)
     monkeypatch.setattr(states, "FEW", 3)
     services = [
-        Histories(context.detections, context.states, lambda: None, lambda _: None)
+        Histories(
+            context.histories.detections, context.histories.states, lambda: None, lambda _: None
+        )
         for _ in range(2)
     ]
     wanted = TimeRange(1, 0, LATER)
     add(context, list(range(30)))
     for _ in range(2):
-        assert rows(read(context.histories, wanted)) == naive(context, wanted)
+        assert rows(read(context.histories.cache, wanted)) == naive(context, wanted)
     assert len(reads) == 2  # what names them may yet lack one
     settle(database)
     reads.clear()
@@ -402,7 +408,7 @@ def test_the_backlog_of_the_sources_plan_is_read_once(context: Context, reads: l
     """PERF-TP-2 asks for 2310 that came at once: all are named, long before they are settled."""
     add(context, list(range(2310)))
     for _ in range(2):
-        assert len(rows(read(context.histories, TimeRange(1, 0, LATER)))) == 2310
+        assert len(rows(read(context.histories.cache, TimeRange(1, 0, LATER)))) == 2310
     assert len(reads) == 1
 
 
@@ -414,7 +420,7 @@ def test_a_service_that_has_just_started_reads_a_settled_backlog_once(
     add(context, list(range(30)))
     settle(database)
     read_states = States(database["staff"], Latest(database["latest"]))
-    service = Histories(context.detections, read_states, lambda: None, lambda _: None)
+    service = Histories(context.histories.detections, read_states, lambda: None, lambda _: None)
     for _ in range(3):
         assert rows(read(service, TimeRange(1, 0, LATER))) == naive(context, TimeRange(1, 0, LATER))
     assert len(reads) == 1
@@ -427,20 +433,20 @@ def test_a_few_at_once_are_not_read_again_when_they_are_settled(
     monkeypatch.setattr(states, "FEW", 3)
     wanted = TimeRange(1, 0, LATER)
     add(context, list(range(10)))
-    before = rows(read(context.histories, wanted))
+    before = rows(read(context.histories.cache, wanted))
 
     def mark() -> int:
         add(context, [1], staff_id=2)  # the clock of the database goes on with what it stores
-        cached = context.histories._cached[1].mark
+        cached = context.histories.cache._cached[1].mark
         return len(cached.stamps) if cached else 0
 
     assert before == naive(context, wanted)
-    assert len(context.states.read({1: None})[1].mark.stamps) == 10
+    assert len(context.histories.states.read({1: None})[1].mark.stamps) == 10
     monkeypatch.setattr(stamps, "SETTLE_SECONDS", 0)
     monkeypatch.setattr(cache, "read_blocks", None)  # nothing is read again
-    eventually(lambda: rows(read(context.histories, wanted)) == before and mark() == 1, 60)
+    eventually(lambda: rows(read(context.histories.cache, wanted)) == before and mark() == 1, 60)
     add(context, [5, 20])
-    assert rows(read(context.histories, wanted)) == naive(context, wanted)
+    assert rows(read(context.histories.cache, wanted)) == naive(context, wanted)
 
 
 @pytest.mark.parametrize("is_read_between", [False, True])
@@ -456,21 +462,21 @@ def test_a_backlog_that_was_stamped_before_what_was_read_is_found(
     monkeypatch.setattr(stamps, "SETTLE_SECONDS", 4)
     wanted = TimeRange(1, 0, LATER)
     add(context, [100])
-    assert len(rows(read(context.histories, wanted))) == 1
+    assert len(rows(read(context.histories.cache, wanted))) == 1
     for timestamp in range(6):
         late(context, database, timestamp, 1)
     newest = max(stamps.number(one["stored"]) for one in database["staff"].find())
     assert database["staff"].find_one({"timestamp": 100, "stored": stamps.stamp(newest)})
     if is_read_between:
-        assert rows(read(context.histories, wanted)) == naive(context, wanted)
+        assert rows(read(context.histories.cache, wanted)) == naive(context, wanted)
 
     def is_settled() -> bool:
         add(context, [1], staff_id=2)  # the clock of the database goes on with what it stores
-        return len(context.states.read({1: None})[1].mark.stamps) == 1
+        return len(context.histories.states.read({1: None})[1].mark.stamps) == 1
 
     eventually(is_settled, 60)
     for first in (0, 50, 0):
-        found = rows(read(context.histories, wanted._replace(start=first)))
+        found = rows(read(context.histories.cache, wanted._replace(start=first)))
         assert found == naive(context, wanted._replace(start=first))
 
 
@@ -478,12 +484,12 @@ def test_without_its_indexes_a_state_is_told_all_the_same(
     context: Context, database: Database[Any]
 ) -> None:
     add(context, [1, 2])
-    context.indexes.close()
+    context.database.indexes.close()
     database["staff"].drop_indexes()
     wanted = TimeRange(1, 0, LATER)
-    assert len(rows(read(context.histories, wanted))) == 2
-    assert len(context.last_positions.read().staff) == 1
-    context.indexes.ensure()
+    assert len(rows(read(context.histories.cache, wanted))) == 2
+    assert len(context.people.last_positions.read().staff) == 1
+    context.database.indexes.ensure()
 
 
 def test_states_are_read_from_one_index_alone(context: Context, database: Database[Any]) -> None:
@@ -506,19 +512,19 @@ def test_what_is_cached_stays_within_its_bound(
     for staff_id in range(8):
         add(context, list(range(5000)), staff_id=staff_id)
     for staff_id in range(8):
-        assert len(rows(read(context.histories, TimeRange(staff_id, 0, LATER)))) == 5000
-    cached = context.histories._cached
+        assert len(rows(read(context.histories.cache, TimeRange(staff_id, 0, LATER)))) == 5000
+    cached = context.histories.cache._cached
     assert 1 <= len(cached) < 8
     assert sum(history.size for history in cached.values()) <= 200_000
     assert 7 in cached
-    context.histories.make_room(cache.TOGETHER_BYTES - 60_000)
+    context.histories.cache.make_room(cache.TOGETHER_BYTES - 60_000)
     assert sum(history.size for history in cached.values()) <= 60_000
-    context.histories.make_room(0)
-    assert len(rows(read(context.histories, TimeRange(6, 0, LATER)))) == 5000
+    context.histories.cache.make_room(0)
+    assert len(rows(read(context.histories.cache, TimeRange(6, 0, LATER)))) == 5000
     assert 6 in cached
     monkeypatch.setattr(cache, "SHORT_BYTES", 30_000)
     monkeypatch.setattr("ingest.turns.is_short", lambda: True)
-    context.histories.make_room(0)
+    context.histories.cache.make_room(0)
     assert sum(history.size for history in cached.values()) <= 30_000
 
 
@@ -526,24 +532,24 @@ def test_what_is_cached_stays_within_its_bound(
 def test_few_windows_are_cached_each_of_one_state(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    windows = context.histories._windows
+    windows = context.histories.cache._windows
     for step in range(4):
         add(context, [step])
-        read(context.histories, TimeRange(1, 0, LATER))
+        read(context.histories.cache, TimeRange(1, 0, LATER))
         assert len(windows) == 1
     for staff_id in range(2, 5 + cache.WINDOWS):
         add(context, [1], staff_id=staff_id)
-        read(context.histories, TimeRange(staff_id, 0, LATER))
+        read(context.histories.cache, TimeRange(staff_id, 0, LATER))
     assert len(windows) == cache.WINDOWS
     monkeypatch.setattr("ingest.turns.is_short", lambda: True)
-    read(context.histories, TimeRange(1, 0, LATER))
+    read(context.histories.cache, TimeRange(1, 0, LATER))
     assert len(windows) == cache.SHORT_WINDOWS
 
 
 def test_the_last_minutes_take_the_room_that_they_need(context: Context) -> None:
     add(context, [int(time.time()) - 5] * 3)
-    found, _ = context.last_minutes.read()
-    assert context.histories._others_bytes > found.length
+    found, _ = context.histories.last_minutes.read()
+    assert context.histories.cache._others_bytes > found.length
 
 
 def test_readers_at_once_all_get_the_truth(context: Context, small: None) -> None:
@@ -555,7 +561,7 @@ def test_readers_at_once_all_get_the_truth(context: Context, small: None) -> Non
         for start in range(0, 200, 20):
             wanted = TimeRange(1, start, LATER)
             least = acknowledged - start
-            found = rows(read(context.histories, wanted))
+            found = rows(read(context.histories.cache, wanted))
             if not least <= len(found) or found != naive(context, wanted)[-len(found) :]:
                 wrong.append(found)
 
@@ -576,12 +582,12 @@ def test_a_read_of_stamps_that_took_long_proves_nothing(
     """What was stored with an old stamp, and committed meanwhile, may be missing in it."""
     add(context, [1])
     ways: list[Callable[[], object]] = [
-        lambda: context.states.read({1: None}),
-        lambda: context.states.read_there({1: None}),
+        lambda: context.histories.states.read({1: None}),
+        lambda: context.histories.states.read_there({1: None}),
     ]
     with monkeypatch.context() as at:
         at.setattr(stamps, "READ_SECONDS", -1)  # so that each read takes longer
         for way in ways:
             with pytest.raises(StoreUnavailable, match="too slow to tell what is new"):
                 way()
-    assert rows(read(context.histories, TimeRange(1, 0, LATER)))
+    assert rows(read(context.histories.cache, TimeRange(1, 0, LATER)))

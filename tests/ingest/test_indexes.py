@@ -11,7 +11,7 @@ from pymongo.database import Database
 from pymongo.monitoring import CommandListener, CommandStartedEvent
 
 from common.schema import STAFF
-from ingest.context import Context
+from ingest.assembly import Context
 from ingest.histories.read_through_cache import Histories
 from ingest.rules.request_parameters import TimeRange
 from ingest.storage.database.indexes import Indexes
@@ -66,7 +66,7 @@ def test_the_time_out_of_requests_does_not_cut_the_making_of_an_index(
 
 def test_ready_only_looks(client: FlaskClient, database: Database[Any]) -> None:
     context: Context = client.application.extensions["context"]
-    context.indexes.close()  # else it might just look for them itself
+    context.database.indexes.close()  # else it might just look for them itself
     assert client.get("/readyz").get_json()["indexes"] == "ok"
     database["staff"].drop_indexes()
     assert client.get("/readyz").status_code == 200
@@ -74,7 +74,7 @@ def test_ready_only_looks(client: FlaskClient, database: Database[Any]) -> None:
         client.get("/api/v1/coverage").status_code == 200
     )  # not told who was there by a wrong clock
     assert set(database["staff"].index_information()) == {"_id_"}
-    context.indexes.ensure()
+    context.database.indexes.ensure()
     assert set(database["staff"].index_information()) == NAMES
 
 

@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from pymongo import _csot
 from pymongo.database import Database
 
-from ingest.context import Context
+from ingest.assembly import Context
 from ingest.errors import StoreUnavailable
 from ingest.rules.where import RECENT
 from ingest.storage.database.driver import told
@@ -35,7 +35,7 @@ START = 1_700_000_000
 
 def note(client: FlaskClient) -> None:
     context: Context = client.application.extensions["context"]
-    context.notes.bring_up()
+    context.people.notes.bring_up()
 
 
 def send(client: FlaskClient, timestamp: int | None = None, **more: Any) -> None:
@@ -102,7 +102,7 @@ def test_a_batch_is_one_change_for_each_staff_member(app: Flask, database: Datab
         | {"mac": "A" * 12, "rssi": -1, "level": "$level", "location": "$$ROOT"}
         for n in range(60)
     ]
-    context.latest.record_changes(documents)
+    context.people.latest.record_changes(documents)
     for staff_id in range(3):
         found = shown(database, staff_id)
         assert {one["location"] for one in found["recent"]} == {"$$ROOT"}
@@ -115,7 +115,7 @@ def test_services_that_note_at_once_show_the_newest_of_all(
     app: Flask, database: Database[Any]
 ) -> None:
     def record(first: int) -> None:
-        latest = Latest(app.extensions["context"].client.database["latest"])
+        latest = Latest(app.extensions["context"].database.client.database["latest"])
         for n in range(first, 60, 6):
             row = dict.fromkeys(("received_at", "mac", "rssi", "level", "location"))
             latest.record_changes(
@@ -141,11 +141,11 @@ def test_an_entry_tells_what_may_tell_a_level(
 ) -> None:
     recent = [{"level": level, "timestamp": 9 - n} for n, level in enumerate(levels)]
     database["latest"].insert_one({"_id": 7, "version": 1, "changes": [], "recent": recent})
-    (entry,) = app.extensions["context"].latest.entries([7])
+    (entry,) = app.extensions["context"].people.latest.entries([7])
     assert [one.level for one in entry.recent] == told
     # An older database may lack the field: nobody is there on two levels for that, nor on one.
     database["latest"].update_one({"_id": 7}, {"$unset": {"recent.2.level": 1}})
-    (entry,) = app.extensions["context"].latest.entries([7])
+    (entry,) = app.extensions["context"].people.latest.entries([7])
     assert len(entry.recent) == 3
 
 
@@ -156,7 +156,7 @@ def test_a_later_stamp_wins_whatever_is_noted_last(app: Flask, database: Databas
     corrected = row | {"stored": Timestamp(20, 1), "location": "Corrected"}
     before = row | {"stored": Timestamp(10, 1), "location": "Before"}
     for one in (before, corrected, before):
-        context.latest.record_changes([one])
+        context.people.latest.record_changes([one])
     (entry,) = shown(database)["recent"]
     assert (entry["location"], shown(database)["stored"]) == ("Corrected", Timestamp(20, 1))
 
@@ -165,17 +165,17 @@ def test_more_than_a_piece_is_noted_and_a_lost_position_does_no_harm(
     app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context: Context = app.extensions["context"]
-    monkeypatch.setattr(context.notes, "_piece", 4)
+    monkeypatch.setattr(context.people.notes, "_piece", 4)
     place, now = ("4", "A"), time.time()
     for staff_id in range(9):
         rows = [
             document(staff_id, place, n, -1, "A" * 12, now, (str(n), n))
             for n in range(staff_id + 1)
         ]
-        context.recorder.record(rows)
+        context.recording.recorder.record(rows)
 
     def noted() -> bool:
-        context.notes.bring_up()
+        context.people.notes.bring_up()
         return database["latest"].count_documents({}) == 9
 
     eventually(noted, 30)
@@ -210,14 +210,14 @@ class Noted:
 
     def __init__(self, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        show = context.latest.show
+        show = context.people.latest.show
 
         def counted(changes: Iterable[Change]) -> Recorded:
             given = list(changes)
             self.count += len(given)
             return show(given)
 
-        monkeypatch.setattr(context.latest, "show", counted)
+        monkeypatch.setattr(context.people.latest, "show", counted)
 
     def by(self, notes_: Notes) -> int:
         before = self.count
@@ -231,11 +231,11 @@ def test_each_is_written_once_and_then_nothing_while_nothing_is_new(
     """However many there are, and whichever service looks."""
     context: Context = app.extensions["context"]
     noted = Noted(context, monkeypatch)
-    assert noted.by(context.notes) == 0
+    assert noted.by(context.people.notes) == 0
     database["staff"].insert_many(rows(3000), ordered=False)
-    assert 50 <= noted.by(context.notes) <= 100  # in one second, or in two
+    assert 50 <= noted.by(context.people.notes) <= 100  # in one second, or in two
     before = list(database["notes"].find())
-    for notes_ in (context.notes, Notes(database, context.latest)):
+    for notes_ in (context.people.notes, Notes(database, context.people.latest)):
         assert noted.by(notes_) == 0
     assert list(database["notes"].find()) == before
 
@@ -245,10 +245,10 @@ def test_what_is_noted_again_is_not_written_when_it_shows_nothing_new(
 ) -> None:
     context: Context = app.extensions["context"]
     database["staff"].insert_many(rows(300), ordered=False)
-    context.notes.bring_up()
+    context.people.notes.bring_up()
     before = list(database["latest"].find())
     database["notes"].delete_many({})
-    context.notes.bring_up()
+    context.people.notes.bring_up()
     assert list(database["latest"].find()) == before
 
 
@@ -262,13 +262,13 @@ def test_what_comes_late_is_noted_and_told_though_another_leaves_its_second(
     known["stored"], late["stored"] = Timestamp(second, 1), Timestamp(second, 2)
     late["timestamp"] = known["timestamp"] = second
     database["staff"].insert_one(known)
-    context.notes.bring_up()
+    context.people.notes.bring_up()
     assert people(api_client) == {0}
     database["staff"].update_one({"staff_id": 0}, stamps.RENEWED)
     database["staff"].insert_one(late)
     assert people(api_client) == {0, 1}
     assert people(api_client, "/retrieveformonitoring", "location") == {0, 1}
-    context.notes.bring_up()
+    context.people.notes.bring_up()
     assert database["latest"].count_documents({}) == 2
 
 
@@ -291,18 +291,18 @@ def test_who_is_too_slow_notes_less_at_a_time_and_at_last_in_more_time(
     """On a machine without CPU one second of detections takes longer than a turn, each time."""
     context: Context = app.extensions["context"]
     database["staff"].insert_many(rows(300, people=300), ordered=False)
-    show, needed = context.latest.show, 0.3
+    show, needed = context.people.latest.show, 0.3
 
     def slow(changes: Iterable[Change]) -> Recorded:
         if (left := _csot.remaining()) is None or left < needed:
             raise StoreUnavailable("too slow")
         return show(changes)
 
-    monkeypatch.setattr(context.latest, "show", slow)
+    monkeypatch.setattr(context.people.latest, "show", slow)
     monkeypatch.setattr(notes, "PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(notes, "NOTE_SECONDS", 0.1)
     monkeypatch.setattr(notes, "HURRY_SECONDS", 0.05)
-    thread = Notes(database, context.latest)
+    thread = Notes(database, context.people.latest)
     thread.start()
     try:
         eventually(lambda: database["latest"].count_documents({}) == 300, 60)
@@ -318,8 +318,8 @@ def test_more_with_one_stamp_than_a_piece_has_are_all_noted(
     context: Context = app.extensions["context"]
     one_stamp = {"stored": Timestamp(int(time.time()) - 100, 1)}
     database["staff"].insert_many([one | one_stamp for one in rows(300, people=300)])
-    monkeypatch.setattr(context.notes, "_piece", 10)
-    context.notes.bring_up()
+    monkeypatch.setattr(context.people.notes, "_piece", 10)
+    context.people.notes.bring_up()
     assert database["latest"].count_documents({}) == 300
 
 
@@ -332,27 +332,27 @@ def test_the_position_of_the_release_before_is_read(
     at = {"at": (int(time.time()) + 1) << 32, "listed": b"12345678", "name": 7}
     eventually(lambda: time.time() > (at["at"] >> 32) + 1)  # type: ignore[operator]
     database["notes"].insert_one({"_id": "staff"} | at)
-    assert noted.by(context.notes) == 0
+    assert noted.by(context.people.notes) == 0
     database["staff"].insert_many(rows(1), ordered=False)
-    assert noted.by(context.notes) == 1
+    assert noted.by(context.people.notes) == 1
 
 
 def test_one_service_notes_at_a_time_and_one_that_died_is_not_waited_for(
     app: Flask, database: Database[Any]
 ) -> None:
     context: Context = app.extensions["context"]
-    other = Notes(database, context.latest)
-    context.notes.bring_up()
+    other = Notes(database, context.people.latest)
+    context.people.notes.bring_up()
     database["staff"].insert_many(rows(1), ordered=False)
     with other.unnoted(100, 5) as unnoted:
         other._positions.write(unnoted.position, 3)
     with pytest.raises(NotOurTurn):
-        context.notes.bring_up()
+        context.people.notes.bring_up()
     assert people(app.test_client()) == {0}  # a reader does not wait for either
 
     def noted() -> bool:
         with contextlib.suppress(NotOurTurn):
-            context.notes.bring_up()
+            context.people.notes.bring_up()
         return bool(database["latest"].count_documents({}))
 
     eventually(noted, 30)
@@ -360,7 +360,7 @@ def test_one_service_notes_at_a_time_and_one_that_died_is_not_waited_for(
     database["staff"].insert_many(rows(2), ordered=False)
     ahead = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
     database["notes"].update_one({}, {"$set": {"until": ahead, "by": "another"}})
-    context.notes.bring_up()
+    context.people.notes.bring_up()
     assert database["latest"].count_documents({}) == 2
 
 
@@ -425,9 +425,9 @@ def test_what_a_shard_did_not_take_is_noted_again(
     app: Flask, database: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context: Context = app.extensions["context"]
-    context.notes.bring_up()
+    context.people.notes.bring_up()
     database["staff"].insert_many(rows(600, people=600), ordered=False)
-    show, calls = context.latest.show, []
+    show, calls = context.people.latest.show, []
 
     def fails_once(changes: Iterable[Change]) -> Recorded:
         calls.append(1)
@@ -435,11 +435,11 @@ def test_what_a_shard_did_not_take_is_noted_again(
             return Recorded({7: "a shard is away"}, Timestamp(1, 1))
         return show(changes)
 
-    monkeypatch.setattr(context.latest, "show", fails_once)
+    monkeypatch.setattr(context.people.latest, "show", fails_once)
     with pytest.raises(StoreUnavailable, match="a shard is away"):
-        context.notes.bring_up()
+        context.people.notes.bring_up()
     assert database["latest"].count_documents({}) < 600
-    context.notes.bring_up()
+    context.people.notes.bring_up()
     assert database["latest"].count_documents({}) == 600
 
 
@@ -459,8 +459,8 @@ def test_a_clock_that_does_not_go_on_stops_nothing(
     noted = Noted(context, monkeypatch)
     database["staff"].insert_many(rows(5000), ordered=False)
     began = time.monotonic()
-    assert noted.by(context.notes) >= 50
-    eventually(lambda: noted.by(context.notes) == 0 and not named(database), 30)
+    assert noted.by(context.people.notes) >= 50
+    eventually(lambda: noted.by(context.people.notes) == 0 and not named(database), 30)
     assert time.monotonic() - began > note_positions.COMMITTED_SECONDS
     at = stamps.stamp(database["notes"].find_one()["at"])  # type: ignore[index]
     assert not database["staff"].count_documents({"stored": {"$gt": at}})
@@ -502,7 +502,7 @@ def test_a_copy_of_a_server_whose_clock_was_ahead(
         client.post("/newbeacondetect", json=GOOD | {"timestamp": START + 300}).status_code == 200
     )
     assert len(client.get(url).json["location"]) == 3  # type: ignore[index]
-    assert context.states.read({7: None})[7].is_all
+    assert context.histories.states.read({7: None})[7].is_all
 
 
 @pytest.mark.parametrize(
@@ -520,10 +520,10 @@ def test_nothing_is_read_that_lacks_what_is_named(
     assert client.get(url).status_code == 200
     later = Timestamp(int(time.time()) + 3600, 1)
     if url == "/api/v1/staff":
-        every_version = context.latest.every_version
-        monkeypatch.setattr(context.latest, "every_version", lambda _: every_version(later))
-        monkeypatch.setattr(context.notes, "arrived_there", lambda: ({}, False))
-        assert not context.last_positions.read().complete
+        every_version = context.people.latest.every_version
+        monkeypatch.setattr(context.people.latest, "every_version", lambda _: every_version(later))
+        monkeypatch.setattr(context.people.notes, "arrived_there", lambda: ({}, False))
+        assert not context.people.last_positions.read().complete
         return
     read = recent_state.read
 
@@ -532,8 +532,8 @@ def test_nothing_is_read_that_lacks_what_is_named(
         return state._replace(read_at=later), since
 
     monkeypatch.setattr(recent_state, "read", of_later)
-    states = {7: context.states.read({7: None})[7]._replace(read_at=later)}
-    monkeypatch.setattr(context.states, "read", lambda _: states)
+    states = {7: context.histories.states.read({7: None})[7]._replace(read_at=later)}
+    monkeypatch.setattr(context.histories.states, "read", lambda _: states)
     assert client.get(url).status_code == 503
 
 
@@ -562,7 +562,7 @@ def test_after_a_while_a_detection_is_stamped_with_a_time_that_is_known(
 ) -> None:
     """Whatever the database's clock did meanwhile."""
     context: Context = app.extensions["context"]
-    inserts = context.recorder._inserts
+    inserts = context.recording.recorder._inserts
     renewed: list[int] = []
     renew = inserts.renew
 

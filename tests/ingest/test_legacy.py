@@ -17,7 +17,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from pymongo.database import Database
 
-from ingest.context import Context
+from ingest.assembly import Context
 from ingest.errors import StoreUnavailable
 from ingest.histories import last_minutes
 from ingest.rules.request_parameters import EARLIEST
@@ -267,8 +267,8 @@ def test_what_is_read_again_is_not_held_beside_what_was(
     read, held, spans = Detections.list_recent, list[int](), list[int]()
 
     def spied(self: Detections, start: int, end: int, as_of: Any) -> Any:
-        assert context.last_minutes._cached
-        held.append(sum(one.rows for one in context.last_minutes._cached.history.blocks))
+        assert context.histories.last_minutes._cached
+        held.append(sum(one.rows for one in context.histories.last_minutes._cached.history.blocks))
         spans.append(end - start)
         if len(spans) == 1:
             raise StoreUnavailable("it went away")
@@ -323,10 +323,10 @@ def test_who_asks_at_the_same_moment_shares_one_reading(
     monkeypatch.setattr(Detections, "list_recent", slow)
     context: Context = app.extensions["context"]
     with ThreadPoolExecutor(9) as threads:
-        asked = [threads.submit(context.last_minutes.read)]
+        asked = [threads.submit(context.histories.last_minutes.read)]
         assert started.wait(30)
-        asked += [threads.submit(context.last_minutes.read) for _ in range(8)]
-        eventually(lambda: len(context.last_minutes._reads._waiting) == 8)
+        asked += [threads.submit(context.histories.last_minutes.read) for _ in range(8)]
+        eventually(lambda: len(context.histories.last_minutes._reads._waiting) == 8)
         go_on.set()
         assert len({one.result()[1] for one in asked}) == 1
     assert len(readings) == 2

@@ -110,7 +110,7 @@ def test_no_forged_session_is_taken_for_one(waymark: Office, anna: Person) -> No
         return client.get("/api/v1/session", headers=headers).status_code
 
     assert status(good) == 200
-    waymark.made[0].access_cache.refresh()
+    waymark.made[0].access.cache.refresh()
     assert {what: status(value) for what, value in forgeries(good).items()} == dict.fromkeys(
         forgeries(good), 401
     )
@@ -254,7 +254,7 @@ def test_a_password_change_ends_all_other_sessions_at_every_service(
         return there.get("/api/v1/session", headers=headers).status_code
 
     assert status(anna) == 200  # though that service has not heard of it yet
-    waymark.made[1].access_cache.refresh()
+    waymark.made[1].access.cache.refresh()
     assert (status(anna), status(elsewhere)) == (200, 401)
     assert Person(second).log_in("anna").status_code == 401
     assert Person(second).log_in("anna", NEW).status_code == 200
@@ -266,15 +266,15 @@ def test_who_logs_out_everywhere_is_logged_out_everywhere(waymark: Office, anna:
     anna.log_in("anna")
     elsewhere.log_in("anna")
     assert anna.open("POST", "/session/everywhere").status_code == 204
-    waymark.made[1].access_cache.refresh()
+    waymark.made[1].access.cache.refresh()
     assert (anna.status(), elsewhere.status()) == (401, 401)
     # Also where an account is made anew by that name.
     elsewhere.log_in("anna")
     old = cookie(elsewhere)
     waymark.person("ben", Role.ADMIN)
-    waymark.made[0].accounts.remove("anna")
+    waymark.made[0].access.accounts.remove("anna")
     waymark.person("anna", Role.ADMIN)
-    waymark.made[1].access_cache.refresh()
+    waymark.made[1].access.cache.refresh()
     elsewhere.client.set_cookie("waymark_session", old)
     assert elsewhere.status() == 401
 
@@ -291,16 +291,16 @@ def test_a_new_account_is_known_at_once_and_a_removed_one_soon_not_any_more(
     there = Person(second)
     there.client.set_cookie("waymark_session", cookie(ben))
     assert there.open("GET", "/session").get_json()["role"] == "read"
-    session = waymark.made[0].sessions.read(cookie(ben))
+    session = waymark.made[0].access.sessions.read(cookie(ben))
     assert session
     eventually(lambda: time.time() > session.issued + 1)  # from then on it needs the account
-    waymark.made[1].access_cache.refresh()
+    waymark.made[1].access.cache.refresh()
     assert there.status() == 200
     anna.open("PUT", "/accounts/ben", json={"role": "admin"})
-    waymark.made[1].access_cache.refresh()
+    waymark.made[1].access.cache.refresh()
     assert there.open("GET", "/session").get_json()["role"] == "admin"
     assert anna.open("DELETE", "/accounts/ben").status_code == 204
-    waymark.made[1].access_cache.refresh()
+    waymark.made[1].access.cache.refresh()
     assert there.status() == 401
 
 
@@ -310,7 +310,7 @@ def test_the_last_admin_stays(waymark: Office, anna: Person) -> None:
     for method, body in (("DELETE", None), ("PUT", {"role": "read"})):
         answer = anna.open(method, "/accounts/anna", json=body)
         assert (answer.status_code, answer.get_json()["code"]) == (409, "conflict")
-    accounts, both = waymark.made[0].accounts, ("anna", "ben")
+    accounts, both = waymark.made[0].access.accounts, ("anna", "ben")
     together = threading.Barrier(2)
 
     def remove(name: str) -> None:

@@ -215,7 +215,7 @@ def test_no_lie_of_a_token_lets_anybody_in(
         anna = Visitor(app, address=f"192.0.2.{number}")  # who tries too often waits
         assert problem(anna.try_at(provider)) == "failed", lie
         assert anna.status() == 401, lie
-    assert waymark.made[0].accounts.everyone() == []
+    assert waymark.made[0].access.accounts.everyone() == []
     provider.claims, provider.sign = claims, sign  # it was for the lies that nobody came in
     assert Visitor(app, address="192.0.2.99").try_at(provider).status_code == 200
 
@@ -231,7 +231,7 @@ def test_no_lie_of_a_provider_about_itself_lets_anybody_in(
         answer = anna.try_at(provider)
     assert problem(answer) == "failed"
     assert anna.status() == 401
-    assert waymark.made[0].accounts.everyone() == []
+    assert waymark.made[0].access.accounts.everyone() == []
 
 
 def test_whoever_comes_back_without_having_left_is_nobody(
@@ -316,9 +316,9 @@ def test_who_matches_none_is_refused(
 ) -> None:
     claim(**claims)(provider)
     assert problem(Visitor(app).try_at(provider)) == why
-    assert waymark.made[0].accounts.everyone() == []
+    assert waymark.made[0].access.accounts.everyone() == []
     if why == "stranger":  # the provider says who that is: nobody typed it
-        [(_, noted)] = waymark.made[0].audit.page(1)
+        [(_, noted)] = waymark.made[0].access.audit.page(1)
         assert (noted.what, noted.of) == ("log-in refused", "eve@evil.example")
         assert noted.details == {"why": why}
 
@@ -422,7 +422,7 @@ def test_the_role_is_the_settings_at_each_log_in(
     assert later.open("GET", "/session").get_json()["role"] == "read"
 
     def status_of_the_older_session() -> int:
-        waymark.made[0].access_cache.refresh()
+        waymark.made[0].access.cache.refresh()
         return anna.open("GET", "/accounts").status_code
 
     eventually(lambda: status_of_the_older_session() == 403)
@@ -430,10 +430,10 @@ def test_the_role_is_the_settings_at_each_log_in(
     gone = Visitor(waymark.service(**settings | {"oidc_admins": "", "oidc_readers": "x@y.example"}))
     assert problem(gone.try_at(provider)) == "stranger"
     assert later.status() == 200
-    waymark.made[0].accounts.put("root", Role.ADMIN, "x", time.time())
-    waymark.made[0].accounts.remove("anna@example.org")
+    waymark.made[0].access.accounts.put("root", Role.ADMIN, "x", time.time())
+    waymark.made[0].access.accounts.remove("anna@example.org")
     for context in waymark.made:
-        context.access_cache.refresh()
+        context.access.cache.refresh()
     eventually(lambda: later.status() == 401)
     assert anna.status() == 401
 
@@ -624,10 +624,10 @@ def test_without_the_database_nobody_is_let_in_and_it_is_no_503(
     def away(*_: object) -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(waymark.made[0].accounts, "vouched_for", away)
+    monkeypatch.setattr(waymark.made[0].access.accounts, "vouched_for", away)
     assert problem(Visitor(app).try_at(provider)) == "busy"
     monkeypatch.undo()
-    monkeypatch.setattr(waymark.made[0].audit, "add", away)
+    monkeypatch.setattr(waymark.made[0].access.audit, "add", away)
     assert problem(Visitor(app).try_at(provider)) == "busy"
 
 

@@ -14,8 +14,8 @@ from flask.testing import FlaskClient
 from pymongo import MongoClient
 
 from ingest import create_app
+from ingest.assembly import Context
 from ingest.config import Config
-from ingest.context import Context
 from ingest.storage.detections.documents import document
 from mongo import topology
 from scripts.processes.cluster import Cluster
@@ -47,7 +47,10 @@ def stored(cluster: Cluster) -> list[dict[str, Any]]:
 
 def drained(app: Flask, seconds: float = 60) -> None:
     context: Context = app.extensions["context"]
-    eventually(lambda: not (context.recorder.queued or context.availability.degraded), seconds)
+    eventually(
+        lambda: not (context.recording.recorder.queued or context.database.availability.degraded),
+        seconds,
+    )
 
 
 def test_each_sender_learns_what_became_of_its_own(client: FlaskClient) -> None:
@@ -144,12 +147,12 @@ def test_a_spool_that_takes_no_deletions_drains_all_the_same(cluster: Cluster) -
     for event in "ab":  # the second is kept in a file that was made anew
         cluster.kill("mongod")
         assert client.post("/newbeacondetect", json=GOOD | {"event_id": event}).status_code == 202
-        file = context.spools.own._file()
+        file = context.recording.spools.own._file()
         file.execute("PRAGMA query_only = 1")  # what a full disk does: a deletion is written too
         cluster.start()
         drained(app)
         # The drain makes the file anew after it has counted that nothing waits.
-        eventually(lambda: context.spools.own._open_file is not file, 20)  # noqa: B023
+        eventually(lambda: context.recording.spools.own._open_file is not file, 20)  # noqa: B023
     assert len(stored(cluster)) == 2
     context.close()
 
@@ -163,13 +166,13 @@ def test_a_document_that_mongodb_refuses_takes_no_neighbour_along(cluster: Clust
     documents = [
         document(7, ("1", "x"), 1, rssi, "A" * 12, 1.0, (str(rssi), 1)) for rssi in (-1, 1, -2)
     ]
-    assert [how.value for how in context.recorder.record(documents)] == [
+    assert [how.value for how in context.recording.recorder.record(documents)] == [
         "stored",
         "rejected",
         "stored",
     ]
-    context.spools.own.append(documents)  # as after an outage
-    context.availability.drain_wanted.set()
+    context.recording.spools.own.append(documents)  # as after an outage
+    context.database.availability.drain_wanted.set()
     drained(app)
     assert sorted(one["rssi"] for one in stored(cluster)) == [-2, -1]
     context.close()

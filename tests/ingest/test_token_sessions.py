@@ -148,19 +148,19 @@ def test_a_log_in_waits_for_the_services_own_reading_but_one_alone(
     """Or a new link is often refused: what is unknown makes the service itself read, too."""
     there = waymark.service()
     context, free = waymark.made[1], threading.Event()
-    valid = context.tokens.valid
+    valid = context.access.tokens.valid
 
     def slow(now: float) -> list[Token]:
         free.wait(60)
         return valid(now)
 
-    monkeypatch.setattr(context.tokens, "valid", slow)
-    threading.Thread(target=context.access_cache.refresh, daemon=True).start()
-    eventually(context.access_cache._refreshing.locked)
+    monkeypatch.setattr(context.access.tokens, "valid", slow)
+    threading.Thread(target=context.access.cache.refresh, daemon=True).start()
+    eventually(context.access.cache._refreshing.locked)
     secret = made(admin)["secret"]
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(show, Person(there), secret)
-        eventually(context.login._asking.locked)
+        eventually(context.access.login._asking.locked)
         other = show(Person(there), secret)
         free.set()
         assert waiting.result(60).status_code == 200
@@ -201,7 +201,7 @@ def test_the_first_administrator_logs_in_without_a_database(waymark: Office) -> 
     again = Person(waymark.service(waymark_admin_token_sha256=other))
     again.client.set_cookie("waymark_session", cookie(first))
     time.sleep(max(0.0, int(time.time()) + 1.01 - time.time()))  # issued in this very second
-    waymark.made[1].access_cache.refresh()
+    waymark.made[1].access.cache.refresh()
     assert again.status() == 401
 
 
@@ -213,7 +213,7 @@ def test_revoked_or_expired_it_ends_at_every_service(waymark: Office, admin: Per
     assert admin.open("DELETE", f"/tokens/{token['id']}").status_code == 204
     eventually(lambda: time.time() > issued + 1.1)
     for context in waymark.made:
-        context.access_cache.refresh()
+        context.access.cache.refresh()
     assert there.status() == 401
     here = Person(admin.client.application)
     here.client.set_cookie("waymark_session", cookie(there))
@@ -224,7 +224,7 @@ def test_revoked_or_expired_it_ends_at_every_service(waymark: Office, admin: Per
 
     soon, digest = int(time.time()) + 8, tokens.digest("wm_soon")
     token_ = Token("0000000a", digest, "soon", Role.READ, int(time.time()), soon)
-    waymark.made[0].tokens.add(token_)
+    waymark.made[0].access.tokens.add(token_)
     assert show(here, "wm_soon").status_code == 200
     eventually(lambda: time.time() > soon, 60)
     assert here.status() == 401  # at its second

@@ -40,7 +40,7 @@ def test_a_killed_primary_costs_seconds_and_no_detection(cluster: Cluster) -> No
     print(f"\nfailover: longest stall {writers.longest_seconds:.1f} s")
     assert set(writers.answers) <= {200, 202, 503}
     assert writers.longest_seconds < 14  # the election takes 3 s, what follows its time
-    eventually(lambda: not app.extensions["context"].recorder.queued, 60)
+    eventually(lambda: not app.extensions["context"].recording.recorder.queued, 60)
     app.extensions["context"].close()
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         for number in range(WRITERS):

@@ -24,8 +24,8 @@ from pymongo.errors import OperationFailure, PyMongoError
 from werkzeug.test import TestResponse
 
 from ingest import create_app
+from ingest.assembly import Context
 from ingest.config import Config
-from ingest.context import Context
 from ingest.errors import StoreUnavailable
 from ingest.histories import last_minutes, read_through_cache
 from ingest.histories.read_through_cache import STATE_SECONDS
@@ -234,7 +234,7 @@ def test_what_another_hand_deletes_is_told_no_longer(
     sent = services[0].post("/api/v1/detections", json={"detections": items})
     assert sent.status_code == 200, sent.text
     context: Context = services[1].application.extensions["context"]
-    eventually(context.notes.bring_up)
+    eventually(context.people.notes.bring_up)
     for left in (80, 60):
         for path, rows in ((f"{EXTRACT}2", left // 4), ("/retrieveformonitoring", left)):
             for _ in range(2):
@@ -242,7 +242,7 @@ def test_what_another_hand_deletes_is_told_no_longer(
                 assert len(heard) == rows, path
         staff.delete_many({"timestamp": {"$lte": now - 20 - 60}})
     staff.delete_many({"$or": [{"staff_id": 3}, {"timestamp": {"$gt": now - 20 - 40}}]})
-    assert context.back_fill.sweep() == 4
+    assert context.recording.back_fill.sweep() == 4
     told = answered(services[0], "/api/v1/staff", 200).get_json()["data"]
     assert {one["staff_id"]: one["timestamp"] for one in told} == {
         n: now - 20 - 40 - n for n in range(3)
@@ -293,7 +293,7 @@ def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[Fl
 
 def drained(app: Flask) -> bool:
     context: Context = app.extensions["context"]
-    return not (context.recorder.queued or context.availability.degraded)
+    return not (context.recording.recorder.queued or context.database.availability.degraded)
 
 
 def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) -> None:
@@ -362,13 +362,13 @@ def test_a_dead_shard_takes_only_its_own_people_away(cluster: Cluster, staff: An
                 assert detect(n) == 202
             eventually(lambda: {detect(n) for n in here} == {200}, RECOVERY_SECONDS)
         assert statistics.median(waits) < 1
-        eventually(lambda: not context.availability.away, RECOVERY_SECONDS)
+        eventually(lambda: not context.database.availability.away, RECOVERY_SECONDS)
         mongodb = app.test_client().get("/api/v1/system").json["mongodb"]  # type: ignore[index]
         assert mongodb == {"reachable": True, "complete": False, "latency_ms": None}
         # Somebody whom no shard shows yet, behind more than a group of those who have to wait.
         eventually(lambda: detect(new) == 200, RECOVERY_SECONDS)
         assert shard1(cluster, [new]) == [new]
-        assert context.recorder.queued > 600
+        assert context.recording.recorder.queued > 600
     eventually(partial(drained, app), RECOVERY_SECONDS)
     assert Counter(found["staff_id"] for found in staff.find()) == sent
     app.extensions["context"].close()
@@ -385,7 +385,9 @@ def test_without_the_config_server_nothing_is_lost(cluster: Cluster, staff: Any)
     ):
         eventually(lambda: one.answers[200] and two.answers[200], RECOVERY_SECONDS)
         with cluster.away("configsvr", "frozen"):
-            eventually(lambda: all(one.availability.away for one in contexts), RECOVERY_SECONDS)
+            eventually(
+                lambda: all(one.database.availability.away for one in contexts), RECOVERY_SECONDS
+            )
             for phones, app in ((one, apps[0]), (two, apps[1])):
                 phones.wait_for(202, more=5, seconds=60)
                 assert app.test_client().get(f"{EXTRACT}3").status_code == 503
@@ -458,7 +460,9 @@ def test_half_a_batch_is_answered_item_by_item(cluster: Cluster, staff: Any, ful
     contract.check("POST", "/api/v1/detections", 503, answer.mimetype or "", answer.data)
     statuses = [one["status"] for one in body["results"]]
     assert statuses == ["unavailable" if n in there else "stored" for n in range(14)]
-    eventually(lambda: not full.extensions["context"].availability.degraded, RECOVERY_SECONDS)
+    eventually(
+        lambda: not full.extensions["context"].database.availability.degraded, RECOVERY_SECONDS
+    )
     again = [item for item, how in zip(items, statuses, strict=True) if how == "unavailable"]
     assert client.post("/api/v1/detections", json={"detections": again}).status_code == 200
     assert Counter(one["staff_id"] for one in staff.find()) == Counter(range(14))
@@ -525,7 +529,7 @@ def test_much_that_is_new_and_old_is_read_of_living_shards(cluster: Cluster, sta
     whole(client, "/api/v1/staff", {*range(14)})
     old, busy = here[:2]
     staff.update_many({"staff_id": old}, {"$unset": {"stored": 1}})
-    context.client.database["latest"].update_one({"_id": old}, {"$unset": {"stored": 1}})
+    context.database.client.database["latest"].update_one({"_id": old}, {"$unset": {"stored": 1}})
     row = {"staff_id": busy, "mac": MAC, "rssi": -20, "level": "4", "location": "Lobby"}
     rows = [row | {"timestamp": n, "stored": NEW, "received_at": None} for n in range(5000)]
     staff.insert_many(rows, ordered=False)
@@ -542,7 +546,7 @@ def test_much_that_is_new_and_old_is_read_of_living_shards(cluster: Cluster, sta
 def are_noted(context: Context) -> bool:
     """Note all that was stored; tell whether the emulated shards took it in time."""
     with suppress(StoreUnavailable):
-        return context.notes.bring_up()
+        return context.people.notes.bring_up()
     return False
 
 
@@ -581,7 +585,9 @@ async def at_once(app: Flask, staff_ids: Iterable[int]) -> set[int]:
     """Ask for the histories of several people at the same moment; return whose came."""
     context: Context = app.extensions["context"]
     asked = list(staff_ids)
-    windows = [context.histories.window(TimeRange(n, 0, 4102444800), time.time()) for n in asked]
+    windows = [
+        context.histories.cache.window(TimeRange(n, 0, 4102444800), time.time()) for n in asked
+    ]
     results = await asyncio.gather(*windows, return_exceptions=True)
     found = {n for n, one in zip(asked, results, strict=True) if isinstance(one, Window)}
     for one in results:
@@ -645,9 +651,9 @@ def test_people_log_in_and_what_they_do_is_noted_for_good(
     app = create_app(dataclasses.replace(settings(cluster), **given))
     context: Context = app.extensions["context"]
     try:
-        stored = context.passwords.hash("correct horse battery")
+        stored = context.access.passwords.hash("correct horse battery")
         for name in ("anna", "ben"):
-            context.accounts.put(name, Role.ADMIN, stored, time.time())
+            context.access.accounts.put(name, Role.ADMIN, stored, time.time())
         browser = app.test_client()
         person = {"name": "anna", "password": "correct horse battery"}
         answer = browser.post("/api/v1/session", json=person)

@@ -17,7 +17,7 @@ from pymongo import MongoClient
 
 import monitoring
 from ingest.access.tokens import issue
-from ingest.context import Context
+from ingest.assembly import Context
 from ingest.rules.roles import Role
 from ingest.storage.access.audit import Entry
 from monitoring.config import Config
@@ -43,7 +43,7 @@ class Site:
 
     def make(self, label: str) -> None:
         """Make a token as the command does."""
-        self.context.tokens.add(issue(label, Role.READ, None, int(time.time()))[1])
+        self.context.access.tokens.add(issue(label, Role.READ, None, int(time.time()))[1])
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_who_did_what_is_read_to_its_end_and_saved(as_: LogIn, site: Site, tmp_p
     page = as_("anna", "/access")
     did = Entry(int(time.time()), "=1+1", "token", "log-out", "", {}, "192.0.2.9")
     for _ in range(120):
-        site.context.audit.add(did)
+        site.context.access.audit.add(did)
     page.reload()
     expect(page.locator("#audit li")).to_have_count(50)
     older = page.get_by_role("button", name="Load older")
@@ -318,10 +318,10 @@ def test_who_is_no_admin_any_more_is_told(as_: LogIn, site: Site) -> None:
     page = as_("anna", "/access")
     loaded(page)
     for name, role in (("ben", Role.ADMIN), ("anna", Role.READ)):
-        site.context.accounts.put(name, role, None, time.time())
+        site.context.access.accounts.put(name, role, None, time.time())
 
     def refused() -> bool:
-        site.context.access_cache.refresh()
+        site.context.access.cache.refresh()
         return page.request.get(f"{site.url}/api/v1/accounts").status == 403
 
     eventually(refused, 30)

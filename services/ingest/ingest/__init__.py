@@ -5,8 +5,8 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from common.routes import PREFIX
 from ingest import api, legacy
+from ingest.assembly import Context
 from ingest.config import Config
-from ingest.context import Context
 from ingest.errors import Forbidden, ParameterError, StoreUnavailable, Unauthenticated
 from ingest.legacy import monitoring
 from ingest.web import cors, credentials, error_responses, health

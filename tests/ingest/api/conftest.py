@@ -10,8 +10,8 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from ingest import create_app
+from ingest.assembly import Context
 from ingest.config import Config
-from ingest.context import Context
 from tests.ingest.api import contract
 
 MAC = "C2A628384B08"  # at Lobby B on level 4

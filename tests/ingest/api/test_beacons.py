@@ -277,7 +277,7 @@ def test_questions_by_beacon_never_leave_their_index(api: Api, database: Databas
         body = {"detections": [item | {"event_id": f"{n}"}], "sent_at": behind}
         assert api.client.post("/api/v1/detections", json=body).status_code == 200
     commands: list[dict[str, Any]] = []
-    staff = api.context.detections._staff
+    staff = api.context.histories.detections._staff
 
     class Noting:
         name = staff.name

@@ -20,8 +20,8 @@ from pymongo.database import Database
 from ingest import create_app
 from ingest.api.people.last_positions import LastDetection
 from ingest.api.people.staff import Now, Staff
+from ingest.assembly import Context
 from ingest.config import Config
-from ingest.context import Context
 from ingest.errors import StoreUnavailable
 from ingest.rules.where import RECENT
 from ingest.storage.people.latest import Latest
@@ -83,7 +83,7 @@ def test_only_who_changed_is_read_again(
     everybody = api.get("/staff")["data"]
     assert len(everybody) == 601
     assert asked == []  # nothing is noted: who is new, and no other, is read with what is noted
-    api.context.notes.bring_up()
+    api.context.people.notes.bring_up()
     assert api.get("/staff")["data"] == everybody
     assert asked == [2]
     database["latest"].delete_one({"_id": 7})
@@ -226,5 +226,5 @@ def test_who_was_read_before_a_failure_is_not_read_again(
 
     monkeypatch.setattr(Latest, "entries", once_broken)
     assert api.client.get("/api/v1/staff").status_code == 503
-    assert len(context.last_positions.read().staff) == 1200
+    assert len(context.people.last_positions.read().staff) == 1200
     assert calls == [500, 500, 500, 200]

@@ -80,9 +80,9 @@ def test_who_is_deleted_loses_it_too(
     monkeypatch.setattr(back_fill, "SWEEP_REST_SECONDS", 0)
     for who in (7, "stays"):
         say(api, who, "gone_home", api.hear(who, ago=3000))
-    api.context.notes.bring_up()
+    api.context.people.notes.bring_up()
     database["staff"].delete_many({"staff_id": 7})
-    api.context.back_fill.sweep()
+    api.context.recording.back_fill.sweep()
     assert [one["_id"] for one in database["lost_contacts"].find()] == ["stays"]
 
 
@@ -101,8 +101,8 @@ def test_all_services_tell_who_said_it_and_a_reader_may_not(
         {"staff_id": 7, "mac": MAC, "rssi": -60, "level": "4", "location": "Lobby B"}
         | {"timestamp": now - 3000, "received_at": now - 3000}
     )
-    context.back_fill.fill()
-    eventually(lambda: context.notes.bring_up(), 30)
+    context.recording.back_fill.fill()
+    eventually(lambda: context.people.notes.bring_up(), 30)
 
     def seen() -> Any:
         (found,) = ben.open("GET", "/staff").get_json()["data"]

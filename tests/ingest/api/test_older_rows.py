@@ -8,7 +8,7 @@ from bson.datetime_ms import DatetimeMS
 from flask import Flask
 from pymongo.database import Database
 
-from ingest.context import Context
+from ingest.assembly import Context
 from tests.ingest.api.conftest import MAC, Api
 
 NOW = int(time.time())
@@ -59,9 +59,9 @@ def test_histories_and_the_last_minutes(api: Api, row: dict[str, Any]) -> None:
 
 def test_the_back_fill(api: Api, context: Context, row: dict[str, Any]) -> None:
     timed = isinstance(row["timestamp"], int | float)
-    assert context.back_fill.fill() == int(timed)
-    context.notes.bring_up()
-    assert context.back_fill.fill() == 0
+    assert context.recording.back_fill.fill() == int(timed)
+    context.people.notes.bring_up()
+    assert context.recording.back_fill.fill() == 0
     everyone = api.get("/staff")["data"]
     assert len(everyone) == int(timed)
     if timed and row["timestamp"] < 2**62:
@@ -71,11 +71,11 @@ def test_the_back_fill(api: Api, context: Context, row: dict[str, Any]) -> None:
 
 
 def test_everybody_whose_shard_answers(api: Api, context: Context, row: dict[str, Any]) -> None:
-    context.back_fill.fill()
-    context.notes.bring_up()
+    context.recording.back_fill.fill()
+    context.people.notes.bring_up()
     timed = isinstance(row["timestamp"], int | float)
     for _ in range(2):
-        context.last_positions._doubtful = True  # as after a read that took too long
+        context.people.last_positions._doubtful = True  # as after a read that took too long
         assert len(api.get("/staff")["data"]) == int(timed)
 
 
@@ -131,6 +131,6 @@ def test_the_newest_are_not_hidden_by_milliseconds(
         old = {"staff_id": 7.0, "timestamp": (NOW - 9000 + number) * 1000, "mac": MAC, "rssi": -60}
         database["staff"].insert_one(old | PLACE)
     database["staff"].insert_one({"staff_id": 7, "timestamp": NOW - 9, "mac": MAC} | PLACE)
-    assert context.back_fill.fill() == 1
+    assert context.recording.back_fill.fill() == 1
     (one,) = api.get("/staff")["data"]
     assert (one["staff_id"], one["timestamp"]) == (7, NOW - 9)

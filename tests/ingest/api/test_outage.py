@@ -80,13 +80,17 @@ def test_detections_are_queued(away: Api) -> None:
         first, second = answer.json["results"]
         assert (first["status"], second["status"]) == (status, "rejected")
         assert (first["level"], first["location"], first["known"]) == (None, None, False)
-        assert away.context.recorder.queued == queued
+        assert away.context.recording.recorder.queued == queued
 
 
 def test_the_directory_is_still_told_from_memory(api: Api) -> None:
     before = api.get("/beacons")
-    cannot_be_read = patch.object(api.context.directory, "current", side_effect=StoreUnavailable)
-    degraded = patch.object(type(api.context.availability), "degraded", property(lambda _: True))
+    cannot_be_read = patch.object(
+        api.context.directory.cache, "current", side_effect=StoreUnavailable
+    )
+    degraded = patch.object(
+        type(api.context.database.availability), "degraded", property(lambda _: True)
+    )
     with cannot_be_read, degraded:
         assert api.get("/beacons") == before
         assert api.get(f"/beacons/{MAC}")["location"] == "Lobby B"

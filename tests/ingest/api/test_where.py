@@ -119,13 +119,13 @@ def test_a_wrong_clock_is_told_and_a_backlog_is_none(
         assert one["timestamp"] == clock - heard_before
         assert one["age_seconds"] == pytest.approx(age, abs=30)
         assert one.get("clock_skew_seconds") == (skew and pytest.approx(skew, abs=30))
-        api.context.notes.bring_up()
+        api.context.people.notes.bring_up()
 
 
 def test_whose_clock_falls_behind_moves_on(api: Api) -> None:
     now = int(time.time())
     send(api, [heard(ROOMS[0], -50, now - 30)])
-    api.context.notes.bring_up()
+    api.context.people.notes.bring_up()
     items = [heard(ROOMS[1], -50, now - 3 * HOUR), {"staff_id": 8, "mac": MAC, "rssi": -50}]
     sent = {"detections": items, "sent_at": now - 3 * HOUR}
     assert api.client.post("/api/v1/detections", json=sent).status_code == 200
@@ -133,7 +133,7 @@ def test_whose_clock_falls_behind_moves_on(api: Api) -> None:
         moved, timeless = api.get("/staff")["data"]
         assert (moved["mac"], moved["freshness"]) == (ROOMS[1], "now")
         assert "clock_skew_seconds" not in timeless  # our clock gave it its time
-        api.context.notes.bring_up()
+        api.context.people.notes.bring_up()
 
 
 def test_a_clock_ahead_covers_no_place_before_somebody_comes(api: Api) -> None:

@@ -11,8 +11,8 @@ from ingest.api.http import responses
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import declare
 from ingest.api.openapi.schema_fields import ResponseBody, Seconds
+from ingest.assembly import Context, get_context
 from ingest.batcher import SharedResult
-from ingest.context import Context, get_context
 from ingest.errors import StoreUnavailable
 
 SHARED_SECONDS = 10.0
@@ -118,11 +118,11 @@ def system() -> Response:
             version=current_app.config["VERSION"],
             as_of=int(time.time()),
             started_at=_STARTED_AT,
-            queued=context.recorder.queued,
-            set_aside=context.recorder.set_aside,
-            unnoted_seconds=context.notes.behind_seconds,
-            late_seconds=context.last_positions.late_seconds,
-            mongodb=_asked.get(context.availability, lambda: _mongodb(context)),
+            queued=context.recording.recorder.queued,
+            set_aside=context.recording.recorder.set_aside,
+            unnoted_seconds=context.people.notes.behind_seconds,
+            late_seconds=context.people.last_positions.late_seconds,
+            mongodb=_asked.get(context.database.availability, lambda: _mongodb(context)),
             access=_access(context),
             memory=Memory(*process.memory()),
         )
@@ -142,32 +142,34 @@ def system() -> Response:
 def system_database() -> Response:
     """Answer what lies where, and what came in."""
     context = get_context()
-    context.availability.check_answers()
-    found: Database = _shared.get(context.cluster, lambda: _database(context))
+    context.database.availability.check_answers()
+    found: Database = _shared.get(context.database.cluster, lambda: _database(context))
     return responses.as_json(found)
 
 
 def _database(context: Context) -> Database:
     now = time.time()
-    minutes = [Minute(one.timestamp, one.count) for one in context.cluster.minutes(now)]
-    shards = [Shard(one.name, one.documents, one.bytes) for one in context.cluster.shards()]
+    minutes = [Minute(one.timestamp, one.count) for one in context.database.cluster.minutes(now)]
+    shards = [
+        Shard(one.name, one.documents, one.bytes) for one in context.database.cluster.shards()
+    ]
     return Database(int(now), shards, minutes)
 
 
 def _access(context: Context) -> Access:
-    as_of = context.access_cache.as_of
-    return Access(not context.admission.open, None if as_of is None else int(as_of))
+    as_of = context.access.cache.as_of
+    return Access(not context.access.admission.open, None if as_of is None else int(as_of))
 
 
 def _mongodb(context: Context) -> MongoDB:
     """Say what of the database answers; one that is known to be away is not asked."""
-    if context.availability.away:
+    if context.database.availability.away:
         return MongoDB(reachable=False, complete=False, latency_ms=None)
     if (latency_ms := _latency_ms(context)) is not None:
         return MongoDB(reachable=True, complete=True, latency_ms=latency_ms)
-    some = context.availability.any_answers(PING_TIMEOUT_SECONDS)
+    some = context.database.availability.any_answers(PING_TIMEOUT_SECONDS)
     # A server alone that answers now was slow.
-    complete = some and not context.client.is_sharded()
+    complete = some and not context.database.client.is_sharded()
     return MongoDB(reachable=some, complete=complete, latency_ms=None)
 
 
@@ -175,7 +177,7 @@ def _latency_ms(context: Context) -> float | None:
     """Return how long the database takes to answer, None when it does not."""
     began = time.monotonic()
     try:
-        context.client.ping(PING_TIMEOUT_SECONDS)
+        context.database.client.ping(PING_TIMEOUT_SECONDS)
     except StoreUnavailable:
         return None
     return round((time.monotonic() - began) * 1000, 1)

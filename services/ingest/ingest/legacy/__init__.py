@@ -1,6 +1,6 @@
 """The legacy contract: three endpoints that never change."""
 
-from ingest.context import Context
+from ingest.assembly import Context
 from ingest.legacy import detect, extract
 from ingest.web.endpoint import Endpoint
 

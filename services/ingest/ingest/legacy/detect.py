@@ -4,7 +4,7 @@ import time
 from functools import cache
 
 from common.routes import DETECT
-from ingest.context import Context
+from ingest.assembly import Context
 from ingest.errors import ParameterError
 from ingest.recording.outcome import Outcome
 from ingest.rules import request_parameters
@@ -35,7 +35,7 @@ def endpoint(context: Context) -> Endpoint[Document, Outcome]:
         return document(staff_id, NOWHERE, when, rssi, mac, identity.received_at, key)
 
     async def work(detection: Document) -> Outcome:
-        [outcome] = await context.recorder.submit([detection])
+        [outcome] = await context.recording.recorder.submit([detection])
         if outcome is Outcome.REJECTED:
             raise ParameterError("body", "MongoDB refuses this detection")
         return outcome

@@ -3,7 +3,7 @@
 import time
 
 from common.routes import EXTRACT
-from ingest.context import Context
+from ingest.assembly import Context
 from ingest.histories.time_window import Window
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import TimeRange
@@ -22,7 +22,7 @@ def endpoint(context: Context) -> Endpoint[TimeRange, Window]:
         return request_parameters.time_range(request.parameters())
 
     async def work(wanted: TimeRange) -> Window:
-        return await context.histories.window(wanted, time.time())
+        return await context.histories.cache.window(wanted, time.time())
 
     return Endpoint(EXTRACT, parse, work, _reply)
 

@@ -3,7 +3,7 @@
 from flask import Blueprint, Response, request
 
 from common.routes import MONITOR
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.legacy.extract import GZIP_MIN_BYTES
 from ingest.rules.roles import needs, role_at
 from ingest.web.responses import takes_gzip
@@ -20,9 +20,9 @@ def retrieve_for_monitoring() -> Response:
     missing from it, and whoever polls it would take them for gone.
     """
     context = get_context()
-    context.availability.check_reachable()
+    context.database.availability.check_reachable()
     # Complete before the first byte leaves, so that a failing database gives 503, not half a 200.
-    found, etag = context.last_minutes.read()
+    found, etag = context.histories.last_minutes.read()
     length, body, headers = found.length, found.text(), {"Vary": "Accept-Encoding"}
     if length >= GZIP_MIN_BYTES and takes_gzip(request.headers.get("Accept-Encoding", "")):
         length, body = sum(map(len, found.gzip())), found.gzip_pieces()

@@ -6,7 +6,7 @@ from common.browsers import DEVICE_COOKIES
 from ingest.access.attempts import Source
 from ingest.access.devices import Device
 from ingest.access.visitor import Credentials, Visitor
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.rules import roles
 
 
@@ -50,7 +50,7 @@ def address() -> str:
 
 def device() -> Device | None:
     """Return the browser of Flask's current request, None for one that no service knows."""
-    return get_context().devices.read(cookie(DEVICE_COOKIES))
+    return get_context().access.devices.read(cookie(DEVICE_COOKIES))
 
 
 def source() -> Source:
@@ -96,4 +96,4 @@ def _admit() -> None:
         over_tls(),
     )
     needed, level = roles.needed(view), roles.told(view).level(request.args)
-    g.visitor = get_context().admission.admit(needed, request.path, given, level)
+    g.visitor = get_context().access.admission.admit(needed, request.path, given, level)

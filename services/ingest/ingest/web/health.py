@@ -5,7 +5,7 @@ import logging
 from flask import Blueprint, Response, jsonify
 
 from common.routes import HEALTHZ, READYZ
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.errors import StoreUnavailable
 from ingest.rules.roles import needs, role_at
 from ingest.storage.database.availability import READ_PROBE_SECONDS
@@ -26,12 +26,15 @@ def healthz() -> Response:
 def readyz() -> tuple[Response, int]:
     """Answer 200 only when all of MongoDB answers; in about a second when it does not."""
     context = get_context()
-    spool = {"queued": context.recorder.queued, "set_aside": context.recorder.set_aside}
+    spool = {
+        "queued": context.recording.recorder.queued,
+        "set_aside": context.recording.recorder.set_aside,
+    }
     try:
-        context.availability.check_reachable()
-        context.client.ping(READ_PROBE_SECONDS)
+        context.database.availability.check_reachable()
+        context.database.client.ping(READ_PROBE_SECONDS)
     except StoreUnavailable as error:
         log.warning("MongoDB is not ready: %s", error)
         return jsonify(status="unavailable", mongodb="does not answer", **spool), 503
-    indexes = "ok" if context.indexes.present else "being made"  # till then reads are slow
+    indexes = "ok" if context.database.indexes.present else "being made"  # till then reads are slow
     return jsonify(status="ok", mongodb="ok", indexes=indexes, **spool), 200

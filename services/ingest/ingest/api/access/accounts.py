@@ -16,7 +16,7 @@ from ingest.api.http.readers import Reader, read_all
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import JSON, Body, Content, declare
 from ingest.api.openapi.schema_fields import ResponseBody, Seconds
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.errors import ParameterError
 from ingest.rules import accounts as rules
 from ingest.rules.roles import Role
@@ -74,7 +74,7 @@ class PersonInput(Struct):
 )
 def accounts() -> Response:
     """Answer everybody who may log in."""
-    found = get_context().accounts.everyone()
+    found = get_context().access.accounts.everyone()
     return responses.as_json(People([_person(one) for one in found]))
 
 
@@ -110,9 +110,9 @@ def put_account(name: str) -> Response:
         raise invalid(faults)
     context = get_context()
     password = values.get("password")
-    stored = context.passwords.hash(password) if password else None
+    stored = context.access.passwords.hash(password) if password else None
     try:
-        done = context.accounts.put(values["name"], values["role"], stored, time.time())
+        done = context.access.accounts.put(values["name"], values["role"], stored, time.time())
     except NoPassword:
         raise Problem("conflict", "there is no such account: a new one needs a password") from None
     except LastAdmin:
@@ -122,7 +122,7 @@ def put_account(name: str) -> Response:
     except TooManyAccounts:
         raise Problem("conflict", "there are too many accounts: remove some first") from None
     audited.note("account put", done.name, role=done.role.value, new_password=password is not None)
-    context.access_cache.refresh()
+    context.access.cache.refresh()
     return responses.as_json(_person(done))
 
 
@@ -143,11 +143,11 @@ def delete_account(name: str) -> Response:
     context = get_context()
     wanted = rules.new_name({"name": name}, "name")
     try:
-        context.accounts.remove(wanted)
+        context.access.accounts.remove(wanted)
     except LastAdmin:
         raise Problem("conflict", _LAST) from None
     audited.note("account removed", wanted)
-    context.access_cache.refresh()
+    context.access.cache.refresh()
     return Response(status=204)
 
 

@@ -16,7 +16,7 @@ from ingest.api.http import responses
 from ingest.api.http.query import Choice, Integer, Text
 from ingest.api.openapi.declarations import JSON, Body, Content, declare
 from ingest.api.openapi.schema_fields import ResponseBody, Seconds, Time
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.errors import ParameterError
 from ingest.storage.access.audit import Entry
 
@@ -70,7 +70,7 @@ def audit() -> Response:
     limit, before = _LIMIT.read(request.args), request.args.get("before", "")
     if before and not re.fullmatch(_BEFORE.pattern, before):
         raise ParameterError("before", "must be the id of an entry")
-    stored = get_context().audit
+    stored = get_context().access.audit
     if _FORMAT.read(request.args) == "csv":
         disposition = {"Content-Disposition": 'attachment; filename="audit.csv"'}
         return Response(downloads.begun(_csv(before)), headers=disposition, mimetype="text/csv")
@@ -81,7 +81,7 @@ def audit() -> Response:
 
 
 def _csv(before: str) -> Iterator[bytes]:
-    stored = get_context().audit
+    stored = get_context().access.audit
     names = AuditEntry.__struct_fields__
     page = stored.page(PAGE, before)
     yield f"{','.join(names)}\r\n".encode()

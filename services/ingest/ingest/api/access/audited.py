@@ -3,14 +3,14 @@
 import time
 
 from ingest.api.http.problems import Problem
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.storage.access.audit import Entry
 from ingest.web import credentials
 
 
 def refuse_anybody() -> None:
     """Raise Problem where access is open: whoever reaches a port then would get in for good."""
-    if get_context().admission.open:
+    if get_context().access.admission.open:
         raise Problem("conflict", "access is open: first run ./scripts/configure and restart")
 
 
@@ -28,4 +28,4 @@ def note_of(
 ) -> None:
     """Note what somebody did who is known by what this request says."""
     address = credentials.address()
-    get_context().audit.add(Entry(int(time.time()), who, kind, what, of, details, address))
+    get_context().access.audit.add(Entry(int(time.time()), who, kind, what, of, details, address))

@@ -13,7 +13,7 @@ from ingest.api.access import audited, session
 from ingest.api.http.problems import Problem
 from ingest.api.http.query import Text
 from ingest.api.openapi.declarations import Body, Content, declare
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.errors import Busy, LogInRefused, StoreUnavailable, TooManyAttempts
 from ingest.rules.openid import HOME, MAX_AGE_SECONDS, page_address
 from ingest.storage.access.accounts import Account, OtherLogIn, TooManyAccounts
@@ -109,35 +109,35 @@ def _finished(oidc: "Oidc", expected: dict[str, str]) -> Response:
 
 def _account(oidc: "Oidc", expected: dict[str, str]) -> Account:
     context, source = get_context(), credentials.source()
-    context.attempts.begin("", source)
+    context.access.attempts.begin("", source)
     try:
         found = oidc.prove(request.args.to_dict(), expected)
         name = found.name
         try:
-            account = context.accounts.vouched_for(*found, time.time())
+            account = context.access.accounts.vouched_for(*found, time.time())
         except OtherLogIn:
             raise LogInRefused("taken", name) from None
         except TooManyAccounts:
             raise LogInRefused("full", name) from None
     except (Busy, StoreUnavailable):
-        context.attempts.undo("", source)
+        context.access.attempts.undo("", source)
         raise
     except LogInRefused as refused:
         if refused.why in ("away", "cancelled"):  # no guess of anybody
-            context.attempts.undo("", source)
+            context.access.attempts.undo("", source)
         if refused.who:  # the provider says so: it is nothing that a stranger typed
             audited.note_of("", "anybody", "log-in refused", refused.who, why=refused.why)
         raise
-    context.attempts.undo("", source)
+    context.access.attempts.undo("", source)
     return account
 
 
 def _oidc() -> "Oidc":
     context = get_context()
-    if context.oidc is None or context.admission.open:
-        why = "access is open" if context.admission.open else "OIDC_ISSUER is not set"
+    if context.access.oidc is None or context.access.admission.open:
+        why = "access is open" if context.access.admission.open else "OIDC_ISSUER is not set"
         raise Problem("not_found", f"nobody can log in like this: {why}")
-    return context.oidc
+    return context.access.oidc
 
 
 def _redirect_uri() -> str:

@@ -12,7 +12,7 @@ from ingest.api.http.problems import invalid
 from ingest.api.http.readers import read_all
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import JSON, Body, Content, declare
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.errors import ParameterError
 from ingest.rules import accounts as rules
 from ingest.web import credentials
@@ -47,9 +47,9 @@ class PasswordChange(Struct):
 def log_out_everywhere() -> Response:
     """End all sessions of an account."""
     context = get_context()
-    context.accounts.end_sessions(session.person().name, time.time())
+    context.access.accounts.end_sessions(session.person().name, time.time())
     audited.note("log-out everywhere")
-    context.access_cache.refresh()
+    context.access.cache.refresh()
     return session.without_cookie()
 
 
@@ -73,13 +73,13 @@ def change_password() -> Response:
     values, faults = read_all(readers, bodies.json_object())
     if faults:
         raise invalid(faults)
-    _, account = context.login.prove(visitor.name, values["old"], credentials.source())
+    _, account = context.access.login.prove(visitor.name, values["old"], credentials.source())
     if account:
-        new = context.passwords.hash(values["new"])
-        account = context.accounts.change_password(account, new, time.time())
+        new = context.access.passwords.hash(values["new"])
+        account = context.access.accounts.change_password(account, new, time.time())
     if account is None:
         audited.note("password change refused")
         raise ParameterError("old", "is not the password")
     audited.note("password change")
-    context.access_cache.refresh()
+    context.access.cache.refresh()
     return session.begun(account)

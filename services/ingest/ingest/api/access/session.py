@@ -21,7 +21,7 @@ from ingest.api.http.readers import read_all
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import JSON, Body, Content, declare
 from ingest.api.openapi.schema_fields import ResponseBody
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.errors import AUTHENTICATE, Forbidden, ParameterError, StoreUnavailable
 from ingest.rules import accounts as rules
 from ingest.rules.roles import Role, Tells
@@ -131,8 +131,8 @@ def session() -> Response:
 def log_in() -> Response:
     """Begin a new session, whatever was sent before."""
     context = get_context()
-    if context.admission.open or not context.sessions.possible:
-        why = "access is open" if context.admission.open else "SESSION_KEY_FILE is not set"
+    if context.access.admission.open or not context.access.sessions.possible:
+        why = "access is open" if context.access.admission.open else "SESSION_KEY_FILE is not set"
         raise Problem("not_found", f"nobody can log in here: {why}")
     given = bodies.json_object()
     if "token" in given:
@@ -140,7 +140,9 @@ def log_in() -> Response:
     values, faults = read_all({"name": rules.any_text, "password": rules.password}, given)
     if faults:
         raise invalid(faults)
-    name, account = context.login.prove(values["name"], values["password"], credentials.source())
+    name, account = context.access.login.prove(
+        values["name"], values["password"], credentials.source()
+    )
     if account is None:
         audited.note_of("", "anybody", "log-in refused", name)
         raise _unproved("wrong name or password")
@@ -151,7 +153,9 @@ def log_in() -> Response:
 def _log_in_by_token(given: Mapping[str, Any]) -> Response:
     if len(given) > 1:
         raise ParameterError("token", "comes alone: send it, or name and password")
-    visitor = get_context().login.holder(rules.any_text(given, "token"), credentials.source())
+    visitor = get_context().access.login.holder(
+        rules.any_text(given, "token"), credentials.source()
+    )
     if visitor and not visitor.role.allows(Role.READ):
         raise Forbidden(f"a token of the role {visitor.role.value} cannot log in")
     context = get_context()
@@ -160,11 +164,13 @@ def _log_in_by_token(given: Mapping[str, Any]) -> Response:
     with suppress(StoreUnavailable):
         if visitor is None:
             audited.note_of("", "anybody", "log-in refused", "a token")
-        elif not context.availability.away and context.throttle.passes("log-in", visitor.token_id):
+        elif not context.database.availability.away and context.access.throttle.passes(
+            "log-in", visitor.token_id
+        ):
             audited.note_of(visitor.name, "token", "log-in", visitor.token_id)
     if visitor is None:
         raise _unproved("no valid token: it was revoked, or has expired")
-    text, made = context.sessions.issue_to(visitor)
+    text, made = context.access.sessions.issue_to(visitor)
     answer = _answer(made)
     lasts = int((made.expires_at or sys.maxsize) - time.time())
     # A wall screen's outlives the browser.
@@ -193,7 +199,7 @@ def log_out() -> Response:
     visitor = credentials.visitor()
     if not visitor.csrf:
         raise Problem("not_found", "there is no session")
-    if get_context().throttle.passes(
+    if get_context().access.throttle.passes(
         "log-out", f"{visitor.kind} {visitor.token_id or visitor.name}"
     ):
         audited.note("log-out")
@@ -210,7 +216,7 @@ def person() -> Visitor:
 
 def begun(account: Account) -> Response:
     """Answer a new session, with its cookie."""
-    sessions = get_context().sessions
+    sessions = get_context().access.sessions
     text = sessions.issue(account.name, account.role, account.epoch)
     made = sessions.read(text)
     if made is None or isinstance(made, TokenSession):
@@ -218,7 +224,7 @@ def begun(account: Account) -> Response:
     answer = _answer(Visitor(made.name, "person", made.role, made.expires_at, made.csrf))
     _set_cookie(answer, text)
     # Also led here by a provider's site, and that keeps nobody out: so `Lax`.
-    kept = get_context().devices.issue(credentials.device(), account.name)
+    kept = get_context().access.devices.issue(credentials.device(), account.name)
     credentials.keep_cookie(answer, DEVICE_COOKIES, kept, devices.MAX_AGE_SECONDS, "Lax")
     return answer
 
@@ -233,7 +239,7 @@ def _answer(visitor: Visitor) -> Response:
             visitor.level,
             visitor.expires_at,
             visitor.csrf or UNSET,
-            get_context().access_cache.admins()[:MAX_ADMINS] if asks else UNSET,
+            get_context().access.cache.admins()[:MAX_ADMINS] if asks else UNSET,
         )
     )
     answer.headers["Cache-Control"] = "no-store"

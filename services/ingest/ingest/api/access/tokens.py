@@ -17,7 +17,7 @@ from ingest.api.http.readers import read_all
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import JSON, Body, Content, declare
 from ingest.api.openapi.schema_fields import ResponseBody, Seconds
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
 from ingest.rules.roles import Role
@@ -81,7 +81,9 @@ class TokenInput(Struct):
 )
 def tokens() -> Response:
     """Answer all tokens."""
-    return responses.as_json(TokenList([_info(one) for one in get_context().tokens.everyone()]))
+    return responses.as_json(
+        TokenList([_info(one) for one in get_context().access.tokens.everyone()])
+    )
 
 
 @declare(
@@ -117,13 +119,13 @@ def make_token() -> Response:
     hours = values["expires_in_hours"] or values["expires_in_days"]
     secret, token = issue(values["label"], values["role"], hours, int(time.time()), values["level"])
     try:
-        context.tokens.add(token)
+        context.access.tokens.add(token)
     except TooManyTokens:
         raise Problem("conflict", f"there are {MAX_TOKENS} tokens: revoke some first") from None
     made = {"label": token.label, "role": token.role.value, "expires_at": token.expires_at}
     made |= {"level": token.level} if token.level else {}
     audited.note("token made", token.token_id, **made)
-    context.access_cache.refresh()
+    context.access.cache.refresh()
     answer = responses.as_json(NewToken(**_fields(token), secret=secret))
     answer.headers["Cache-Control"] = "no-store"
     return answer
@@ -143,10 +145,10 @@ def make_token() -> Response:
 def revoke_token(token_id: str) -> Response:
     """End a token for good."""
     context = get_context()
-    if not context.tokens.revoke(token_id, int(time.time())):
+    if not context.access.tokens.revoke(token_id, int(time.time())):
         raise Problem("not_found", "there is no such token")
     audited.note("token revoked", token_id)
-    context.access_cache.refresh()
+    context.access.cache.refresh()
     return Response(status=204)
 
 

@@ -12,7 +12,7 @@ from ingest.api.changes.change_lines import EXAMPLE, Change, Next, as_line, as_l
 from ingest.api.http.problems import Problem
 from ingest.api.http.query import Integer, Text
 from ingest.api.openapi.declarations import Body, Content, declare
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.errors import CursorExpired, ParameterError
 from ingest.rules import request_parameters
 from ingest.storage.histories import change_stream
@@ -78,10 +78,10 @@ def changes() -> Response:
     wait = _WAIT.read(given)
     context = get_context()
     start = _start(given)
-    context.availability.check_answers()
+    context.database.availability.check_answers()
     try:
         with _place_to_wait(wait):
-            read = context.change_stream.read(start, limit, wait, as_line)
+            read = context.histories.change_stream.read(start, limit, wait, as_line)
     except CursorExpired as error:
         detail = (
             "the changes since then are not all kept any more; begin again without `after`, and"

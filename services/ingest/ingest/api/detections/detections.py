@@ -21,7 +21,7 @@ from ingest.api.http.problems import invalid, unavailable
 from ingest.api.http.query import Flag
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import JSON, Body, Content, declare
-from ingest.context import Context, get_context
+from ingest.assembly import Context, get_context
 from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.rules.request_parameters import RIGHT_SECONDS
@@ -109,10 +109,10 @@ def _outcomes(context: Context, documents: list[Document], *, dry_run: bool) -> 
     if not documents:
         return []
     if not dry_run:
-        return context.recorder.record(documents)
+        return context.recording.recorder.record(documents)
     try:
-        context.availability.check_answers()
-        stored = context.detections.already_stored(documents)
+        context.database.availability.check_answers()
+        stored = context.histories.detections.already_stored(documents)
     except StoreUnavailable:
         return [Outcome.QUEUED] * len(documents)
     return [Outcome.DUPLICATE if repeat else Outcome.STORED for repeat in stored]

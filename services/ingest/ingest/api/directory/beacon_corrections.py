@@ -20,7 +20,7 @@ from ingest.api.http.query import MAC_IN_PATH, Text
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import JSON, Body, Content, declare
 from ingest.api.openapi.schema_fields import ResponseBody, StaffId
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
 from ingest.storage.directory.directory import Place
@@ -104,9 +104,9 @@ def foresee_correction(mac: str) -> Response:
     if wanted is None:
         raise invalid(faults)
     context = get_context()
-    context.availability.check_reachable()
+    context.database.availability.check_reachable()
     place = Place(wanted.level, wanted.location)
-    found = context.corrections.foresee(wanted.mac, place)
+    found = context.directory.corrections.foresee(wanted.mac, place)
     named = [Whose(*one) for one in found[:MAX_NAMED]]
     return responses.as_json(Foreseen(sum(count for _, count in found), len(found), named))
 
@@ -129,8 +129,8 @@ def correct_beacon(mac: str) -> Response:
     wanted, name = request_parameters.mac({"mac": mac}, "mac"), _name() or new_name()
     with only_correction():
         context = get_context()
-        context.availability.check_reachable()
-        found = present(context.beacons.find(wanted), wanted)
+        context.database.availability.check_reachable()
+        found = present(context.directory.beacons.find(wanted), wanted)
         place = {"level": found.level, "location": found.location}
         audited.note("beacon corrected", wanted, **place, correction=name)
         return correct(found, name)
@@ -157,9 +157,9 @@ def undo_correction(mac: str) -> Response:
         raise ParameterError(_ID.name, "is missing")
     with only_correction():
         context = get_context()
-        context.availability.check_reachable()
+        context.database.availability.check_reachable()
         audited.note("correction undone", wanted, correction=name)
-        undone, remaining = context.corrections.undo(wanted, name)
+        undone, remaining = context.directory.corrections.undo(wanted, name)
         audited.note("past given back", wanted, correction=name, detections=undone)
     if remaining is None:
         return responses.as_json(Undone(undone))
@@ -185,7 +185,7 @@ def new_name() -> str:
 
 def correct(found: Beacon, name: str) -> Response:
     """Correct the past of a beacon, audited before it begins, for some seconds; answer how far."""
-    done = get_context().corrections.correct(found, name)
+    done = get_context().directory.corrections.correct(found, name)
     audited.note("past corrected", found.mac, correction=name, detections=done.corrected)
     if done.remaining is None:
         corrected = CorrectedBeacon(*found, done.corrected, name, warning(found))
@@ -196,7 +196,7 @@ def correct(found: Beacon, name: str) -> Response:
 
 def warning(found: Beacon) -> str | UnsetType:
     """Return what looks wrong with a beacon's position."""
-    directory = get_context().directory.current()
+    directory = get_context().directory.cache.current()
     return beacon_input.doubts_of([found], directory.beacons.values()).get(found.mac, UNSET)
 
 

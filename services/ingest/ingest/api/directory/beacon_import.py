@@ -18,7 +18,7 @@ from ingest.api.http.query import Flag
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import Body, Content, declare
 from ingest.api.openapi.schema_fields import ResponseBody
-from ingest.context import get_context
+from ingest.assembly import get_context
 
 MAX_MOVES = 100
 _DRY_RUN = Flag("dry_run", "`1`: change nothing, answer what would change")
@@ -90,13 +90,13 @@ def import_beacons() -> Response:
             faulty = [FaultyField(one.field, one.reason, one.line) for one in file.errors]
             raise Problem("invalid_request", detail, faulty)
         context = get_context()
-        context.availability.check_reachable()
+        context.database.availability.check_reachable()
         directory = context.directory_snapshot().beacons.values()
         found = beacon_input.doubts_of(file.beacons, directory)
         warnings = [f"{mac}: {doubt}" for mac, doubt in found.items()][:MAX_ERRORS]
-        done = context.beacons.put(file.beacons, dry_run=dry_run)
+        done = context.directory.beacons.put(file.beacons, dry_run=dry_run)
     if not dry_run:
-        context.directory.reload()
+        context.directory.cache.reload()
         audited.note("beacons imported", added=done.added, changed=len(done.moves))
     return responses.as_json(
         BeaconImport(

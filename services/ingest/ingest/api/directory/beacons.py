@@ -15,7 +15,7 @@ from ingest.api.http.query import IF_NONE_MATCH, LEVEL, MAC_IN_PATH, Choice, Fla
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import JSON, Body, Content, declare
 from ingest.api.openapi.schema_fields import ResponseBody
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.rules import request_parameters
 from ingest.rules.roles import Tells
 
@@ -132,9 +132,9 @@ def put_beacon(mac: str) -> Response:
 
 def _put(found: Beacon, **details: str | bool) -> None:
     context = get_context()
-    context.availability.check_reachable()
-    context.beacons.put([found])
-    context.directory.reload()
+    context.database.availability.check_reachable()
+    context.directory.beacons.put([found])
+    context.directory.cache.reload()
     place = {"level": found.level, "location": found.location, "x": found.x, "y": found.y}
     audited.note("beacon put", found.mac, **place, **details)
 
@@ -155,8 +155,8 @@ def delete_beacon(mac: str) -> Response:
     """Take one beacon out of the directory."""
     wanted = request_parameters.mac({"mac": mac}, "mac")
     context = get_context()
-    context.availability.check_reachable()
-    context.beacons.remove(wanted)
-    context.directory.reload()
+    context.database.availability.check_reachable()
+    context.directory.beacons.remove(wanted)
+    context.directory.cache.reload()
     audited.note("beacon removed", wanted)
     return Response(status=204)

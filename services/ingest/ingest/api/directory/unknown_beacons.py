@@ -11,7 +11,7 @@ from ingest.api.http.query import Text
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import declare
 from ingest.api.openapi.schema_fields import Mac, ResponseBody, Seconds, StaffId
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.rules import request_parameters
 from ingest.storage.places.coverage import MAX_UNKNOWN
 
@@ -60,8 +60,10 @@ def unknown_beacons() -> Response:
             request.args, _SINCE.name, 0, request_parameters.MAX_UNIX_SECONDS
         )
     context = get_context()
-    context.availability.check_answers()
-    found = context.coverage.unknown_beacons(context.directory.current().beacons, since)
+    context.database.availability.check_answers()
+    found = context.places.coverage.unknown_beacons(
+        context.directory.cache.current().beacons, since
+    )
     now = int(time.time())  # no time of a clock that is ahead
     data = [
         UnknownBeacon(

@@ -22,7 +22,7 @@ from ingest.api.http.query import IF_NONE_MATCH, Choice, Integer, Text
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import JSON, Body, Content, declare
 from ingest.api.openapi.schema_fields import ResponseBody
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import TimeRange
@@ -131,21 +131,21 @@ def staff_detections(staff_id: str) -> Response:
     wanted = _wanted(staff_id, given)
     who = wanted.range.staff_id
     context = get_context()
-    context.availability.check_reachable()
+    context.database.availability.check_reachable()
     with time_limit(READ_PROBE_SECONDS):  # whether the shard answers that this person is on
-        state = context.states.read({who: None}).get(who)
-    directory = context.directory.current()
+        state = context.histories.states.read({who: None}).get(who)
+    directory = context.directory.cache.current()
     told = sorted(given.items()), state and state.mark.name, directory.tag
     turn = int(time.time() // TAG_SECONDS)
     etag, before = responses.tag(*told, turn), responses.tag(*told, turn - 1)
     if state and (unchanged := responses.not_modified(etag) or responses.not_modified(before)):
         return unchanged
     as_of = state.read_at if state else None
-    read = partial(context.detections.page, wanted.range, as_of=as_of)
+    read = partial(context.histories.detections.page, wanted.range, as_of=as_of)
     is_large = wanted.limit > SMALL_LIMIT and not wanted.whole
     with responses.one_at_a_time if is_large else nullcontext():
         page = read(wanted.after, min(wanted.limit, READ_AT_ONCE))
-        if not page.detections and not context.detections.has(who):
+        if not page.detections and not context.histories.detections.has(who):
             raise Problem("not_found", f"nothing was ever heard of staff member {staff_id}")
         response, following = _response(wanted, page, read, directory)
     response.headers["X-Truncated"] = "true" if following else "false"

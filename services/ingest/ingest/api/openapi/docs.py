@@ -20,7 +20,7 @@ from ingest.api.http.query import IF_NONE_MATCH
 from ingest.api.openapi import declarations, document, legacy_schema
 from ingest.api.openapi.declarations import JSON, OPERATIONS, Body, Content, Operation, declare
 from ingest.api.openapi.document import Schema
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.rules.roles import needs, role_at
 
 _ROLE = role_at("GET", DOCS.path)
@@ -60,7 +60,7 @@ class _Field(NamedTuple):
 )
 def openapi_json() -> Response:
     """Answer the OpenAPI document."""
-    text = _document(required=not get_context().admission.open)
+    text = _document(required=not get_context().access.admission.open)
     etag = responses.tag(text)
     response = Response(text, mimetype=JSON)
     return responses.not_modified(etag) or responses.tagged(response, etag)
@@ -77,7 +77,7 @@ def docs() -> Response:
     """Show the description to people."""
     host = request.host if _HOST.fullmatch(request.host) else "localhost"
     secure = request.headers.get("X-Forwarded-Proto") == "https"
-    required = not get_context().admission.open
+    required = not get_context().access.admission.open
     page = _page(f"{'https' if secure else 'http'}://{host}", required=required)
     policy = POLICY.format(_style_hash(page))
     # Who copies an example twice, or from another reader's page, sends two detections.

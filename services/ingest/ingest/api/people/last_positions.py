@@ -20,7 +20,7 @@ from ingest.api.openapi.schema_fields import (
     StaffId,
     Time,
 )
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.rules.request_parameters import RIGHT_SECONDS
 from ingest.storage.directory.directory import Snapshot
 from ingest.storage.people import lost_contacts
@@ -150,9 +150,11 @@ class PositionsAnswer:
 def answer() -> PositionsAnswer:
     """Read everybody's last detection. Raises StoreUnavailable."""
     context = get_context()
-    context.availability.check_reachable()
+    context.database.availability.check_reachable()
     return PositionsAnswer(
-        context.last_positions.read(), context.directory.current(), context.lost_contacts.known()
+        context.people.last_positions.read(),
+        context.directory.cache.current(),
+        context.people.lost_contacts.known(),
     )
 
 

@@ -17,7 +17,7 @@ from ingest.api.openapi.declarations import JSON, Body, Content, declare
 from ingest.api.openapi.schema_fields import Seconds
 from ingest.api.people import last_positions
 from ingest.api.people.last_positions import LostContact, State
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.errors import ParameterError, StoreUnavailable
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId
@@ -78,7 +78,7 @@ def put_lost_contact(staff_id: str) -> Response:
     visitor = credentials.visitor()
     by = visitor.name or f"somebody at {credentials.address()}"  # where access is open
     lost = lost_contacts.LostContact(state, by, int(time.time()), timestamp)
-    get_context().lost_contacts.put(who, lost)
+    get_context().people.lost_contacts.put(who, lost)
     audited.note("lost contact", str(who), state=state, timestamp=timestamp)
     return responses.as_json(LostContact(lost.state, lost.by, lost.at))
 

@@ -24,8 +24,8 @@ from ingest.api.openapi.schema_fields import (
     StaffText,
     Time,
 )
+from ingest.assembly import Context, get_context
 from ingest.batcher import SharedResult
-from ingest.context import Context, get_context
 from ingest.storage.directory.directory import Snapshot
 from ingest.storage.people.last_positions import People
 from ingest.storage.places.coverage import LastVisit
@@ -81,11 +81,11 @@ class Coverage(ResponseBody):
 def coverage() -> Response:
     """Answer the last visit of every location."""
     context = get_context()
-    context.availability.check_reachable()
-    people = context.last_positions.read()
-    directory = context.directory.current()
+    context.database.availability.check_reachable()
+    people = context.people.last_positions.read()
+    directory = context.directory.cache.current()
     # The object itself: an address alone is given to another one later.
-    key = (context.coverage, directory.tag, people.complete)
+    key = (context.places.coverage, directory.tag, people.complete)
     found: Coverage = _shared.get(key, lambda: _coverage(context, directory, people))
     etag = responses.tag(found.data, found.complete)
     return responses.json_unless_held(etag, lambda: found)
@@ -94,8 +94,8 @@ def coverage() -> Response:
 def _coverage(context: Context, directory: Snapshot, people: People) -> Coverage:
     now = int(time.time())
     who = None if people.complete else [one.staff_id for one in people.staff]
-    visits = context.coverage.last_visits(directory.beacons.values(), who)
-    registered = context.beacons.registered() if people.complete else {}
+    visits = context.places.coverage.last_visits(directory.beacons.values(), who)
+    registered = context.directory.beacons.registered() if people.complete else {}
     by_place: dict[tuple[str, str], list[Beacon]] = {}
     for beacon in directory.beacons.values():
         by_place.setdefault((beacon.level, beacon.location), []).append(beacon)

@@ -14,7 +14,7 @@ from ingest.api.http.query import Given, Integer, Text
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import declare
 from ingest.api.openapi.schema_fields import Level, ResponseBody, Seconds, StaffId
-from ingest.context import get_context
+from ingest.assembly import get_context
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
 from ingest.storage.detections.documents import UNKNOWN
@@ -92,8 +92,8 @@ def visits() -> Response:
     gap, limit = _GAP.read(request.args), _LIMIT.read(request.args)
     after = _position(request.args.get("cursor"))
     context = get_context()
-    context.availability.check_answers()
-    found = context.visits.read(location, level, start, end, gap)
+    context.database.availability.check_answers()
+    found = context.places.visits.read(location, level, start, end, gap)
     wanted = (visit for visit in found if after is None or _order(visit) > after)
     with responses.one_at_a_time:  # it is little here, but megabytes in the router
         try:
