@@ -61,6 +61,6 @@ def _lacks(name: str) -> NoReturn:
 
 def summary(skipped: Iterable[pytest.TestReport]) -> list[str]:
     """Return a line for each thing that was lacked, and how many tests it cost."""
-    reasons = [str(one.longrepr[2]) for one in skipped if isinstance(one.longrepr, tuple)]
+    reasons = [str(report.longrepr[2]) for report in skipped if isinstance(report.longrepr, tuple)]
     texts = Counter(reason.removeprefix("Skipped: ") for reason in reasons if MARK in reason)
     return [f"SKIPPED {count} tests: {text}" for text, count in sorted(texts.items())]

@@ -65,7 +65,9 @@ class Phones:
         self._patience_seconds = patience_seconds
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=(one,)) for one in staff_ids]
+        self._threads = [
+            threading.Thread(target=self._run, args=(staff_id,)) for staff_id in staff_ids
+        ]
         self.answers: Counter[int] = Counter()
         self.confirmed: dict[str, Any] = {}  # staff id of each event
         self.worst_tries = 0

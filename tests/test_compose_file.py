@@ -56,7 +56,7 @@ def test_every_container_is_confined(name: str) -> None:
 
 
 def test_the_gateway_alone_is_published_and_on_this_machine() -> None:
-    assert [name for name, one in SERVICES.items() if "ports" in one] == ["gateway"]
+    assert [name for name, service in SERVICES.items() if "ports" in service] == ["gateway"]
     for port in SERVICES["gateway"]["ports"]:
         assert port.startswith("${WAYMARK_PUBLISH:-127.0.0.1}:")
 
@@ -66,7 +66,7 @@ def test_who_is_on_which_network() -> None:
         "front": None,
         "data": {"internal": True},
     }
-    named = {name: one.get("networks") for name, one in SERVICES.items()}
+    named = {name: service.get("networks") for name, service in SERVICES.items()}
     both = {name for name, networks in named.items() if networks == ["front", "data"]}
     assert both == {"ingest-1", "ingest-2"}
     front = {name for name, networks in named.items() if networks == ["front"]}
@@ -74,8 +74,8 @@ def test_who_is_on_which_network() -> None:
 
 
 def test_secrets_are_read_and_not_written() -> None:
-    for name, one in SERVICES.items():
-        for mount in one.get("volumes", ()):
+    for name, service in SERVICES.items():
+        for mount in service.get("volumes", ()):
             source, _, how = (
                 mount.split(":", 2) if mount.count(":") > 1 else (*mount.split(":"), "")
             )

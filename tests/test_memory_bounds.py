@@ -21,7 +21,7 @@ def values(name: str) -> set[int]:
     for module in pkgutil.walk_packages(ingest.__path__, "ingest."):
         if not module.name.endswith("__main__"):
             found.add(getattr(importlib.import_module(module.name), name, None))
-    return {one for one in found if isinstance(one, int)}
+    return {value for value in found if isinstance(value, int)}
 
 
 @pytest.mark.parametrize(("name", "number"), NAMED)

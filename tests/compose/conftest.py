@@ -56,7 +56,8 @@ def pytest_terminal_summary(
         return
     stats = terminalreporter.stats
     counts = [
-        f"{len(stats.get(one, []))} {one}" for one in ("passed", "failed", "error", "skipped")
+        f"{len(stats.get(outcome, []))} {outcome}"
+        for outcome in ("passed", "failed", "error", "skipped")
     ]
     failed = [f"{one.nodeid}\n" for kind in ("failed", "error") for one in stats.get(kind, [])]
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(BEGAN))
@@ -135,7 +136,7 @@ class Stack(Client):
 
     def pids(self) -> dict[str, int]:
         """Return the first process of each running container."""
-        states = {name: one["State"] for name, one in self.containers().items()}
+        states = {name: container["State"] for name, container in self.containers().items()}
         return {name: state["Pid"] for name, state in states.items() if state["Running"]}
 
     def program(self, name: str) -> int:
@@ -146,7 +147,7 @@ class Stack(Client):
 
     def unhealthy(self) -> dict[str, str]:
         """Return the services that are not as they should be."""
-        states = {name: one["State"] for name, one in self.containers().items()}
+        states = {name: container["State"] for name, container in self.containers().items()}
         now = {name: state.get("Health", state)["Status"] for name, state in states.items()}
         assert set(now) == OURS | MONGO | ONE_SHOT
         good = {name: "exited" if name in ONE_SHOT else "healthy" for name in now}
@@ -156,7 +157,8 @@ class Stack(Client):
 def identities(stack: Stack) -> dict[str, tuple[str, str]]:
     """Return which container each service has, and since when it runs."""
     return {
-        name: (one["Id"], one["State"]["StartedAt"]) for name, one in stack.containers().items()
+        name: (container["Id"], container["State"]["StartedAt"])
+        for name, container in stack.containers().items()
     }
 
 

@@ -27,7 +27,7 @@ __all__ = ["test_the_readmes_first_detection"]
 
 def test_everything_came_up_healthy(stack: Stack) -> None:
     assert stack.unhealthy() == {}
-    restarts = {name: one["RestartCount"] for name, one in stack.containers().items()}
+    restarts = {name: container["RestartCount"] for name, container in stack.containers().items()}
     del restarts["mongo-init"]  # on a slow machine it tries again
     assert set(restarts.values()) == {0}
 

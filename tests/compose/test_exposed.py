@@ -29,10 +29,10 @@ def configured(stack: Stack, folder: Path, address: str) -> str:
 def published(stack: Stack) -> set[tuple[str, int]]:
     """Return each address and port at which the engine takes connections for a container."""
     return {
-        (one["HostIp"], int(one["HostPort"]))
+        (port["HostIp"], int(port["HostPort"]))
         for container in stack.containers().values()
         for ports in container["NetworkSettings"]["Ports"].values()
-        for one in ports or ()
+        for port in ports or ()
     }
 
 

@@ -29,11 +29,13 @@ def read(docker: Docker, *files: str, **variables: str) -> dict[str, Any]:
 
 def running(services: dict[str, Any]) -> dict[str, Any]:
     """Return the services that `up` starts."""
-    return {name: one for name, one in services.items() if one.get("deploy") != NOT_STARTED}
+    return {
+        name: service for name, service in services.items() if service.get("deploy") != NOT_STARTED
+    }
 
 
 def limits(services: dict[str, Any]) -> dict[str, float]:
-    return {name: int(one["mem_limit"]) / MIB for name, one in services.items()}
+    return {name: int(service["mem_limit"]) / MIB for name, service in services.items()}
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,7 @@ def test_the_services_are_the_known_ones(services: dict[str, Any]) -> None:
 
 
 def test_all_memory_limits_together_fit_the_box(services: dict[str, Any]) -> None:
-    running = {name: one for name, one in services.items() if name not in ONE_SHOT}
+    running = {name: service for name, service in services.items() if name not in ONE_SHOT}
     total = sum(limits(running).values())
     assert total <= BUDGET_MIB
 
@@ -57,10 +59,10 @@ def test_nothing_waits_for_health_or_for_the_database(
 ) -> None:
     """On a slow machine that takes minutes, and who waits is never started when `up` gives up."""
     services = read(docker, "docker-compose.yml", *files)["services"]
-    for name, one in running(services).items():
+    for name, service in running(services).items():
         waits = {
             other: (need["condition"], need["required"])
-            for other, need in one.get("depends_on", {}).items()
+            for other, need in service.get("depends_on", {}).items()
         }
         # Nor on what is only started: Docker Compose makes anew what depends on what it makes anew.
         assert waits == ({} if name == "secrets" else SECRETS_FIRST), name
@@ -73,7 +75,9 @@ def test_nothing_waits_for_health_or_for_the_database(
 
 def test_one_check_of_health_for_all_and_seldom(docker: Docker, services: dict[str, Any]) -> None:
     checks = {
-        name: dict(one["healthcheck"]) for name, one in services.items() if "healthcheck" in one
+        name: dict(service["healthcheck"])
+        for name, service in services.items()
+        if "healthcheck" in service
     }
     intervals = {name: check.pop("interval") for name, check in checks.items()}
     assert intervals.pop("configsvr") == "1m0s"
@@ -89,7 +93,7 @@ def test_one_check_of_health_for_all_and_seldom(docker: Docker, services: dict[s
 
 def test_each_image_of_ours_is_built_once(services: dict[str, Any]) -> None:
     # Docker Compose builds all at once: two builds of one tag meet, and the first `up` fails.
-    built = [one["image"] for one in services.values() if "build" in one]
+    built = [service["image"] for service in services.values() if "build" in service]
     ours = {services[name]["image"] for name in OURS | ONE_SHOT}
     assert sorted(built) == sorted(ours)
 
@@ -98,8 +102,8 @@ def test_each_image_of_ours_is_a_target_of_the_one_dockerfile(
     docker: Docker, services: dict[str, Any]
 ) -> None:
     everything = read(docker, "docker-compose.yml", COMPOSE_PROFILES="acme")["services"]
-    built = (one for one in everything.values() if "build" in one)
-    targets = {one["image"]: one["build"]["target"] for one in built}
+    built = (service for service in everything.values() if "build" in service)
+    targets = {service["image"]: service["build"]["target"] for service in built}
     assert targets == {f"waymark/{name}:latest": name for name in IMAGES}
     text = (ROOT / "Dockerfile").read_text()
     stages = re.findall(r"^FROM \S+ AS (\S+)$", text, re.MULTILINE)
@@ -118,8 +122,8 @@ def test_the_gateways_ports_alone_are_published_and_on_this_machine_only(
         assert told == variables.get("WAYMARK_PUBLISH", "127.0.0.1")
         return [
             (name, port["host_ip"], port["published"], port["target"])
-            for name, one in found.items()
-            for port in one.get("ports", [])
+            for name, service in found.items()
+            for port in service.get("ports", [])
         ]
 
     assert published() == [
@@ -152,8 +156,8 @@ def test_certificates_come_with_a_profile_and_change_nothing_else(
     assert acme["pull_policy"] == "never"
     assert not {"ports", "cap_add", "privileged", "network_mode", "devices"} & set(acme)
     ((mine,), (theirs,)) = (
-        [mount for mount in one["volumes"] if mount["source"] == "acme"]
-        for one in (acme, services["gateway"])
+        [mount for mount in service["volumes"] if mount["source"] == "acme"]
+        for service in (acme, services["gateway"])
     )
     assert mine["target"] == theirs["target"]
     assert theirs["read_only"]

@@ -96,8 +96,8 @@ def test_only_the_gateways_ports_are_open_and_only_on_this_machine(
 ) -> None:
     bound = {
         (name, address["HostIp"], address["HostPort"])
-        for name, one in containers.items()
-        for addresses in one["NetworkSettings"]["Ports"].values()
+        for name, container in containers.items()
+        for addresses in container["NetworkSettings"]["Ports"].values()
         for address in addresses or []
     }
     port = stack.url.rpartition(":")[2]

@@ -190,4 +190,4 @@ def test_the_sources_peak_load_fits_every_limit(
 
 
 def _restarts(stack: Stack) -> dict[str, int]:
-    return {name: one["RestartCount"] for name, one in stack.containers().items()}
+    return {name: container["RestartCount"] for name, container in stack.containers().items()}

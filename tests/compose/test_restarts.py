@@ -94,14 +94,14 @@ def test_what_hangs_is_restarted(stack: Stack, count: int) -> None:
 def queued(stack: Stack, number: int) -> bool:
     """Tell whether detection `number` of everybody went to a spool."""
     at = FIRST + number
-    answers = [stack.detect(one, event_id=f"e{number}", timestamp=at) for one in STAFF]
+    answers = [stack.detect(staff_id, event_id=f"e{number}", timestamp=at) for staff_id in STAFF]
     return {answer.status_code for answer in answers} == {202}
 
 
 def queues(stack: Stack) -> dict[str, int]:
     """Return how many detections wait at each service that the gateway asks."""
     answers = [stack.get("/api/v1/system") for _ in range(16)]
-    return {one["service"]: one["queued"] for one in (answer.json() for answer in answers)}
+    return {report["service"]: report["queued"] for report in (answer.json() for answer in answers)}
 
 
 def test_what_was_taken_by_services_that_go_is_stored_by_those_that_stay(
@@ -131,7 +131,10 @@ def test_what_was_taken_by_services_that_go_is_stored_by_those_that_stay(
 
 def lacking(stack: Stack) -> list[str]:
     """Return the ingest services that are not on both of their networks."""
-    found = {name: one["NetworkSettings"]["Networks"] for name, one in stack.containers().items()}
+    found = {
+        name: container["NetworkSettings"]["Networks"]
+        for name, container in stack.containers().items()
+    }
     return [name for name in ("ingest-1", "ingest-2") if len(found[name]) < 2]
 
 

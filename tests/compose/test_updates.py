@@ -158,23 +158,23 @@ class Phone(threading.Thread):
 
 def told_to(people: list[Phone]) -> Counter[tuple[str, int]]:
     """Return how often each kind of request had each status."""
-    return sum((one.told for one in people), Counter())
+    return sum((person.told for person in people), Counter())
 
 
 @contextmanager
 def phones(stack: Stack) -> Iterator[list[Phone]]:
     """Have phones at work; afterwards, all that was taken is there, each once."""
     people = [Phone(stack.url, staff_id) for staff_id in STAFF]
-    for one in people:
-        one.taken = len(one.client.history(one.staff_id))
-        one.start()
+    for person in people:
+        person.taken = len(person.client.history(person.staff_id))
+        person.start()
     try:
         yield people
     finally:
-        for one in people:
-            one.stop()
+        for person in people:
+            person.stop()
     assert all(status < 400 or status >= 500 for _, status in told_to(people)), told_to(people)
-    eventually(lambda: all(one.is_exact() for one in people), HEAL_SECONDS)
+    eventually(lambda: all(person.is_exact() for person in people), HEAL_SECONDS)
 
 
 def test_a_file_of_the_page_makes_only_the_page_anew(stack: Stack, checkout: Checkout) -> None:
@@ -200,11 +200,11 @@ def test_while_the_ingest_services_change_every_request_is_answered(
         checkout.update()
     assert made_anew(stack, before) == {"ingest-1", "ingest-2"}
     told = told_to(people)
-    assert not any(one.refused for one in people), told
+    assert not any(person.refused for person in people), told
     # Of a database that stalls, as on a busy machine, the services themselves say so.
     assert set(told) <= ANSWERS
     assert told["get", 503] < STALLED * told["get", 200], told
-    assert min(one.taken for one in people) > 1
+    assert min(person.taken for person in people) > 1
 
 
 def cut_off_at(service: str, folder: Path, path: str) -> str:
@@ -246,7 +246,7 @@ def test_while_the_gateway_changes_phones_send_again(
     with phones(stack) as people:
         checkout.update()
     assert made_anew(stack, before) == {"gateway"}
-    away = sorted(moment for one in people for moment in one.away)
+    away = sorted(moment for person in people for moment in person.away)
     assert away
     with capsys.disabled():
         print(f"\nthe gateway refused for {away[-1] - away[0]:.1f} s")

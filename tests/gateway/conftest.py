@@ -111,7 +111,11 @@ class Gateway:
         def workers() -> list[psutil.Process]:
             children = psutil.Process(self.process.pid).children(recursive=True)
             with contextlib.suppress(psutil.NoSuchProcess):
-                return [one for one in children if "worker process" in " ".join(one.cmdline())]
+                return [
+                    process
+                    for process in children
+                    if "worker process" in " ".join(process.cmdline())
+                ]
             return []
 
         return eventually(workers)[0]

@@ -195,11 +195,11 @@ def test_the_page_is_for_who_may_read_also_while_the_circuit_is_open(
                 return found
 
             # With its own token, whoever looks.
-            eventually(lambda: [one["staff_id"] for one in seen()["staff"]] == [7], 30)
+            eventually(lambda: [person["staff_id"] for person in seen()["staff"]] == [7], 30)
             for service in services:
                 service.kill()
             eventually(lambda: seen()["circuit"] != "closed", 30)
-            assert [one["staff_id"] for one in seen()["staff"]] == [7]
+            assert [person["staff_id"] for person in seen()["staff"]] == [7]
             assert one.status("/monitoring/latest", None) == 401
             assert one.status("/monitoring/latest", Role.ADMIN) == 503  # never seen before
             assert gateway.request("GET", DETECTION).status_code == 503

@@ -29,7 +29,7 @@ def upstreams_answer(gateway: Gateway, headers: Mapping[str, str]) -> None:
 
 
 def reached(gateway: Gateway) -> int:
-    return sum(len(one.requests) for one in [*gateway.ingest, gateway.monitoring])
+    return sum(len(upstream.requests) for upstream in [*gateway.ingest, gateway.monitoring])
 
 
 @pytest.fixture(scope="module")

@@ -92,7 +92,7 @@ def is_answered(connection: socket.socket) -> bool:
 
 
 def dripping(gateway: Gateway) -> int:
-    return sum(one.dripping() for one in gateway.ingest)
+    return sum(service.dripping() for service in gateway.ingest)
 
 
 def cpu_seconds(process: psutil.Process) -> float:
@@ -197,7 +197,7 @@ def test_an_open_circuit_is_not_busy(gateway: Gateway) -> None:
     with ThreadPoolExecutor(50) as pool:
         load = [pool.submit(gateway.request, "GET", "/api/v1/now") for _ in range(50)]
         answers = [one.result() for one in load]
-    assert {(one.status_code, one.text) for one in answers} == {(503, OPEN)}
-    assert {one.headers["X-Circuit-State"] for one in answers} == {"open"}
+    assert {(answer.status_code, answer.text) for answer in answers} == {(503, OPEN)}
+    assert {answer.headers["X-Circuit-State"] for answer in answers} == {"open"}
     with pytest.raises(KeyError):
         json.loads(answers[0].text)["error"]

@@ -300,7 +300,9 @@ def test_a_probe_tells_how_a_circuit_is(gateway: Gateway, circuit: str) -> None:
         return answer.status_code, answer.headers["X-Circuit-State"], answer.text
 
     assert probe() == (200, "closed", '{"status": "ok"}')
-    asked = [request[:2] + request[3:] for one in gateway.ingest for request in one.requests]
+    asked = [
+        request[:2] + request[3:] for service in gateway.ingest for request in service.requests
+    ]
     assert asked == [("GET", "/healthz", b"")]
     gateway.ingest[0].close()
     assert {probe()[1] for _ in range(10)} == {"closed"}

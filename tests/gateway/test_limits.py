@@ -91,7 +91,7 @@ def test_a_burst_over_the_limit_is_asked_to_wait(
         assert set(counted) == {503, 429}
         assert 400 <= counted[503] <= 402 + time.monotonic() - began
         asked = (answer(hasty.send(DETECTION + b"\r\n")) for _ in range(5))  # a second has one
-        refusal, body = next(one for one in asked if one[0].status == 429)
+        refusal, body = next(reply for reply in asked if reply[0].status == 429)
         assert refusal.headers["Retry-After"] == "1"
         assert "wait a second" in body["error"]
         assert refusal.headers["Content-Type"] == "application/json"

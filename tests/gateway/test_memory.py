@@ -118,7 +118,7 @@ def test_300_slow_readers_of_a_long_history(secure: Gateway) -> None:
             asked = b"GET /extractbeacon HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %b\r\n\r\n"
             clients.connect(4096).sendall(asked % encoding)
         eventually(lambda: sum(len(upstream.requests) for upstream in secure.ingest) == 52)
-        eventually(lambda: Counter(one["status"] for one in secure.logged())["429"] == 300 - 52)
+        eventually(lambda: Counter(line["status"] for line in secure.logged())["429"] == 300 - 52)
         time.sleep(2)  # the rest of what will be buffered
         check(secure, worker)
     answered = Counter(line["status"] for line in secure.logged())
@@ -135,7 +135,7 @@ def test_200_slow_readers_of_one_large_export(secure: Gateway) -> None:
         for _ in range(200):
             asked = b"GET /api/v1/staff/7/detections?format=csv HTTP/1.1\r\nHost: localhost\r\n"
             clients.connect(4096).sendall(asked + b"Accept-Encoding: gzip\r\n\r\n")
-        eventually(lambda: Counter(one["status"] for one in secure.logged())["429"] == 200 - 52)
+        eventually(lambda: Counter(line["status"] for line in secure.logged())["429"] == 200 - 52)
         time.sleep(2)  # the rest of what will be buffered
         check(secure, worker)
         other = clients.connect(address="127.0.0.2")

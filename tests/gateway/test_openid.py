@@ -88,7 +88,7 @@ def stack(mongod: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sta
         services = held.enter_context(running(*two))
         named = both | {"OIDC_NAME": "Example & Sons"}
         page = held.enter_context(Monitoring(gateway.url, folder, settings=named))
-        gateway.settings["ingest"] = " ".join(f"127.0.0.1:{one.port}" for one in services)
+        gateway.settings["ingest"] = " ".join(f"127.0.0.1:{service.port}" for service in services)
         gateway.settings["monitoring"] = f"127.0.0.1:{page.port}"
         held.callback(gateway.close)
         made = Stack(gateway.start(), services, provider, both["OIDC_ISSUER"])
@@ -133,12 +133,12 @@ def test_from_log_in_to_log_out(page: Page, stack: Stack) -> None:
     addresses: list[str] = []
     page.on("request", lambda request: addresses.append(request.url))
     leave(page, stack, "/monitoring/system?a=b")
-    [kept] = [one for one in page.context.cookies() if one["name"] == "waymark_oidc"]
+    [kept] = [cookie for cookie in page.context.cookies() if cookie["name"] == "waymark_oidc"]
     assert (kept["sameSite"], kept["httpOnly"]) == ("Lax", True)
     log_in(page, "anna")
     expect(page).to_have_url(f"{url}/monitoring/system?a=b")
     expect(page.get_by_text("anna@example.org", exact=True)).to_be_visible()
-    cookies = {one["name"]: one for one in page.context.cookies(url)}
+    cookies = {cookie["name"]: cookie for cookie in page.context.cookies(url)}
     assert set(cookies) == {"waymark_session", "waymark_device"}
     assert cookies["waymark_session"]["sameSite"] == "Strict"
     assert page.evaluate("document.cookie") == ""
@@ -148,7 +148,7 @@ def test_from_log_in_to_log_out(page: Page, stack: Stack) -> None:
         assert (told["name"], told["role"]) == ("anna@example.org", "admin")
 
     # The same way back leads nowhere: the provider takes its code once.
-    [back] = [one for one in addresses if urlsplit(one).path == CALLBACK]
+    [back] = [address for address in addresses if urlsplit(address).path == CALLBACK]
     again = requests.get(back, cookies={"waymark_oidc": kept["value"]}, allow_redirects=False)
     assert again.status_code == 303
     assert "problem=failed" in again.headers["Location"]
@@ -191,7 +191,7 @@ def test_while_its_provider_is_away_the_page_says_so(page: Page, stack: Stack) -
     addresses: list[str] = []
     page.on("request", lambda request: addresses.append(request.url))
     leave(page, stack)
-    told = parse_qs(urlsplit(next(one for one in addresses if "/auth?" in one)).query)
+    told = parse_qs(urlsplit(next(address for address in addresses if "/auth?" in address)).query)
     back = {"code": "x", "state": told["state"][0], "iss": stack.issuer}
     stack.provider.stop()
     try:

@@ -18,7 +18,7 @@ def passed_on(gateway: Gateway) -> tuple[str, str]:
     for upstream in gateway.ingest:
         upstream.answer(200, b"{}")
     gateway.request("GET", "/api/v1/staff", headers=SAID)
-    [(_, _, headers, _)] = [one for upstream in gateway.ingest for one in upstream.requests]
+    [(_, _, headers, _)] = [request for upstream in gateway.ingest for request in upstream.requests]
     return headers["x-forwarded-for"], headers["x-forwarded-proto"]
 
 

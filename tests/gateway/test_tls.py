@@ -196,7 +196,7 @@ def test_the_suites_of_tls_1_2_are_those_and_no_others(
     ).start()
     every = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     every.set_ciphers("ALL:COMPLEMENTOFALL:@SECLEVEL=0")
-    names = [one["name"] for one in every.get_ciphers() if one["protocol"] != "TLSv1.3"]
+    names = [cipher["name"] for cipher in every.get_ciphers() if cipher["protocol"] != "TLSv1.3"]
     assert {"AES128-SHA", f"ECDHE-{key}-AES128-SHA"} <= set(names)  # weak ones are tried
     assert {name for name in names if taken(port, name)} == {one.format(key) for one in SUITES}
 

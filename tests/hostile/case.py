@@ -47,7 +47,7 @@ class Answers(NamedTuple):
     def of(self, target: str) -> tuple[str, ...]:
         """Return the answers that a target may give."""
         answers: str = getattr(self, target)
-        return tuple(one.strip() for one in answers.split("|")) if answers else ()
+        return tuple(word.strip() for word in answers.split("|")) if answers else ()
 
 
 @cache

@@ -25,7 +25,7 @@ class Report:
     def run(self, site: Guarded, at_least: int, seed: int) -> None:
         """Try all of it."""
         visitors, everything = site.visitors, routes.everything(site.document)
-        thorough = [one for one in visitors if one.name in THOROUGH]
+        thorough = [visitor for visitor in visitors if visitor.name in THOROUGH]
         self.say(f"python -m tests.hostile --requests {at_least} --seed {seed}")
         self.say(f"{time.strftime('%Y-%m-%d')}; access required; {len(visitors)} visitors")
         self.say("\nEach route, as each\n")
@@ -50,22 +50,22 @@ class Report:
 
     def _swept(self, found: list[sweep.Asked]) -> None:
         said: dict[tuple[str, str], Counter[str]] = {}
-        for one in found:
-            counts = said.setdefault((one.visitor.name, one.target), Counter())
-            counts[str(one.answer.status)] += 1
+        for finding in found:
+            counts = said.setdefault((finding.visitor.name, finding.target), Counter())
+            counts[str(finding.answer.status)] += 1
         for (name, target), counts in said.items():
             self._row(name, target, counts)
-        for one in (one for one in found if one.wrong):
-            route = f"{one.route.method} {one.route.path}"
-            who = f"{one.visitor.name} at the {one.target}"
-            self.say(f"WRONG: {route} as {who}: {one.answer.status}: {one.wrong}")
-        self._add(len(found), sum(bool(one.wrong) for one in found))
+        for finding in (finding for finding in found if finding.wrong):
+            route = f"{finding.route.method} {finding.route.path}"
+            who = f"{finding.visitor.name} at the {finding.target}"
+            self.say(f"WRONG: {route} as {who}: {finding.answer.status}: {finding.wrong}")
+        self._add(len(found), sum(bool(finding.wrong) for finding in found))
 
     def _tried(self, name: str, found: list[table.Line]) -> None:
         for target in TARGETS:
-            said = (one.said.split() for one in found if one.target == target)
+            said = (finding.said.split() for finding in found if finding.target == target)
             self._row(name, target, Counter(status for one in said for status in one[:1]))
-        for line in (one for one in found if one.wrong):
+        for line in (finding for finding in found if finding.wrong):
             self.say(
                 f"WRONG: {line.name} as {name} at the {line.target}: {line.said}: {line.wrong}"
             )

@@ -59,14 +59,14 @@ def of_document(document: dict[str, Any]) -> Iterator[Route]:
             role = Role(needed[1]) if needed else Role.NOBODY
             assert ("security" in described) == (role is not Role.NOBODY), (method, path)
             filled, query = path, []
-            for one in described["parameters"]:
-                example = str(one["schema"].get("example", "x"))
-                if one["in"] == "path":
+            for parameter in described["parameters"]:
+                example = str(parameter["schema"].get("example", "x"))
+                if parameter["in"] == "path":
                     filled = filled.replace(
-                        f"{{{one['name']}}}", _EXAMPLES.get(one["name"], example)
+                        f"{{{parameter['name']}}}", _EXAMPLES.get(parameter["name"], example)
                     )
-                elif one.get("required"):
-                    query.append((one["name"], example))
+                elif parameter.get("required"):
+                    query.append((parameter["name"], example))
             kind, body = _example(described)
             if OWN_SESSION.fullmatch(filled):
                 kind, body = "", b""

@@ -72,7 +72,7 @@ def scan(
 
 def beyond(found: Iterable[Found]) -> list[Found]:
     """Return what a stranger could read or change besides what all may."""
-    return [one for one in found if not _is_fine(one)]
+    return [finding for finding in found if not _is_fine(finding)]
 
 
 def _is_fine(one: Found) -> bool:

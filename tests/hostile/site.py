@@ -40,7 +40,7 @@ class Site(Office):
         """Return everybody of whom a detection was stored."""
         found = self.read("/api/v1/staff").json()
         assert found["complete"]
-        return {str(one["staff_id"]) for one in found["data"]}
+        return {str(person["staff_id"]) for person in found["data"]}
 
 
 class Guarded(Site):
@@ -118,7 +118,9 @@ class Guarded(Site):
         """Return what no stranger may change: how many there are of each, and how they look."""
         names = ("staff", "beacons", "tokens", "accounts")
         return {
-            name: sorted(str(one) for one in self.database[name].find({}, {"last_used_at": 0}))
+            name: sorted(
+                str(document) for document in self.database[name].find({}, {"last_used_at": 0})
+            )
             for name in names
         }
 

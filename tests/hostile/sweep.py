@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
 def ask(address: tuple[str, int], route: Route, visitor: Visitor) -> Answer:
     """Send one request on a connection of its own."""
-    query = "&".join(one for one in (route.query, visitor.query) if one)
+    query = "&".join(part for part in (route.query, visitor.query) if part)
     headers = dict(visitor.headers) | ({"Content-Type": route.kind} if route.kind else {})
     connection = http.client.HTTPConnection(*address, timeout=30)
     try:
@@ -110,7 +110,7 @@ def sweep(
     ports: dict[str, int], routes: Sequence[Route], visitors: Sequence[Visitor]
 ) -> list[Asked]:
     """Ask every target for its routes as everybody."""
-    secrets = {one.secret for one in visitors if one.role is not Role.NOBODY}
+    secrets = {visitor.secret for visitor in visitors if visitor.role is not Role.NOBODY}
     wanted = [
         (target, route, visitor)
         for route in routes
@@ -153,4 +153,6 @@ def _ends(route: Route, visitor: Visitor) -> bool:
 
 def counted(found: Iterable[Asked]) -> Counter[tuple[str, str, int]]:
     """Return how often each visitor got which status at which target."""
-    return Counter((one.visitor.name, one.target, one.answer.status) for one in found)
+    return Counter(
+        (finding.visitor.name, finding.target, finding.answer.status) for finding in found
+    )

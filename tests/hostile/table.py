@@ -122,6 +122,6 @@ def printed(found: Iterable[Line]) -> Iterator[str]:
         by_name.setdefault(line.name, {})[line.target] = line
     yield f"{'tried':<60}" + "".join(f"{target:<16}" for target in TARGETS)
     for name, said in by_name.items():
-        cells = (f"{said[one].said if one in said else '':<16}" for one in TARGETS)
+        cells = (f"{said[target].said if target in said else '':<16}" for target in TARGETS)
         wrong = "; ".join(f"{one.target}: {one.wrong}" for one in said.values() if one.wrong)
         yield f"{name:<60}{''.join(cells)}{wrong}".rstrip()

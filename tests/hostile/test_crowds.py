@@ -60,4 +60,4 @@ def test_no_kind_of_bad_input_adds_up(stack: LimitedStack) -> None:
 def test_a_crowd_of_bad_batches_leaves_room(stack: LimitedStack) -> None:
     (case,) = (case for case in CASES if case.name == "24 batches of wrong types at once")
     problems = run(stack, case, SECONDS, {}).problems
-    assert [one for one in problems if not SLOW.search(one)] == []
+    assert [problem for problem in problems if not SLOW.search(problem)] == []

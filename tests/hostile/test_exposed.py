@@ -92,11 +92,15 @@ def test_a_stranger_finds_only_what_all_may_see(
     wanted = scan.asked(routes.everything(document))
     command = (sys.executable, "-m", "tests.hostile.scan", STACKS, *sorted(ports))
     answers = json.loads(outside.run(*command, given=json.dumps(wanted)))
-    found = {int(port): [scan.Found(*one) for one in all_] for port, all_ in answers.items()}
+    found = {
+        int(port): [scan.Found(*finding) for finding in all_] for port, all_ in answers.items()
+    }
     assert set(found) == stack.published
     for all_ in found.values():
         assert len(all_) == len(wanted) > 900
         assert scan.beyond(all_) == []
-    readable = {one.path for all_ in found.values() for one in all_ if one.status == 200}
+    readable = {
+        finding.path for all_ in found.values() for finding in all_ if finding.status == 200
+    }
     assert readable >= {"/healthz", "/monitoring/login", "/_circuit/ingest"}
     assert kept() == before

@@ -78,7 +78,7 @@ def named(site: Site) -> Iterator[None]:
     def placed() -> bool:  # the other service too knows the names
         for number in range(len(NAMES)):
             site.hear(f"victim-{number}", mac(number))
-        found = {one["location"] for one in site.read("/api/v1/staff").json()["data"]}
+        found = {person["location"] for person in site.read("/api/v1/staff").json()["data"]}
         return set(NAMES) <= found
 
     eventually(placed, 60, pause_seconds=1)
@@ -100,7 +100,9 @@ def watched(page: Page) -> Iterator[None]:
     assert page.evaluate(MARKUP) == []
     home = re.match(r"https?://[^/]+", page.url)
     assert home
-    assert [one for one in asked if not one.startswith((home[0], "data:", "blob:"))] == []
+    assert [
+        address for address in asked if not address.startswith((home[0], "data:", "blob:"))
+    ] == []
 
 
 @pytest.mark.parametrize(

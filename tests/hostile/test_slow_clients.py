@@ -49,7 +49,9 @@ def attack(mode: str, guarded: Guarded, target: str) -> "subprocess.Popen[str]":
     need("slowhttptest")
     options, paths = MODES[mode]
     cookie = next(
-        one.headers["Cookie"] for one in guarded.visitors if one.name == "keeper's cookie"
+        visitor.headers["Cookie"]
+        for visitor in guarded.visitors
+        if visitor.name == "keeper's cookie"
     )
     command = ["slowhttptest", *options, "-j", cookie, "-p", "8", "-l", str(SECONDS)]
     command += ["-c", str(CONNECTIONS), "-r", str(PER_SECOND)]

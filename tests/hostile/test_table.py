@@ -34,7 +34,7 @@ NOBODYS = ["CONNECT", "HTTP/0.9", "HTTP/2's preface", "TLS", "a mail"]
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["admin", "nobody"])
 def test_only_what_is_declared_comes_back(guarded: Guarded, name: str) -> None:
-    [visitor] = [one for one in guarded.visitors if one.name == name]
+    [visitor] = [visitor for visitor in guarded.visitors if visitor.name == name]
     cases = table.cases()
     found = table.lines(guarded, cases, visitor)
     # On a busy machine the page may be a 503 that asks for patience: those are asked again.

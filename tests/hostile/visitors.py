@@ -221,7 +221,7 @@ class Operator:
     def wait(self, visitors: list[Visitor]) -> None:
         """Wait until all are known, and nobody is any more who has ended: that is a promise."""
         time.sleep(REVOKED_SECONDS)
-        self._known([one for one in visitors if one.role in (Role.READ, Role.ADMIN)])
+        self._known([visitor for visitor in visitors if visitor.role in (Role.READ, Role.ADMIN)])
 
 
 def _tokens(admin: str) -> Iterator[Visitor]:

@@ -74,7 +74,9 @@ def test_nothing_of_the_lost_time_passes_for_current(
 
     def go_on(mac: str, location: str) -> None:
         put(services[0], mac, location)
-        eventually(lambda: all(location in one.read("/api/v1/beacons").text for one in services))
+        eventually(
+            lambda: all(location in service.read("/api/v1/beacons").text for service in services)
+        )
         for number in range(commits):
             answer = services[number % 2].detect(
                 WHO, beacon_address=mac, timestamp=start + 60 + number
@@ -82,7 +84,9 @@ def test_nothing_of_the_lost_time_passes_for_current(
             assert answer.status_code == 200
 
     go_on(LOST, "Lobby C")
-    before = {(one.url, path): one.read(path) for one in services for path in paths(start)}
+    before = {
+        (service.url, path): service.read(path) for service in services for path in paths(start)
+    }
     put_back(database, copy)
     go_on(KEPT, "Lobby D")
     time.sleep(5.1)  # /coverage is read every 5 s
@@ -99,7 +103,7 @@ def test_nothing_of_the_lost_time_passes_for_current(
         history = service.history(WHO)
         stored = database["staff"].find({"staff_id": WHO}).sort("timestamp", -1)
         fields = ("level", "location", "timestamp")
-        assert history == [{name: one[name] for name in fields} for one in stored]
+        assert history == [{name: detection[name] for name in fields} for detection in stored]
 
 
 def put(service: Service, mac: str, location: str) -> None:

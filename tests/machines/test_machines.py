@@ -43,7 +43,7 @@ def report(machine: str, said: list[str]) -> None:
     """Put the machine's line into the report, in place of its last."""
     line = f"{machine}: {time.strftime('%Y-%m-%d')}; {'; '.join(said)}"
     lines = REPORT.read_text().splitlines() if REPORT.exists() else []
-    others = [one for one in lines if not one.startswith(f"{machine}:")]
+    others = [line for line in lines if not line.startswith(f"{machine}:")]
     REPORT.write_text("\n".join(sorted([*others, line])) + "\n")
 
 

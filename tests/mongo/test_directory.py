@@ -94,7 +94,10 @@ def test_loading_converges(database: Database[dict[str, Any]]) -> None:
     assert str(done) == "1 added, 1 changed, 0 unchanged, 1 not in the file and left alone"
     renamed = parsed(HEADER, "C2A628384B08,5,Lobby C,1.5,2")
     assert len(load(renamed, database).moves) == 1
-    stored = {one["mac"]: (one["level"], one["location"]) for one in database["beacons"].find()}
+    stored = {
+        beacon["mac"]: (beacon["level"], beacon["location"])
+        for beacon in database["beacons"].find()
+    }
     expected = {"C2A628384B08": ("5", "Lobby C"), "C2A628384B09": ("4", "Lobby A")}
     assert stored == expected | {"C2A628384B0A": ("1", "Room")}
 

@@ -17,7 +17,7 @@ def test_the_files_that_come_with_it() -> None:
     ]
     assert sharded.routers == ("mongos-1:27017", "mongos-2:27017")
     ha = topology.load(topology.FOLDER / "topology.ha.toml")
-    assert [len(one.members) for one in ha.sets] == [3, 3, 3]
+    assert [len(replica_set.members) for replica_set in ha.sets] == [3, 3, 3]
     embedded = topology.load(topology.EMBEDDED)
     assert embedded.replica_set == ReplicaSet("embedded", ("mongod:27017",))
 
@@ -25,7 +25,7 @@ def test_the_files_that_come_with_it() -> None:
 def test_growth_moves_no_local_port(tmp_path: Path) -> None:
     small = topology.load(topology.SHARDED).on_this_machine(27117)
     assert small.routers == ("127.0.0.1:27117", "127.0.0.1:27118")
-    assert [one.members[0] for one in small.sets] == [
+    assert [replica_set.members[0] for replica_set in small.sets] == [
         "127.0.0.1:27127",
         "127.0.0.1:27137",
         "127.0.0.1:27147",
@@ -38,7 +38,9 @@ def test_growth_moves_no_local_port(tmp_path: Path) -> None:
     file.write_text(grown)
     big = topology.load(file).on_this_machine(27117)
     assert big.routers == small.routers
-    assert [one.members[0] for one in big.sets][:3] == [one.members[0] for one in small.sets]
+    assert [replica_set.members[0] for replica_set in big.sets][:3] == [
+        replica_set.members[0] for replica_set in small.sets
+    ]
     assert big.shards[1].members[1] == "127.0.0.1:27148"
     assert topology.load(topology.EMBEDDED).on_this_machine(5).users_set.members == ("127.0.0.1:5",)
 

@@ -149,7 +149,7 @@ def test_an_answer_too_large_to_cache_is_none(upstream: Upstream) -> None:
 def test_no_gateway_at_all(client: FlaskClient) -> None:
     assert client.get("/monitoring/latest").get_json()["circuit"] == "unknown"
     circuits = client.get("/monitoring/api/system").get_json()["circuits"]
-    assert {name: one["state"] for name, one in circuits.items()} == {
+    assert {name: circuit["state"] for name, circuit in circuits.items()} == {
         "ingest": "unknown",
         "reads": "unknown",
     }

@@ -88,7 +88,9 @@ def test_whatever_is_html_has_that_policy(client: FlaskClient, gateway: Upstream
             paths = [rule for rule in rules if "<" not in rule]
             paths += ["/nothing", *(f"/monitoring/{name}" for name in TITLES)]
             answers += [visitor.get(path, headers=BEHIND) for path in paths]
-    pages = [one for one in answers if one.mimetype == "text/html" and one.status_code != 302]
+    pages = [
+        answer for answer in answers if answer.mimetype == "text/html" and answer.status_code != 302
+    ]
     assert len(pages) == 4 * (len(TITLES) + 2)  # /monitoring and the log-in
     assert 403 in {page.status_code for page in pages}
     assert {page.headers.get("Content-Security-Policy") for page in pages} == {POLICY}

@@ -32,7 +32,9 @@ class Office(Stack):
         """Wait until the page's next read has somebody: it may be 2 s old."""
 
         def everybody() -> list[str]:
-            return [str(one["staff_id"]) for one in self.get("/monitoring/latest").json()["staff"]]
+            return [
+                str(person["staff_id"]) for person in self.get("/monitoring/latest").json()["staff"]
+            ]
 
         eventually(lambda: staff_id in everybody(), 30)
 

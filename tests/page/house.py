@@ -11,8 +11,8 @@ from playwright.sync_api import Page
 from mongo.directory import parse
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "mongo" / "directory.csv"
-BEACONS = [one._asdict() for one in parse(DIRECTORY.read_text("utf-8"))]
-ROOMS = [one for one in BEACONS if one["level"] != "unknown"]
+BEACONS = [beacon._asdict() for beacon in parse(DIRECTORY.read_text("utf-8"))]
+ROOMS = [beacon for beacon in BEACONS if beacon["level"] != "unknown"]
 
 
 def person(staff_id: object, beacon: dict[str, Any], ago: float = 5) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def furnished(people: Iterable[dict[str, Any]]) -> Callable[[Page], None]:
 
         def staff() -> dict[str, Any]:
             now = time.time()
-            heard = [{"timestamp": now - one["age_seconds"]} | one for one in everyone]
+            heard = [{"timestamp": now - person["age_seconds"]} | person for person in everyone]
             return {"as_of": now, "complete": True, "data": heard}
 
         answer(page, "**/monitoring/api/staff", staff)
@@ -63,8 +63,8 @@ def coverage() -> dict[str, Any]:
     """Return when each room was visited last: some now, some long ago, some never."""
     now = time.time()
     visits = [
-        {"last_visited": None if n % 9 == 8 else now - n * 61, "macs": [one["mac"]]} | one
-        for n, one in enumerate(ROOMS)
+        {"last_visited": None if n % 9 == 8 else now - n * 61, "macs": [room["mac"]]} | room
+        for n, room in enumerate(ROOMS)
     ]
     return {"as_of": now, "complete": True, "data": visits}
 
@@ -72,7 +72,7 @@ def coverage() -> dict[str, Any]:
 def walk() -> dict[str, Any]:
     """Return half an hour of somebody's history, newest first: through the rooms of a level."""
     now = int(time.time())
-    rooms = [one for one in ROOMS if one["level"] == "4"]
+    rooms = [room for room in ROOMS if room["level"] == "4"]
     found = [
         rooms[ago // 120 % len(rooms)] | {"id": str(ago), "timestamp": now - ago, "rssi": -60}
         for ago in range(30, 1800, 12)

@@ -75,7 +75,7 @@ def furnish(stack: Stack, seconds: float = 45) -> None:
     now = int(time.time())
     found: list[dict[str, object]] = []
     for staff_id in range(1, 2 * LEVELS + 1):
-        here = [one.mac for one in beacons if one.level == str((staff_id + 1) // 2)]
+        here = [beacon.mac for beacon in beacons if beacon.level == str((staff_id + 1) // 2)]
         at = chance.randrange(5)
         for ago in range(WALKED_SECONDS, 120, -STEP_SECONDS):
             if chance.random() < 0.12:

@@ -27,15 +27,17 @@ def build(office: Office) -> None:
 
 def is_at(office: Office, location: str) -> bool:
     staff = office.api("GET", "/staff").json()["data"]
-    return any((one["staff_id"], one["location"]) == ("watch", location) for one in staff)
+    return any((person["staff_id"], person["location"]) == ("watch", location) for person in staff)
 
 
 def known(office: Office, mac: str, ago: int) -> bool:
     """Tell whether a detection got its place: the other service learns of a beacon within 2 s."""
     office.hear("watch", mac, ago=ago)
     seen = office.api("GET", "/staff/watch/detections", params={"limit": 1000}).json()["data"]
-    near = [one for one in seen if abs(one["timestamp"] - (time.time() - ago)) < 30]
-    return any(one["mac"] == mac and one["level"] == LEVEL for one in near)
+    near = [
+        detection for detection in seen if abs(detection["timestamp"] - (time.time() - ago)) < 30
+    ]
+    return any(detection["mac"] == mac and detection["level"] == LEVEL for detection in near)
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.page.conftest import Opener, loaded
 from tests.page.house import ROOMS, furnished, person
 
-ON_4 = [one for one in ROOMS if one["level"] == "4"]
+ON_4 = [room for room in ROOMS if room["level"] == "4"]
 COUNTS = (2, 3, 6, 12)
 LIGHT_ENOUGH = 4.5  # WCAG AA, of text on what is under it
 APART = 1.05
@@ -25,7 +25,7 @@ def crowds() -> list[dict[str, Any]]:
 
 
 def luminance(rgb: list[float]) -> float:
-    parts = [one / 255 for one in rgb]
+    parts = [part / 255 for part in rgb]
     linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 

@@ -134,7 +134,7 @@ def test_an_unknown_beacon_is_assigned_in_one_step_with_its_past(
 
     def places() -> list[tuple[str, str]]:
         history = office.api("GET", "/staff/finder/detections").json()["data"]
-        return [(one["level"], one["location"]) for one in history]
+        return [(detection["level"], detection["location"]) for detection in history]
 
     page = opened("/directory")
     unknown = page.locator("#unknown li").filter(has_text="AA:BB:CC:DD:00:42")
@@ -183,8 +183,8 @@ def test_a_beacon_that_fell_silent_is_named(opened: Opener, office: Office) -> N
         for who, mac in (("passer", "4100"), ("east", "4200")):
             office.hear(who, f"AABBCC{mac}03")
         places = office.get("/monitoring/api/coverage").json()["data"]  # what the page reads
-        here = [one for one in places if one["level"] in {"41", "42"}]
-        return sum(one["last_visited"] is not None for one in here) == 4
+        here = [place for place in places if place["level"] in {"41", "42"}]
+        return sum(place["last_visited"] is not None for place in here) == 4
 
     eventually(passed_by, 30)
     aged = 0

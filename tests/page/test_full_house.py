@@ -48,7 +48,7 @@ def still(page: Page) -> None:
 def test_everybody_is_counted_in_their_own_room(opened: Opener, size: tuple[int, int]) -> None:
     page = opened("", size, prepare=furnished(HOUSE), reduced_motion="reduce")
     still(page)
-    where = {str(one["staff_id"]): (one["level"], one["location"]) for one in HOUSE}
+    where = {str(person["staff_id"]): (person["level"], person["location"]) for person in HOUSE}
     seen: list[str] = []
     for marker in page.evaluate(MARKERS, "#section"):
         assert marker["isInside"], marker
@@ -64,8 +64,8 @@ def test_everybody_is_counted_in_their_own_room(opened: Opener, size: tuple[int,
 def test_fresh_people_lose_no_place_to_stale_ones(opened: Opener) -> None:
     page = opened("", prepare=furnished(HOUSE), reduced_motion="reduce")
     still(page)
-    ages = {str(one["staff_id"]): one["age_seconds"] for one in HOUSE}
-    places = {str(one["staff_id"]): one["mac"] for one in HOUSE}
+    ages = {str(person["staff_id"]): person["age_seconds"] for person in HOUSE}
+    places = {str(person["staff_id"]): person["mac"] for person in HOUSE}
     order = [60, 300, 900]
     shown: dict[str, int] = {}
     hidden: dict[str, int] = {}
@@ -90,7 +90,7 @@ def test_a_rooms_count_opens_the_room(opened: Opener) -> None:
     page.locator("#section .marker.more").click()
     expect(page).to_have_url(re.compile(r"level=4.*q=Lobby\+B|q=Lobby\+B.*level=4"))
     expect(page.locator("#people [data-staff]")).to_have_count(
-        40 + sum(1 for one in crowd(28) if one["mac"] == LOBBY_B["mac"])
+        40 + sum(1 for person in crowd(28) if person["mac"] == LOBBY_B["mac"])
     )
     expect(page.locator("#plan .zone.chosen title")).to_have_text(re.compile("^Lobby B: "))
 
@@ -196,7 +196,9 @@ def test_a_wall_has_large_labels_and_no_empty_row(opened: Opener) -> None:
 def test_a_phone_has_the_search_on_top_and_a_list_that_ends(opened: Opener) -> None:
     page = opened("", PHONE, prepare=furnished(HOUSE), reduced_motion="reduce")
     still(page)
-    search, picture = (page.locator(one).bounding_box() for one in ("#search", ".picture"))
+    search, picture = (
+        page.locator(selector).bounding_box() for selector in ("#search", ".picture")
+    )
     assert search
     assert picture
     assert search["y"] + search["height"] <= picture["y"]

@@ -25,7 +25,7 @@ def placed(office: Office, staff_id: str, mac: str) -> str:
     """Hear a beacon, and tell where that is now: the services learn of an edit within seconds."""
     office.hear(staff_id, mac)
     everyone = office.api("GET", "/staff").json()["data"]
-    return next(str(one["location"]) for one in everyone if one["staff_id"] == staff_id)
+    return next(str(person["location"]) for person in everyone if person["staff_id"] == staff_id)
 
 
 def test_everybody_is_in_the_list_and_in_the_building(opened: Opener, office: Office) -> None:

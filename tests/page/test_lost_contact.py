@@ -28,10 +28,12 @@ def told(page: Page, people: list[dict[str, Any]]) -> None:
 
     def put(route: Route) -> None:
         said = json.loads(route.request.post_data or "")
-        (one,) = [one for one in people if f"/staff/{one['staff_id']}/" in route.request.url]
-        assert said["timestamp"] == one["timestamp"]
-        one["lost_contact"] = {"state": said["state"], "by": "anna", "at": int(time.time())}
-        route.fulfill(json=one["lost_contact"])
+        (person,) = [
+            person for person in people if f"/staff/{person['staff_id']}/" in route.request.url
+        ]
+        assert said["timestamp"] == person["timestamp"]
+        person["lost_contact"] = {"state": said["state"], "by": "anna", "at": int(time.time())}
+        route.fulfill(json=person["lost_contact"])
 
     page.route("**/lost_contact", put)
 

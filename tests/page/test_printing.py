@@ -47,8 +47,8 @@ def test_who_was_in_a_room_prints_all_visits(opened: Opener, sheets: Sheets) -> 
     page = opened(f"?room={room['location']}&room_level={room['level']}", prepare=prepare)
     expect(page.locator("#room-visits li")).to_have_count(len(visits))
     text = "\n".join(sheets(page))
-    assert {int(one) for one in re.findall(r"Staff (\d+)", text)} == {
-        one["staff_id"] for one in visits
+    assert {int(number) for number in re.findall(r"Staff (\d+)", text)} == {
+        visit["staff_id"] for visit in visits
     }
     assert "Who was here?" in text
 
@@ -101,7 +101,7 @@ def test_states_are_shapes_where_colours_are_the_viewers_own(
 
 def test_replay_prints_every_visit(opened: Opener, sheets: Sheets) -> None:
     now = int(time.time())
-    rooms = [one for one in ROOMS if one["level"] == "4"]
+    rooms = [room for room in ROOMS if room["level"] == "4"]
     walk = [
         rooms[n % 8] | {"id": str(n), "timestamp": now - 60 * n - 30, "rssi": -60}
         for n in range(120)
@@ -115,6 +115,7 @@ def test_replay_prints_every_visit(opened: Opener, sheets: Sheets) -> None:
     expect(page.locator("#player")).to_be_visible()
     text = "\n".join(sheets(page))
     begins = {
-        f"{datetime.fromtimestamp(one['timestamp'], ZoneInfo(ZONE)):%H:%M:%S}" for one in walk
+        f"{datetime.fromtimestamp(detection['timestamp'], ZoneInfo(ZONE)):%H:%M:%S}"
+        for detection in walk
     }
     assert begins <= set(re.findall(r"\d\d:\d\d:\d\d", text))

@@ -209,7 +209,7 @@ def test_others_are_shown_at_the_same_time(opened: Opener, office: Office, noon:
     expect(others.nth(1)).to_contain_text("was never heard")
     expect(page.locator("#plan .marker.now")).to_have_count(2)
     expect(page.locator("#play")).to_be_in_viewport(ratio=1)
-    plan, bar = (page.locator(one).bounding_box() for one in ("#plan", ".timeline"))
+    plan, bar = (page.locator(selector).bounding_box() for selector in ("#plan", ".timeline"))
     assert plan
     assert bar
     assert plan["y"] + plan["height"] <= bar["y"]  # nobody is behind it
@@ -228,7 +228,7 @@ def test_what_is_shown_can_be_downloaded(opened: Opener, noon: int, tmp_path: Pa
         with page.expect_download() as started:
             page.get_by_role("link", name=name).click()
         span = [time.gmtime(t + 8 * 3600) for t in (noon - 7200, noon)]  # Singapore
-        first, last = (time.strftime("%Y-%m-%d_%H%M", one) for one in span)
+        first, last = (time.strftime("%Y-%m-%d_%H%M", moment) for moment in span)
         end = last[11:] if first[:10] == last[:10] else last
         assert started.value.suggested_filename == f"staff-patrol_{first}-{end}.{name.lower()}"
         started.value.save_as(tmp_path / name)

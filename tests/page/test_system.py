@@ -130,7 +130,7 @@ def test_a_plot_tells_its_first_and_its_last_minute_apart(opened: Opener) -> Non
     page = opened("/system")
     ends = page.locator(".chart .ends").first
     expect(ends.locator("span")).to_have_count(2)
-    whole, *parts = [one.bounding_box() for one in (ends, *ends.locator("span").all())]
+    whole, *parts = [part.bounding_box() for part in (ends, *ends.locator("span").all())]
     assert whole is not None
     first, last = (part or whole for part in parts)
     assert last["x"] > first["x"] + first["width"] + whole["width"] / 4

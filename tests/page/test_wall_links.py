@@ -190,11 +190,11 @@ def opened(wall: Page, link: str) -> list[Request]:
 
 def nowhere_but_in_the_body(site: Site, wall: Page, secret: str, sent: list[Request]) -> None:
     """Check that a link's secret was sent once, in a body, and stays nowhere."""
-    assert [one.post_data for one in sent if secret in (one.post_data or "")] == [
+    assert [request.post_data for request in sent if secret in (request.post_data or "")] == [
         f'{{"token":"{secret}"}}'
     ]
-    assert not [one.url for one in sent if secret in one.url.partition("#")[0]]
-    assert not [one.url for one in sent if secret in str(one.all_headers())]
+    assert not [request.url for request in sent if secret in request.url.partition("#")[0]]
+    assert not [request.url for request in sent if secret in str(request.all_headers())]
     assert len(sent) > 5
     assert secret not in wall.content()
     assert secret not in wall.url

@@ -55,7 +55,7 @@ def house(people: int, missing: int = 0, strangers: int = 0) -> Any:
 
     def prepare(page: Page) -> None:
         fill(page)
-        found = [one | {"last_heard": time.time() - 90} for one in STRANGERS[:strangers]]
+        found = [beacon | {"last_heard": time.time() - 90} for beacon in STRANGERS[:strangers]]
         answer(page, "**/monitoring/api/beacons/unknown", lambda: {"data": found})
 
     return prepare
@@ -76,9 +76,9 @@ def test_all_of_it_is_read_from_three_metres(
     still(page)
     texts = page.evaluate(TEXTS)
     assert len(texts) > 60
-    small = [one for one in texts if one["px"] < LEAST_OF_HEIGHT * size[1]]
+    small = [text for text in texts if text["px"] < LEAST_OF_HEIGHT * size[1]]
     assert small == []
-    assert [one for one in texts if not one["isInside"]] == []
+    assert [text for text in texts if not text["isInside"]] == []
     assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
     assert page.evaluate(
         "document.getElementById('section').scrollHeight <= "
@@ -190,8 +190,8 @@ def test_one_level_is_a_plan(opened: Opener) -> None:
     expect(page.locator("#summary")).to_contain_text("on level 1")
     expect(page.locator("#lost li")).to_have_count(8)
     texts = page.evaluate(TEXTS)
-    assert [one for one in texts if one["px"] < LEAST_OF_HEIGHT * 1080] == []
-    assert [one for one in texts if not one["isInside"]] == []
+    assert [text for text in texts if text["px"] < LEAST_OF_HEIGHT * 1080] == []
+    assert [text for text in texts if not text["isInside"]] == []
 
 
 def test_live_leads_to_it_and_it_leads_back(opened: Opener) -> None:

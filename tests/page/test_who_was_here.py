@@ -105,7 +105,7 @@ def test_a_room_of_the_plan_is_asked_for_by_a_click(opened: Opener) -> None:
 
 
 def test_a_name_is_asked_for_on_all_levels(opened: Opener, office: Office) -> None:
-    lobbies = {one["level"]: one["mac"] for one in ROOMS if one["location"] == "Lobby B"}
+    lobbies = {room["level"]: room["mac"] for room in ROOMS if room["location"] == "Lobby B"}
     minute = int(time.time()) // 60 * 60 - 5 * 3600  # when other tests heard nobody
     for level in ("2", "5"):
         office.hear(f"both-{level}", lobbies[level], ago=int(time.time()) - minute)
@@ -199,7 +199,9 @@ def test_an_address_with_no_time_asks_for_one(opened: Opener) -> None:
 @pytest.mark.parametrize(("size", "scheme"), [(WALL, "dark"), (LAPTOP, "light"), (PHONE, "dark")])
 def test_it_fits_and_axe_finds_nothing(opened: Opener, size: tuple[int, int], scheme: str) -> None:
     stays = [(7, 1500, 1400), ("ann.lee", 700, 0), *((n, 60 * n, 40) for n in range(1, 12))]
-    page = opened(ROOM, size, prepare=answered([visit(*one) for one in stays]), color_scheme=scheme)
+    page = opened(
+        ROOM, size, prepare=answered([visit(*stay) for stay in stays]), color_scheme=scheme
+    )
     dialog = page.get_by_role("dialog", name="Who was here?")
     expect(dialog.get_by_role("listitem")).to_have_count(13)
     expect(dialog.get_by_role("listitem").first).to_contain_text("before")

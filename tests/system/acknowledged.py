@@ -32,7 +32,7 @@ def check(
     """Wait until all queues are empty, then compare the detections of each staff member."""
     for service in services:
         eventually(partial(drained, service), DRAINED_SECONDS)
-    stored = Counter(one["staff_id"] for one in documents(cluster))
+    stored = Counter(document["staff_id"] for document in documents(cluster))
     stored.pop(except_for, None)
     assert stored == wanted
     for service in services:

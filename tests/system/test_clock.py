@@ -148,8 +148,8 @@ class Reader:
         self._newest = max(self._newest, writer.clock())
         everything: dict[str, Any] = {"staff_id": "reader", "start_time": 0, "end_time": 4102444800}
         answers = [service.read("/extractbeacon", **everything) for service in self._services]
-        assert [len(one.json()["location"]) for one in answers] == [self._count] * 2
-        (etag,) = {one.headers["ETag"] for one in answers}
+        assert [len(answer.json()["location"]) for answer in answers] == [self._count] * 2
+        (etag,) = {answer.headers["ETag"] for answer in answers}
         assert etag not in self._etags
         self._etags.add(etag)
         for service in self._services:
@@ -194,4 +194,4 @@ def test_clocks_that_step_lose_and_double_nothing(
     wanted["reader"] = len(services) * (READS * len(STEPS) + 1)
     acknowledged.check(cluster, services, wanted)
     stored = acknowledged.documents(cluster)
-    assert Counter(follower.ids) == Counter(str(one["_id"]) for one in stored)
+    assert Counter(follower.ids) == Counter(str(detection["_id"]) for detection in stored)

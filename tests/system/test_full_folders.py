@@ -111,7 +111,7 @@ def test_without_room_for_the_gateways_files_only_large_bodies_wait(stack: DiskS
         stack.get("/retrieveformonitoring")
         lines = stack.log("gateway").read_bytes().splitlines()
         return any(
-            b"/retrieveformonitoring" in one and b'"cache":"HIT"' in one for one in lines[-9:]
+            b"/retrieveformonitoring" in line and b'"cache":"HIT"' in line for line in lines[-9:]
         )
 
     run = stack.data / "run"

@@ -57,7 +57,7 @@ def changed_people(ask: Callable[..., str], **begin: str) -> set[object]:
         *lines, last = map(json.loads, ask(limit=1000, **where).splitlines())
         if not lines:
             return people
-        people |= {one["staff_id"] for one in lines if "staff_id" in one}
+        people |= {line["staff_id"] for line in lines if "staff_id" in line}
         where = {"after": last["next"]}
 
 
@@ -83,11 +83,11 @@ def test_openapi_python_client(stack: Stack, described: Path, folder: Path) -> N
         assert answer.status_code == ok, answer
         assert [one.status.value for one in answer.parsed.results] == [status]
     history = made("api.people.staff_detections").sync("generated-1", client=client)
-    assert [(one.mac, one.timestamp) for one in history.data] == [(MAC, now)]
+    assert [(detection.mac, detection.timestamp) for detection in history.data] == [(MAC, now)]
     visits = made("api.people.visits").sync(
         client=client, level="4", location="Room 4-01", from_=str(now - 60), to=str(now + 60)
     )
-    assert "generated-1" in [one.staff_id for one in visits.data]
+    assert "generated-1" in [visit.staff_id for visit in visits.data]
     file = made("types").File(io.BytesIO(CSV))
     done = made("api.beacons.import_beacons").sync(
         client=client, body=file, dry_run=models.ImportBeaconsDryRun.VALUE_1
@@ -115,11 +115,11 @@ def test_openapi_generator(stack: Stack, described: Path, folder: Path) -> None:
         assert [one.status for one in answer.results] == [status]
     people = made.PeopleApi(client)
     history = people.staff_detections("generated-2")
-    assert [(one.mac, one.timestamp) for one in history.data] == [(MAC, now)]
+    assert [(detection.mac, detection.timestamp) for detection in history.data] == [(MAC, now)]
     visits = people.visits(
         level="4", location="Room 4-01", var_from=str(now - 60), to=str(now + 60)
     )
-    assert "generated-2" in [one.staff_id.actual_instance for one in visits.data]
+    assert "generated-2" in [visit.staff_id.actual_instance for visit in visits.data]
     done = made.BeaconsApi(client).import_beacons(CSV, dry_run="1")
     assert (done.added, done.dry_run, done.errors) == (1, True, [])
 

@@ -38,10 +38,10 @@ def all_is_noted(database: Database[dict[str, Any]], staff_id: str) -> bool:
         return False
     recent = noted["recent"]
     newest = database["staff"].find({"staff_id": staff_id}).sort("timestamp", -1)
-    assert len({one["id"] for one in recent}) == len(recent)
+    assert len({detection["id"] for detection in recent}) == len(recent)
     # What came later for its time stands further behind.
-    times = sorted((one["timestamp"] for one in recent), reverse=True)
-    return times == [one["timestamp"] for one in newest.limit(len(recent))]
+    times = sorted((detection["timestamp"] for detection in recent), reverse=True)
+    return times == [detection["timestamp"] for detection in newest.limit(len(recent))]
 
 
 def keep_reading(services: list[Service]) -> None:
@@ -52,7 +52,7 @@ def keep_reading(services: list[Service]) -> None:
 
 
 def test_a_service_killed_in_mid_group(cluster: Cluster, services: list[Service]) -> None:
-    with Phones(through(*(one.url for one in services)), STAFF) as phones:
+    with Phones(through(*(service.url for service in services)), STAFF) as phones:
         for service in services:
             keep_reading(services)
             service.kill()
@@ -66,7 +66,7 @@ def test_a_service_killed_in_mid_group(cluster: Cluster, services: list[Service]
 def test_the_database_lost_in_mid_write(
     cluster: Cluster, services: list[Service], fault: Literal["killed", "frozen"]
 ) -> None:
-    with Phones(through(*(one.url for one in services)), STAFF) as phones:
+    with Phones(through(*(service.url for service in services)), STAFF) as phones:
         phones.wait_for(200, more=50)
         keep_reading(services)
         with cluster.away("mongod", fault):
@@ -77,7 +77,7 @@ def test_the_database_lost_in_mid_write(
 
 
 def test_database_and_services_killed_at_once(cluster: Cluster, services: list[Service]) -> None:
-    with Phones(through(*(one.url for one in services)), STAFF) as phones:
+    with Phones(through(*(service.url for service in services)), STAFF) as phones:
         phones.wait_for(200, more=50)
         keep_reading(services)
         with cluster.away("mongod", "killed"):

@@ -90,8 +90,8 @@ def test_nothing_is_root_not_even_on_a_port_that_only_root_may_open(stack: Stack
         for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
             assert capabilities(process.pid) == {BIND if name == "gateway" else 0}
     owned = {file: file.stat() for file in (stack.data / "secrets").iterdir()}
-    assert {pwd.getpwuid(one.st_uid).pw_name for one in owned.values()} == {"waymark"}
-    assert {one.st_mode & 0o777 for one in owned.values()} == {0o400}
+    assert {pwd.getpwuid(stat.st_uid).pw_name for stat in owned.values()} == {"waymark"}
+    assert {stat.st_mode & 0o777 for stat in owned.values()} == {0o400}
     for name in ("run", "log", "secrets", "spool", "mongod"):
         assert (stack.data / name).stat().st_mode & 0o077 == 0
     assert stack.data.owner() == "root"  # or `waymark` could put a link where root opens a file

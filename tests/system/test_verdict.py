@@ -99,7 +99,9 @@ def processes_of(stack: Stack, *names: str) -> list[int]:
     """Return the pids of parts, with all their children."""
     pids = stack.pids()
     parents = [psutil.Process(pids[name]) for name in names]
-    return [one.pid for parent in parents for one in (parent, *parent.children(recursive=True))]
+    return [
+        process.pid for parent in parents for process in (parent, *parent.children(recursive=True))
+    ]
 
 
 def send(some: list[int], what: signal.Signals) -> None:
@@ -159,11 +161,11 @@ def test_on_a_healthy_stack_no_read_of_a_service_fails(office: Stack) -> None:
 
     def are_many() -> bool:
         found = told_by_the_page(office, "system").json()["reads"]
-        reads[:] = [one for one in found if one["timestamp"] > began]
+        reads[:] = [read for read in found if read["timestamp"] > began]
         return len(reads) >= 2 * len(BOTH)
 
     eventually(are_many, 30)
-    assert None not in [one["latency_ms"] for one in reads]
+    assert None not in [read["latency_ms"] for read in reads]
 
 
 @pytest.mark.parametrize(

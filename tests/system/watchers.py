@@ -60,7 +60,7 @@ class Watchers:
             seen_at = time.monotonic()
             told = answer.json()
             if told["complete"]:
-                shown = {one["staff_id"]: one["timestamp"] for one in told["data"]}
+                shown = {person["staff_id"]: person["timestamp"] for person in told["data"]}
                 self.behind += [
                     f"{who} at {shown.get(who)}, not {at}"
                     for who, at in before.items()

@@ -157,13 +157,13 @@ class Garbage:
 
     def each(self) -> list[Case]:
         """Return a request of each operation."""
-        return [self._case(*one) for one in self._operations]
+        return [self._case(*operation) for operation in self._operations]
 
     def _case(self, method: str, path: str, operation: Schema) -> Case:
         target = path
-        for one in operation["parameters"]:
-            if one["in"] == "path":
-                target = target.replace(f"{{{one['name']}}}", self._path_value(one))
+        for parameter in operation["parameters"]:
+            if parameter["in"] == "path":
+                target = target.replace(f"{{{parameter['name']}}}", self._path_value(parameter))
         if target.endswith("/correction"):  # of a beacon that is there it takes its time
             target = target.replace("C2A628384B08", "C2A628384B09")
         query = self._query(operation["parameters"])
@@ -201,9 +201,9 @@ class Garbage:
 
     def _query(self, parameters: list[Schema]) -> str:
         given = [
-            (one["name"], self._query_value(one))
-            for one in parameters
-            if one["in"] == "query" and self._often(0.9 if one.get("required") else 0.4)
+            (parameter["name"], self._query_value(parameter))
+            for parameter in parameters
+            if parameter["in"] == "query" and self._often(0.9 if parameter.get("required") else 0.4)
         ]
         if self._often(0.1):
             given.append((self._text(), self._text()))

@@ -56,7 +56,7 @@ def test_it_begins_now_and_goes_on_where_it_was(api: Api) -> None:
     api.hear("SDA-1", event_id="a", timestamp=timestamp)  # a repeat changes nothing
     api.hear(2, ago=500)
     lines, after = read(api, after=cursor)
-    assert [one["staff_id"] for one in lines] == ["SDA-1", 2]
+    assert [change["staff_id"] for change in lines] == ["SDA-1", 2]
     assert lines[0] | {"id": "", "time": "", "received_at": 0} == {
         "type": "detection",
         "id": "",
@@ -99,7 +99,7 @@ def test_a_limit_cuts_nothing_off(api: Api) -> None:
     for expected in (3, 3, 3, 1, 0):
         lines, cursor = read(api, after=cursor, limit=3)
         assert len(lines) == expected
-        seen += [one["staff_id"] for one in lines]
+        seen += [change["staff_id"] for change in lines]
     assert seen == list(range(10))
 
 
@@ -252,7 +252,7 @@ class Reader(threading.Thread):
         query = f"after={self.cursor}&limit={random.choice([1, 10, 1000])}&wait={wait}"
         lines, cursor = parse(insist(self.services, "GET", f"/changes?{query}").text)
         if random.random() < 0.8:
-            self.ids += [one["id"] for one in lines]
+            self.ids += [change["id"] for change in lines]
             self.cursor = cursor
         return len(lines)
 
@@ -316,7 +316,7 @@ def test_a_follower_survives_a_full_drain_of_both_spools(
         queued = sum(fill(service) for service in services)
     assert queued == 2 * SPOOL
     with clients.as_system(cluster.local.users_set.members[0], cluster.secrets) as client:
-        eventually(lambda: all(queue(one) == 0 for one in services), 120)
+        eventually(lambda: all(queue(service) == 0 for service in services), 120)
         oplog = client["local"].command("collStats", "oplog.rs")
         assert oplog["size"] > 2 * oplog["maxSize"]  # two more than its size would have kept
         while len(reader.ids) < queued:
@@ -385,4 +385,4 @@ def test_waiting_ends_where_changes_never_do(api: Api) -> None:
             ended.set()
         walking.result()
     lines, _ = read(api, after=cursor)
-    assert len({one["id"] for one in seen + lines}) == len(seen + lines) == count
+    assert len({change["id"] for change in seen + lines}) == len(seen + lines) == count

@@ -62,15 +62,16 @@ def test_a_long_one_tells_what_remains_and_is_gone_on_with(
         # What every reader is told is what is stored, after each part.
         told = {(one["timestamp"], one["location"]) for one in api.client.get(url).json["location"]}  # type: ignore[index]
         stored = database["staff"].find({"staff_id": 0})
-        assert told == {(one["timestamp"], one["location"]) for one in stored}
+        assert told == {(detection["timestamp"], detection["location"]) for detection in stored}
         answers.append(api.client.post(GO_ON))
-    assert [one.status_code for one in answers] == [202, 202, 202]  # the last group, and no look
+    # The last group, and no look.
+    assert [answer.status_code for answer in answers] == [202, 202, 202]
     answers.append(api.client.post(GO_ON))
     last = answers[-1].json
     assert last
     assert last.pop("correction")
     assert last == {"mac": OTHER, "x": None, "y": None, "corrected": 0} | PLACE
-    assert sum(one.json["corrected"] for one in answers) == 25  # type: ignore[index]
+    assert sum(answer.json["corrected"] for answer in answers) == 25  # type: ignore[index]
     assert set(locations(database)) == {"Library"}
 
 
@@ -105,8 +106,8 @@ def test_a_correction_is_foreseen_audited_and_undone(
     places = {one["_id"]: one.get("location") for one in database["staff"].find({"mac": OTHER})}
     assert places == {one["_id"]: one.get("location") for one in before + newer}
     assert not database["staff"].count_documents({"was": {"$exists": True}})
-    noted = [(one["what"], one["details"]) for one in api.get("/audit", limit=30)["data"]]
-    noted = [one for one in noted if one[1].get("correction") == name]
+    noted = [(entry["what"], entry["details"]) for entry in api.get("/audit", limit=30)["data"]]
+    noted = [entry for entry in noted if entry[1].get("correction") == name]
     assert noted[-1] == (
         "beacon put",
         PLACE | {"x": None, "y": None, "correct_past": True} | {"correction": name},

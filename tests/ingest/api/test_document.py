@@ -53,7 +53,11 @@ def test_every_route_is_in_the_document_and_the_reverse(
 def test_every_parameter_of_a_path_is_declared(document: dict[str, Any]) -> None:
     for path, methods in document["paths"].items():
         for operation in methods.values():
-            named = {one["name"] for one in operation["parameters"] if one["in"] == "path"}
+            named = {
+                parameter["name"]
+                for parameter in operation["parameters"]
+                if parameter["in"] == "path"
+            }
             assert named == set(re.findall(r"\{(\w+)\}", path))
 
 

@@ -113,8 +113,8 @@ def test_nothing_strange_was_stored(service: Service, database: Database[Any]) -
         check_detection(one)
     beacons = list(database["beacons"].find())
     assert len(beacons) > 5
-    for one in beacons:
-        check_beacon(one)
+    for beacon in beacons:
+        check_beacon(beacon)
     for one in database["accounts"].find({"_id": {"$ne": "."}}):
         assert ACCOUNT.fullmatch(one["_id"])
         assert one["role"] in ("read", "admin")

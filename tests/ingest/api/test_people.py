@@ -356,7 +356,7 @@ def test_a_large_staff_id_is_the_same_everywhere(api: Api, staff_id: int | str) 
     assert api.get("/now")["levels"]
     assert len(api.get(f"/staff/{staff_id}/detections")["data"]) == 2
     assert staff_id in [one["staff_id"] for one in api.get("/coverage")["data"]]
-    assert [one["staff"] for one in api.get("/beacons/unknown")["data"]] == [[staff_id]]
+    assert [beacon["staff"] for beacon in api.get("/beacons/unknown")["data"]] == [[staff_id]]
     answer = api.client.get(f"/api/v1/changes?wait=5&after={cursor}")
     assert answer.status_code == 200
     assert f'"staff_id":{json.dumps(staff_id)},' in answer.get_data(as_text=True)

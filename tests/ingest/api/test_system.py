@@ -30,7 +30,7 @@ def test_what_a_shard_gave_away_is_not_counted_there() -> None:
         {"shard": "shard1", "storageStats": given},
         {"shard": "shard2", "storageStats": {"count": 120, "storageSize": 4096}},
     ]
-    assert [(one.name, one.documents) for one in Cluster(staff).shards()] == [
+    assert [(shard.name, shard.documents) for shard in Cluster(staff).shards()] == [
         ("shard1", 200),
         ("shard2", 120),
     ]

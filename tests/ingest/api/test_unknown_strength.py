@@ -31,9 +31,8 @@ def test_it_is_stored_and_told_as_none(api: Api, database: Database[Any], path: 
         if answer.is_json:
             assert answer.get_json()["counts"]["stored"] == 1
     assert [one["rssi"] for one in database["staff"].find()] == [None] * len(WAYS[path])
-    assert [one["rssi"] for one in api.get("/staff/1/detections")["data"]] == [None] * len(
-        WAYS[path]
-    )
+    detections = api.get("/staff/1/detections")["data"]
+    assert [detection["rssi"] for detection in detections] == [None] * len(WAYS[path])
     assert [one["rssi"] for one in api.get("/staff")["data"]] == [None]
     old = api.client.get("/retrieveformonitoring").get_json()["location"]
     assert [one["rssi"] for one in old] == [-127] * len(WAYS[path])  # old readers want a number
