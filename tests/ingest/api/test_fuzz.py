@@ -115,14 +115,14 @@ def test_nothing_strange_was_stored(service: Service, database: Database[Any]) -
     assert len(beacons) > 5
     for beacon in beacons:
         check_beacon(beacon)
-    for one in database["accounts"].find({"_id": {"$ne": "."}}):
-        assert ACCOUNT.fullmatch(one["_id"])
-        assert one["role"] in ("read", "admin")
-        assert one["hash"].startswith("$argon2id$v=19$m=7168,t=5,p=1$")
-    for one in database["tokens"].find():
-        assert re.fullmatch("[0-9a-f]{64}", one["digest"])
-        check_name(one["label"])
-        assert one["role"] in ("ingest", "read", "admin")
+    for account in database["accounts"].find({"_id": {"$ne": "."}}):
+        assert ACCOUNT.fullmatch(account["_id"])
+        assert account["role"] in ("read", "admin")
+        assert account["hash"].startswith("$argon2id$v=19$m=7168,t=5,p=1$")
+    for token in database["tokens"].find():
+        assert re.fullmatch("[0-9a-f]{64}", token["digest"])
+        check_name(token["label"])
+        assert token["role"] in ("ingest", "read", "admin")
     for one in database["latest"].find():
         check_staff_id(one["_id"])
         assert one["version"] >= 1
