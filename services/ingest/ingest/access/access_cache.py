@@ -96,7 +96,7 @@ class AccessCache:
     def visitor(self, digest: str) -> Visitor | None:
         """Return whose token has that digest, None for no valid one's.
 
-        StoreUnavailable: nothing is known, and so nobody can be told from a stranger.
+        Raises StoreUnavailable: nothing is known, and so nobody can be told from a stranger.
         """
         snapshot = self._snapshot or self._read()  # asked for each detection: without a call
         visitor = snapshot.holders.get(digest)
@@ -192,8 +192,8 @@ class AccessCache:
         try:
             as_of = self._file.stat().st_mtime
             documents = json.loads(self._file.read_text("utf-8"))
-            tokens = [Token.from_document(one) for one in documents["tokens"]]
-            accounts = [Account.from_document(one) for one in documents["accounts"]]
+            tokens = [Token.from_document(document) for document in documents["tokens"]]
+            accounts = [Account.from_document(document) for document in documents["accounts"]]
             return _Snapshot.of(as_of, tokens, accounts)
         except FileNotFoundError:
             return None

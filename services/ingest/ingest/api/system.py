@@ -149,9 +149,12 @@ def system_database() -> Response:
 
 def _database(context: Context) -> Database:
     now = time.time()
-    minutes = [Minute(one.timestamp, one.count) for one in context.database.cluster.minutes(now)]
+    minutes = [
+        Minute(minute.timestamp, minute.count) for minute in context.database.cluster.minutes(now)
+    ]
     shards = [
-        Shard(one.name, one.documents, one.bytes) for one in context.database.cluster.shards()
+        Shard(shard.name, shard.documents, shard.bytes)
+        for shard in context.database.cluster.shards()
     ]
     return Database(int(now), shards, minutes)
 

@@ -72,9 +72,9 @@ def _create(options: argparse.Namespace, accounts: Accounts, audit: Audit) -> No
 
 
 def _list(options: argparse.Namespace, accounts: Accounts, audit: Audit) -> None:  # noqa: ARG001
-    for one in accounts.everyone():
-        made = time.strftime("%Y-%m-%d", time.gmtime(one.created_at))
-        print(f"{one.name}\t{one.role.value}\t{made}\t{one.provider}".rstrip())
+    for account in accounts.everyone():
+        made = time.strftime("%Y-%m-%d", time.gmtime(account.created_at))
+        print(f"{account.name}\t{account.role.value}\t{made}\t{account.provider}".rstrip())
 
 
 def _remove(options: argparse.Namespace, accounts: Accounts, audit: Audit) -> None:

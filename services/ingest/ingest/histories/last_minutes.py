@@ -72,7 +72,7 @@ class LastMinutes:
         self._pool.shutdown()
 
     def read(self) -> Answer:
-        """Return all that was acknowledged before the call. StoreUnavailable."""
+        """Return all that was acknowledged before the call. Raises StoreUnavailable."""
         return self._reads.call(None)
 
     def _wait_until_sent(self) -> None:
@@ -105,10 +105,10 @@ class LastMinutes:
         if cached and since > start:
             some, older = cached.history.before(since)
             blocks = grown(itertools.chain(rows, some)) + older
-            blocks = tuple(one for one in blocks if len(range(*one.span(start, end))))
+            blocks = tuple(block for block in blocks if len(range(*block.span(start, end))))
         else:
             blocks = grown(rows)
-        if sum(one.rows for one in blocks) > MAX_ROWS:
+        if sum(block.rows for block in blocks) > MAX_ROWS:
             raise StoreUnavailable(TOO_MANY)
         history = History(None, start, blocks, counted_at)
         self._cached = _Cached(state, end, history)

@@ -97,7 +97,7 @@ class Histories:
     async def window(self, wanted: TimeRange, now: float) -> Window:
         """Return a window with everything that was acknowledged before the call.
 
-        `now` in unix seconds. StoreUnavailable: the database cannot prove or tell it.
+        `now` in unix seconds. Raises StoreUnavailable: the database cannot prove or tell it.
         """
         silent = wanted.staff_id in self._silent
         if silent:  # and still known to be so by what waits in the spool, which is asked for often
@@ -135,11 +135,13 @@ class Histories:
             found, silent = self._states.read_there(self._known(staff_ids))
         self._note_silent(staff_ids, silent)
         unavailable = StoreUnavailable("the shard of this staff member does not answer")
-        return [unavailable if one in silent else found.get(one) for one in staff_ids]
+        return [
+            unavailable if staff_id in silent else found.get(staff_id) for staff_id in staff_ids
+        ]
 
     def _known(self, staff_ids: list[StaffId]) -> dict[StaffId, Mark | None]:
         """Return what is remembered of each."""
-        cached = {one: self._cached.get(one) for one in staff_ids}
+        cached = {staff_id: self._cached.get(staff_id) for staff_id in staff_ids}
         return {who: one.mark if one else None for who, one in cached.items()}
 
     def _note_silent(self, asked: list[StaffId], silent: set[StaffId]) -> None:
@@ -164,15 +166,15 @@ class Histories:
     def _read(self, wanted: list[_Wanted]) -> list[Window | Exception]:
         """Answer with what the database has to add: one read for each staff member."""
         by_staff: dict[StaffId, list[_Wanted]] = {}
-        for one in wanted:
-            by_staff.setdefault(one.window.staff_id, []).append(one)
+        for read in wanted:
+            by_staff.setdefault(read.window.staff_id, []).append(read)
         histories: dict[StaffId, History | Exception] = {}
         for staff_id, ones in by_staff.items():
             try:
                 histories[staff_id] = self._brought_up(staff_id, ones)
             except Exception as error:
                 histories[staff_id] = error
-        return [self._result(histories[one.window.staff_id], one.window) for one in wanted]
+        return [self._result(histories[read.window.staff_id], read.window) for read in wanted]
 
     def _result(self, history: History | Exception, wanted: TimeRange) -> Window | Exception:
         return history if isinstance(history, Exception) else self._window(history, wanted)
@@ -181,8 +183,8 @@ class Histories:
         """Return a history, now cached, that covers all that is wanted of it."""
         history = self._cached.get(staff_id)
         # Of equals the one that was read last.
-        state = max((one.state for one in reversed(wanted)), key=lambda one: one.mark.newest)
-        start = min(one.window.start for one in wanted)
+        state = max((read.state for read in reversed(wanted)), key=lambda one: one.mark.newest)
+        start = min(read.window.start for read in wanted)
         if history and history.mark and history.mark.newest > state.mark.newest:
             # Another reader was quicker, or the database is an older copy: it has to say.
             [found] = self._read_states([staff_id])

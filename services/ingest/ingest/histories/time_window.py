@@ -89,7 +89,7 @@ class History:
 
     def reaching_before(self, since: int) -> tuple[Block, ...]:
         """Return the blocks that have something older than `since`."""
-        return tuple(one for one in self.blocks if one.span(0, since - 1)[0] < one.rows)
+        return tuple(block for block in self.blocks if block.span(0, since - 1)[0] < block.rows)
 
     def before(self, since: int) -> tuple[list[Row], tuple[Block, ...]]:
         """Return what is older than `since`: a few rows, and the whole blocks after them."""

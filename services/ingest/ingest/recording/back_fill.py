@@ -70,7 +70,9 @@ class BackFill:
         everybody = self._detections.staff_ids()
         for first in range(0, len(everybody), GROUP):
             missing = self._missing(everybody[first : first + GROUP])
-            recorded = self._latest.record_changes(one for them in missing for one in them)
+            recorded = self._latest.record_changes(
+                document for them in missing for document in them
+            )
             if recorded.failed:
                 raise StoreUnavailable(str(recorded.failed))
             self._inserts.renew([them[0] for them in missing])
@@ -80,7 +82,10 @@ class BackFill:
         return count
 
     def sweep(self) -> int:
-        """Show nobody by what is deleted; return of how many it was shown. StoreUnavailable."""
+        """Show nobody by what is deleted; return of how many it was shown.
+
+        Raises StoreUnavailable.
+        """
         count = 0
         everybody, _ = self._latest.every_version(None)
         for first in range(0, len(everybody), GROUP):

@@ -50,7 +50,7 @@ class Corrections:
 
         Call it after the beacon was put into the directory. A later edit of it wins: what was
         stored with its place stays so. What waits in a spool keeps the place that it came with.
-        StoreUnavailable: some may be rewritten; call it again, which does the rest.
+        Raises StoreUnavailable: some may be rewritten; call it again, which does the rest.
         """
         mac, places = beacon.mac, [Place(beacon.level, beacon.location)]
         # Until then a service may store the old place: it learns of the new one after the check and

@@ -86,7 +86,8 @@ class Drain:
     def store_group(self, spool: Spool, *, everybody: bool) -> bool:
         """Store the oldest detections, of `everybody` or who is reachable; tell if more may wait.
 
-        Those that stay do so for a reason. StoreUnavailable: any of them may be stored or not.
+        Those that stay do so for a reason.
+        Raises StoreUnavailable: any of them may be stored or not.
         """
         rows = spool.oldest(GROUP)
         documents = [document for _, document in rows if document is not None]

@@ -111,8 +111,8 @@ class Recorder:
             return self.commit(documents)
         places = self._directory.cached()
         reachable = [
-            places is not None and self._availability.reachable(one["staff_id"])
-            for one in documents
+            places is not None and self._availability.reachable(document["staff_id"])
+            for document in documents
         ]
         here = [one for one, is_here in zip(documents, reachable, strict=True) if is_here]
         outcomes = iter(self.commit(here) if here else ())
@@ -121,7 +121,7 @@ class Recorder:
     def commit(self, documents: list[Document]) -> list[Outcome]:
         """Store documents; what one shard did not take is UNAVAILABLE.
 
-        StoreUnavailable: any of them may be stored or not. Once more does no harm.
+        Raises StoreUnavailable: any of them may be stored or not. Once more does no harm.
         """
         self._fill_in_places(documents)
         stored = self._inserts.store(documents)
@@ -138,7 +138,10 @@ class Recorder:
         return outcomes
 
     def _fill_in_places(self, documents: list[Document]) -> None:
-        """Give those a place that came without one. StoreUnavailable: the directory is unknown."""
+        """Give those a place that came without one.
+
+        Raises StoreUnavailable: the directory is unknown.
+        """
         if any(document["level"] is None for document in documents):
             # That which tells whether the directory has changed may be the dead shard.
             cached = self._directory.cached() if self._availability.degraded else None

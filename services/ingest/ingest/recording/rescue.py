@@ -53,13 +53,13 @@ def is_damage(error: sqlite3.Error, path: Path) -> bool:
         return True
     files = [_beside(path, suffix) for suffix in SUFFIXES]
     return any(
-        os.path.lexists(one) and not (one.is_file() and os.access(one, os.R_OK | os.W_OK))
-        for one in files
+        os.path.lexists(file) and not (file.is_file() and os.access(file, os.R_OK | os.W_OK))
+        for file in files
     )
 
 
 def move_away(path: Path, reason: str) -> None:
-    """Move a file to where `save_rows` finds it. OSError: it cannot be moved."""
+    """Move a file to where `save_rows` finds it. Raises OSError: it cannot be moved."""
     log.error("the spool %s is damaged and replaced: %s", path, reason)
     if os.path.lexists(_beside(path, _DAMAGED)):  # another one, that could not be saved so far
         _set_aside(path)
@@ -87,7 +87,7 @@ def save_rows(path: Path, file: sqlite3.Connection) -> None:
 def files_set_aside(path: Path) -> list[Path]:
     """Return the damaged files that wait for a person to look at them."""
     found = path.parent.glob(f"{path.name}{_DAMAGED}-*")
-    return [one for one in found if one.name.rpartition("-")[2].isdecimal()]
+    return [file for file in found if file.name.rpartition("-")[2].isdecimal()]
 
 
 def _readable(damaged: Path) -> Iterator[list[tuple[int, bytes, bytes]]]:
@@ -130,7 +130,7 @@ def _newest(file: sqlite3.Connection) -> int:
 
 
 def _set_aside(path: Path) -> Path:
-    taken = {one.name for one in files_set_aside(path)}
+    taken = {file.name for file in files_set_aside(path)}
     number = 1
     while f"{path.name}{_DAMAGED}-{number}" in taken:
         number += 1

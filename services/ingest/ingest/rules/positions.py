@@ -15,11 +15,11 @@ _DECIMALS = 1e4  # nobody measures a room in tenths of a millimetre
 def doubts(at: Position, others: Sequence[Position]) -> str:
     """Return what looks wrong with a position among the others of its level, "" for nothing."""
     for axis, metres in zip("xy", at, strict=True):
-        along = [one["xy".index(axis)] for one in others]
+        along = [position["xy".index(axis)] for position in others]
         if len(along) < FEW:
             continue
         middle = median(along)
-        usual = max(NEAR_METRES, median(abs(one - middle) for one in along))
+        usual = max(NEAR_METRES, median(abs(coordinate - middle) for coordinate in along))
         if abs(metres - middle) > FAR * usual:
             bounds = f"{min(along):g} to {max(along):g}"
             return f"{axis} is {metres:g}, far outside of its level, whose beacons are at {bounds}"
@@ -31,5 +31,6 @@ def doubts(at: Position, others: Sequence[Position]) -> str:
 def _is_degrees(at: Position) -> bool:
     in_range = all(abs(one) <= most for one, most in zip(at, _DEGREES, strict=True))
     return in_range and all(
-        one * _DECIMALS % 1 > 1e-6 and one * _DECIMALS % 1 < 1 - 1e-6 for one in at
+        coordinate * _DECIMALS % 1 > 1e-6 and coordinate * _DECIMALS % 1 < 1 - 1e-6
+        for coordinate in at
     )

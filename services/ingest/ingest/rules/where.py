@@ -44,15 +44,19 @@ def settled(recent: Collection[OneHeard], rule: Rule) -> OneHeard:
     """
     newest_first = sorted(map(_sighting, recent), key=_ORDER, reverse=True)
     newest = newest_first[0]
-    ours = [one for one in newest_first if one.place[1] != UNKNOWN]
+    ours = [detection for detection in newest_first if detection.place[1] != UNKNOWN]
     if not ours or newest.at - ours[0].at > rule.silence_seconds:
         return newest.heard
     of_level = ours[0].heard
-    if any(one.place[0] != of_level.level for one in ours):
-        of_level = levels.settled([one.heard for one in _strongest(ours)], rule)
+    if any(detection.place[0] != of_level.level for detection in ours):
+        of_level = levels.settled([detection.heard for detection in _strongest(ours)], rule)
     since = min(of_level.heard_at, ours[0].at - rule.silence_seconds)
     return _strongest_place(
-        [one for one in ours if one.place[0] == of_level.level and one.at >= since]
+        [
+            detection
+            for detection in ours
+            if detection.place[0] == of_level.level and detection.at >= since
+        ]
     )
 
 
@@ -91,7 +95,9 @@ def _strongest_place(newest_first: list[_Sighting[OneHeard]]) -> OneHeard:
     last: dict[tuple[str, str], _Sighting[OneHeard]] = {}  # of each place, with the mean as dbm
     here = None
     for (at, _), scan in groupby(reversed(newest_first), _SCAN):
-        for place, one in {one.place: one for one in scan}.items():  # the strongest stays
+        for place, one in {
+            detection.place: detection for detection in scan
+        }.items():  # the strongest stays
             last[place] = one._replace(dbm=_mean(last.get(place), one))
         now = {place: one.dbm - FALL_DB_PER_SECOND * (at - one.at) for place, one in last.items()}
         strongest = max(now, key=now.__getitem__)

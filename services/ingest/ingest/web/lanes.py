@@ -25,7 +25,7 @@ LANES = (HEALTH, WRITES, SHORT, LONG, PEOPLE)
 _EXACT = {route.path: lane for route in ROUTES for lane in LANES if route.lane == lane.name}
 # In a lane of its own is also what lies below an address, though there is nothing.
 _BELOW = [
-    (re.compile(routes.pattern([one for one in routes.API if one.lane == lane.name])), lane)
+    (re.compile(routes.pattern([route for route in routes.API if route.lane == lane.name])), lane)
     for lane in (LONG, PEOPLE)
 ]
 

@@ -75,7 +75,7 @@ class PersonInput(Struct):
 def accounts() -> Response:
     """Answer everybody who may log in."""
     found = get_context().access.accounts.everyone()
-    return responses.as_json(People([_person(one) for one in found]))
+    return responses.as_json(People([_person(account) for account in found]))
 
 
 @declare(

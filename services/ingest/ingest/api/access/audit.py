@@ -75,7 +75,7 @@ def audit() -> Response:
         disposition = {"Content-Disposition": 'attachment; filename="audit.csv"'}
         return Response(downloads.begun(_csv(before)), headers=disposition, mimetype="text/csv")
     # One more tells whether there are more: no "next" leads to nothing.
-    found = [_entry(*one) for one in stored.page(limit + 1, before)]
+    found = [_entry(*row) for row in stored.page(limit + 1, before)]
     page = found[:limit]
     return responses.as_json(AuditPage(page[-1].id if len(found) > limit else None, page))
 
@@ -87,7 +87,7 @@ def _csv(before: str) -> Iterator[bytes]:
     yield f"{','.join(names)}\r\n".encode()
     while page:
         text = io.StringIO(newline="")
-        rows = (_entry(*one) for one in page)
+        rows = (_entry(*row) for row in page)
         csv.writer(text).writerows([_cell(getattr(row, name)) for name in names] for row in rows)
         yield text.getvalue().encode()
         page = stored.page(PAGE, page[-1][0]) if len(page) == PAGE else []

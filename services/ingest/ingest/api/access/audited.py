@@ -15,7 +15,7 @@ def refuse_anybody() -> None:
 
 
 def note(what: str, of: str = "", **details: str | float | bool | None) -> None:
-    """Note what whoever makes this request did. StoreUnavailable: it is not noted.
+    """Note what whoever makes this request did. Raises StoreUnavailable: it is not noted.
 
     It was done all the same; the answer is a 503, and who sends it again does it again, noted.
     """

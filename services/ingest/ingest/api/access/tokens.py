@@ -82,7 +82,7 @@ class TokenInput(Struct):
 def tokens() -> Response:
     """Answer all tokens."""
     return responses.as_json(
-        TokenList([_info(one) for one in get_context().access.tokens.everyone()])
+        TokenList([_info(token) for token in get_context().access.tokens.everyone()])
     )
 
 

@@ -79,7 +79,7 @@ def post_detections() -> Response:
     except PartlyStored as error:
         results = detection_items.describe(batch, error.outcomes)
         detail = "some items were not stored; `results` says which"
-        unconfirmed = [UnconfirmedResult(**msgspec.structs.asdict(one)) for one in results]
+        unconfirmed = [UnconfirmedResult(**msgspec.structs.asdict(result)) for result in results]
         raise unavailable(detail, unconfirmed) from error
     results = detection_items.describe(batch, outcomes)
     counted = Counter(result.status for result in results)

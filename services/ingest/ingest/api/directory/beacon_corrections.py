@@ -107,7 +107,7 @@ def foresee_correction(mac: str) -> Response:
     context.database.availability.check_reachable()
     place = Place(wanted.level, wanted.location)
     found = context.directory.corrections.foresee(wanted.mac, place)
-    named = [Whose(*one) for one in found[:MAX_NAMED]]
+    named = [Whose(*person) for person in found[:MAX_NAMED]]
     return responses.as_json(Foreseen(sum(count for _, count in found), len(found), named))
 
 

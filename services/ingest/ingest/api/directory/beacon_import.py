@@ -87,7 +87,7 @@ def import_beacons() -> Response:
         if file.bad_lines and not dry_run:
             more = " or more" * (file.bad_lines == MAX_ERRORS)
             detail = f"{file.bad_lines} lines{more} are bad, nothing was changed"
-            faulty = [FaultyField(one.field, one.reason, one.line) for one in file.errors]
+            faulty = [FaultyField(error.field, error.reason, error.line) for error in file.errors]
             raise Problem("invalid_request", detail, faulty)
         context = get_context()
         context.database.availability.check_reachable()
@@ -104,11 +104,11 @@ def import_beacons() -> Response:
             len(done.moves),
             done.unchanged,
             done.others,
-            [_move(one) for one in done.moves[:MAX_MOVES]],
+            [_move(move) for move in done.moves[:MAX_MOVES]],
             dry_run,
             warnings,
             file.columns,
-            [BadLine(one.line, one.field, one.reason) for one in file.errors],
+            [BadLine(error.line, error.field, error.reason) for error in file.errors],
             file.bad_lines,
         )
     )

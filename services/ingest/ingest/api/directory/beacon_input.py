@@ -73,22 +73,22 @@ def parse_file(text: str) -> BeaconFile:
 
 def doubts_of(beacons: Iterable[Beacon], directory: Iterable[Beacon]) -> dict[str, str]:
     """Return by MAC what looks wrong with the positions of beacons, among the others."""
-    every = {one.mac: one for one in (*directory, *beacons)}
+    every = {beacon.mac: beacon for beacon in (*directory, *beacons)}
     levels: dict[str, dict[str, Position]] = {}
-    for one in every.values():
-        if one.x is not None and one.y is not None:
-            levels.setdefault(one.level, {})[one.mac] = (one.x, one.y)
+    for beacon in every.values():
+        if beacon.x is not None and beacon.y is not None:
+            levels.setdefault(beacon.level, {})[beacon.mac] = (beacon.x, beacon.y)
     found = {}
-    for one in beacons:
-        there = levels.get(one.level, {})
-        if one.mac in there:
-            others = [at for mac, at in there.items() if mac != one.mac]
-            found[one.mac] = doubts(there[one.mac], others)
+    for beacon in beacons:
+        there = levels.get(beacon.level, {})
+        if beacon.mac in there:
+            others = [at for mac, at in there.items() if mac != beacon.mac]
+            found[beacon.mac] = doubts(there[beacon.mac], others)
     return {mac: doubt for mac, doubt in found.items() if doubt}
 
 
 def write_file(beacons: Iterable[Beacon]) -> str:
     """Return a file that `parse_file` reads, and a spreadsheet shows as it is."""
     out = io.StringIO(newline="")
-    csv.writer(out).writerows([COLUMNS, *(map(spreadsheet.cell, one) for one in beacons)])
+    csv.writer(out).writerows([COLUMNS, *(map(spreadsheet.cell, beacon) for beacon in beacons)])
     return spreadsheet.marked(out.getvalue())

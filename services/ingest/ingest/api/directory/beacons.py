@@ -54,10 +54,10 @@ def beacons() -> Response:
     directory, level = get_context().directory_snapshot(), request.args.get(LEVEL.name, "")
     is_file = _FORMAT.read(request.args) == "csv"
     etag = responses.tag(directory.tag, level, is_file)
-    told = (one for one in directory.beacons.values() if level in ("", one.level))
+    told = (beacon for beacon in directory.beacons.values() if level in ("", beacon.level))
     if not is_file:
         return responses.json_unless_held(
-            etag, lambda: Directory([RegisteredBeacon(*one) for one in told])
+            etag, lambda: Directory([RegisteredBeacon(*beacon) for beacon in told])
         )
     if held := responses.not_modified(etag):
         return held

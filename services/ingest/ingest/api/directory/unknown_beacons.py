@@ -67,12 +67,12 @@ def unknown_beacons() -> Response:
     now = int(time.time())  # no time of a clock that is ahead
     data = [
         UnknownBeacon(
-            mac=one.mac,
-            count=one.count,
-            first_heard=min(one.first_heard, now),
-            last_heard=min(one.last_heard, now),
-            staff=sorted(one.staff, key=request_parameters.by_staff_id),
+            mac=beacon.mac,
+            count=beacon.count,
+            first_heard=min(beacon.first_heard, now),
+            last_heard=min(beacon.last_heard, now),
+            staff=sorted(beacon.staff, key=request_parameters.by_staff_id),
         )
-        for one in found[:MAX_UNKNOWN]
+        for beacon in found[:MAX_UNKNOWN]
     ]
     return responses.as_json(UnknownBeacons(data, len(found) > MAX_UNKNOWN))

@@ -120,7 +120,10 @@ def zone_of(given: Mapping[str, str], name: str) -> tzinfo:
 
 
 def download(kind: str, pages: Pages, subject: Subject) -> Response:
-    """Answer a file; a long one costs no more memory than a page and a piece. StoreUnavailable."""
+    """Answer a file; a long one costs no more memory than a page and a piece.
+
+    Raises StoreUnavailable.
+    """
     write, mimetype = KINDS[kind]
     name = f'attachment; filename="{subject.file_name(kind)}"'
     chunks = begun(write(pages, subject))

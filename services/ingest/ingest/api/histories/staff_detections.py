@@ -173,7 +173,7 @@ def _response(
     if wanted.kind == "json":
         texts = []
         for page in pages:  # the last one says what follows
-            rows = [_row(one, directory) for one in page.detections]
+            rows = [_row(detection, directory) for detection in page.detections]
             texts += [msgspec.json.encode(rows)[1:-1]] if rows else []
         cursor = _cursor(page.next) if page.next else None
         opening, closing = responses.around_items(History([], cursor, page.next is not None))
@@ -185,7 +185,7 @@ def _response(
         following, pages = some[-1].next, iter(some)
     elif page.next:
         pages = _in_turn(pages)
-    rows_of = ([_row(one, directory) for one in some.detections] for some in pages)
+    rows_of = ([_row(detection, directory) for detection in some.detections] for some in pages)
     return download(wanted.kind, rows_of, Subject(wanted.range, wanted.zone)), following
 
 

@@ -39,7 +39,7 @@ def _meant(name: str, known: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=256)  # a batch has the same slip in each item
 def _near(name: str, known: tuple[str, ...]) -> str:
-    by_fold = {one.casefold(): one for one in known}
+    by_fold = {name.casefold(): name for name in known}
     near = get_close_matches(name.casefold(), by_fold, 1)
     return by_fold[near[0]] if near else ""
 
@@ -47,8 +47,8 @@ def _near(name: str, known: tuple[str, ...]) -> str:
 def address(path: str) -> str:
     """Return the nearest address of /api/v1 as it is declared, "" where none is near."""
     segments = path[:MAX_TEXT].removeprefix(PREFIX).split("/")
-    paths = [one.path for one in OPERATIONS if one.path.startswith(PREFIX)]
-    by_text = {_filled(one, segments): one for one in paths}
+    paths = [operation.path for operation in OPERATIONS if operation.path.startswith(PREFIX)]
+    by_text = {_filled(path, segments): path for path in paths}
     near = get_close_matches("/".join(segments), by_text, 1, ADDRESS_RATIO)
     return by_text[near[0]] if near else ""
 

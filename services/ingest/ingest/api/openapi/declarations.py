@@ -80,9 +80,9 @@ def declare(
         )
         if others:
             OPEN_QUERIES.add(f"{bp.name}.{view.__name__}")
-        described = [one.described() for one in words.get("parameters", ())]
+        described = [parameter.described() for parameter in words.get("parameters", ())]
         QUERY_NAMES[f"{bp.name}.{view.__name__}"] = {
-            one["name"] for one in described if one["in"] == "query"
+            parameter["name"] for parameter in described if parameter["in"] == "query"
         }
         marked = needs(role, words.get("tells", Tells.ALL))(view)
         bp.add_url_rule(path, view.__name__, marked, methods=[method])

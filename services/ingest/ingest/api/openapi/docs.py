@@ -94,7 +94,7 @@ def _page(host: str, *, required: bool) -> str:
     groups: dict[str, list[Operation]] = {}
     for operation in declarations.in_order():
         groups.setdefault(operation.tag, []).append(operation)
-    curls = {one.name: one.curl.replace("HOST", host) for one in OPERATIONS}
+    curls = {operation.name: operation.curl.replace("HOST", host) for operation in OPERATIONS}
 
     def first(name: str) -> str:
         return curls[name] + (_HEADER if required else "")
@@ -127,7 +127,7 @@ def _code(text: str) -> Markup:
 def _phone() -> list[tuple[Markup, list[Markup]]]:
     """Return the sections of what a phone has to know: each heading with its points."""
     blocks = [_BOLD.sub(r"\1", block) for block in _PHONE.read_text("utf-8").split("\n\n")[2:]]
-    points = [[_code(one) for one in block[2:].split("\n- ")] for block in blocks[1::2]]
+    points = [[_code(item) for item in block[2:].split("\n- ")] for block in blocks[1::2]]
     return list(zip(map(_code, blocks[::2]), points, strict=True))
 
 
@@ -155,7 +155,7 @@ def _description(schema: Schema) -> str:
 
 def _type(schema: Schema) -> str:
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(_type(one) for one in schema["anyOf"]))
+        return " or ".join(dict.fromkeys(_type(kind) for kind in schema["anyOf"]))
     if "enum" in schema:
         return " | ".join(map(str, schema["enum"]))
     kind: str = document.schemas().resolved(schema).get("type", "")

@@ -25,7 +25,7 @@ class Schemas(NamedTuple):
     def of(self, types: Any) -> Schema:
         """Return the schema of a type, or of any one of several."""
         if isinstance(types, tuple):
-            return {"anyOf": [self.by_type[one] for one in types]}
+            return {"anyOf": [self.by_type[type_] for type_ in types]}
         return self.by_type[types]
 
     def resolved(self, schema: Schema) -> Schema:
@@ -107,7 +107,7 @@ def description(operation: Operation) -> str:
 
 def parameters(operation: Operation) -> list[Schema]:
     """Return the parameters of an operation as OpenAPI has them."""
-    found = [one.described() for one in operation.parameters]
+    found = [parameter.described() for parameter in operation.parameters]
     if operation.query:
         struct = schemas().resolved(schemas().of(operation.query))
         for name, schema in struct["properties"].items():

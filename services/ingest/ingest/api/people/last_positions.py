@@ -103,17 +103,21 @@ class PositionsAnswer:
 
     def on(self, level: str) -> list[LastHeard]:
         """Return those who were last heard on a level, "" for everybody."""
-        return [one for one in self.staff if one.beacon.level == level] if level else self.staff
+        return (
+            [person for person in self.staff if person.beacon.level == level]
+            if level
+            else self.staff
+        )
 
     def present(self) -> Iterator[LastHeard]:
         """Yield those who are not stale."""
         since = self._before(RECENT_SECONDS)
-        return (one for one in self.staff if one.heard_at > since)
+        return (person for person in self.staff if person.heard_at > since)
 
     def texts(self, staff: Sequence[LastHeard]) -> Iterator[bytes]:
         """Yield people as JSON, with commas between them, in pieces."""
         for first in range(0, len(staff), PIECE):
-            some = [self._told(one) for one in staff[first : first + PIECE]]
+            some = [self._told(person) for person in staff[first : first + PIECE]]
             text = msgspec.json.encode(some)[1:-1]
             yield b"," + text if first else text
 

@@ -86,7 +86,7 @@ def put_lost_contact(staff_id: str) -> Response:
 def _check_last(who: StaffId, timestamp: int) -> None:
     """Raise Problem where that is not the last time at which somebody was heard."""
     positions = last_positions.answer()
-    last = next((one for one in positions.staff if one.staff_id == who), None)
+    last = next((person for person in positions.staff if person.staff_id == who), None)
     if last is None:
         if not positions.complete:
             raise StoreUnavailable("the shard of this person does not answer")

@@ -126,9 +126,9 @@ def now() -> Response:
     if unchanged := responses.not_modified(etag):
         return unchanged
     found: dict[str, list[LastHeard]] = {}
-    for one in positions.present():
-        if wanted in ("", one.beacon.level):
-            found.setdefault(one.beacon.level, []).append(one)
+    for person in positions.present():
+        if wanted in ("", person.beacon.level):
+            found.setdefault(person.beacon.level, []).append(person)
     answer = Now(positions.as_of, positions.complete, [])
     return responses.tagged(responses.filled(answer, _by_level(positions, found)), etag)
 

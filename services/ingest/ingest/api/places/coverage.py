@@ -93,7 +93,7 @@ def coverage() -> Response:
 
 def _coverage(context: Context, directory: Snapshot, people: People) -> Coverage:
     now = int(time.time())
-    who = None if people.complete else [one.staff_id for one in people.staff]
+    who = None if people.complete else [person.staff_id for person in people.staff]
     visits = context.places.coverage.last_visits(directory.beacons.values(), who)
     registered = context.directory.beacons.registered() if people.complete else {}
     by_place: dict[tuple[str, str], list[Beacon]] = {}

@@ -101,7 +101,7 @@ def visits() -> Response:
         except TooMany as error:
             why = f"from then on there are {MAX_DETECTIONS} detections, which is the most at once"
             raise ParameterError(_FROM.name, f"must be {error.start} or later: {why}") from None
-    data = [Visit(*one) for one in page[:limit]]
+    data = [Visit(*visit) for visit in page[:limit]]
     return responses.as_json(
         VisitsOfPlace(data, _cursor(page[limit - 1]) if page[limit:] else None)
     )

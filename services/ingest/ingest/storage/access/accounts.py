@@ -188,7 +188,9 @@ class Accounts:
 
     def _keep_an_admin(self, name: str, session: ClientSession) -> None:
         """Raise LastAdmin when this is the only one."""
-        admins = [one["_id"] for one in self._accounts.find(_ADMINS, session=session).limit(2)]
+        admins = [
+            account["_id"] for account in self._accounts.find(_ADMINS, session=session).limit(2)
+        ]
         if admins == [name]:
             raise LastAdmin
 

@@ -47,4 +47,4 @@ class Audit:
         older = {"_id": {"$lt": ObjectId(before)}} if before else {}
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
             found = self._audit.find(older).sort("_id", DESCENDING).limit(limit)
-            return [(str(one.pop("_id")), Entry(**one)) for one in found]
+            return [(str(document.pop("_id")), Entry(**document)) for document in found]

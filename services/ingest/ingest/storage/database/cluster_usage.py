@@ -41,11 +41,11 @@ class Cluster:
             found = list(self._staff.aggregate([{"$collStats": {"storageStats": {}}}]))
         return [
             Shard(
-                one.get("shard") or alone or one["host"],
-                _documents(one["storageStats"]),
-                int(one["storageStats"]["storageSize"]),
+                shard.get("shard") or alone or shard["host"],
+                _documents(shard["storageStats"]),
+                int(shard["storageStats"]["storageSize"]),
             )
-            for one in found
+            for shard in found
         ]
 
     def minutes(self, now: float) -> list[Minute]:
@@ -58,7 +58,10 @@ class Cluster:
             {"$group": {"_id": minute, "count": {"$sum": 1}}},
         ]
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
-            found = {int(one["_id"]): int(one["count"]) for one in self._staff.aggregate(pipeline)}
+            found = {
+                int(minute["_id"]): int(minute["count"])
+                for minute in self._staff.aggregate(pipeline)
+            }
         every = range(first, last + 1, MINUTE_SECONDS)
         return [Minute(at, found.get(at, 0)) for at in every]
 

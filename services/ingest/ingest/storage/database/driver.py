@@ -42,7 +42,7 @@ def _unavailable(error: PyMongoError) -> StoreUnavailable:
 def reading(
     collection: Collection[dict[str, Any]], as_of: Timestamp | None = None
 ) -> Iterator[ClientSession]:
-    """Give a session that reads with all that the database had then. StoreUnavailable.
+    """Give a session that reads with all that the database had then. Raises StoreUnavailable.
 
     Of several routers one may still believe in a primary that was deposed, which has less, and a
     new primary shows older rows for a moment: it waits then, or fails.
@@ -76,7 +76,8 @@ def command(
 ) -> dict[str, Any]:
     """Run a command on a collection; return the reply. The driver does not repeat it.
 
-    Its layers above cost more than a command. StoreUnavailable: any of it may be done or not. Of
+    Its layers above cost more than a command.
+    Raises StoreUnavailable: any of it may be done or not. Of
     itself it would read without the client's options, and fail at a date that no calendar has.
     """
     try:  # not `domain_errors`: a generator costs each command microseconds
@@ -105,7 +106,7 @@ def find_there(
 
     By an index, or without it while it is being made. As a command: the driver's cursors do not say
     whether a shard is missing. With a dead shard it takes all the time that it is given.
-    StoreUnavailable: no shard answers.
+    Raises StoreUnavailable: no shard answers.
     """
     options: dict[str, Any] = {"limit": limit, "batchSize": limit + 1, "singleBatch": True}
     options |= {"allowPartialResults": True, "readConcern": {"level": "majority"}}
@@ -125,13 +126,16 @@ def find_there(
 def write(collection: Collection[dict[str, Any]], name: str, statements: dict[str, Any]) -> Written:
     """Run an unordered write, durably; return what of it failed.
 
-    StoreUnavailable: any of it may be done or not. The driver does not repeat it; the spool does.
+    Raises StoreUnavailable: any of it may be done or not. The driver does not repeat it;
+    the spool does.
     """
     durably = {"ordered": False, "writeConcern": {"w": "majority"}}
     reply = command(collection, name, statements | durably)
     if "writeConcernError" in reply:
         raise StoreUnavailable(str(reply["writeConcernError"]))
-    failed = {one["index"]: (one["code"], one["errmsg"]) for one in reply.get("writeErrors", [])}
+    failed = {
+        error["index"]: (error["code"], error["errmsg"]) for error in reply.get("writeErrors", [])
+    }
     return Written(failed, told(reply))
 
 
@@ -144,4 +148,4 @@ def told(reply: dict[str, Any]) -> Timestamp:
         reply.get("operationTime"),
         reply.get("$clusterTime", {}).get("clusterTime"),
     ]
-    return max((one for one in times if one), default=Timestamp(0, 0))
+    return max((time for time in times if time), default=Timestamp(0, 0))

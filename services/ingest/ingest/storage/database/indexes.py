@@ -59,7 +59,7 @@ class Indexes:
             log.info("making %d indexes", len(missing))
             with domain_errors(), pymongo.timeout(MAKE_SECONDS):
                 self._staff.create_indexes(
-                    [IndexModel(one.keys, name=one.name, **one.options) for one in missing]
+                    [IndexModel(index.keys, name=index.name, **index.options) for index in missing]
                 )
         self._present.set()
 

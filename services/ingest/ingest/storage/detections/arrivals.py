@@ -119,7 +119,10 @@ class Arrivals:
         return reading(self._staff)
 
     def newest(self, session: ClientSession) -> tuple[int, int]:
-        """Return the newest stamp, and the time that the database tells. StoreUnavailable."""
+        """Return the newest stamp, and the time that the database tells.
+
+        Raises StoreUnavailable.
+        """
         with domain_errors():
             found = self._staff.find_one(
                 {}, {"_id": 0, STAMP: 1}, sort=[(STAMP, DESCENDING)], session=session
@@ -155,7 +158,10 @@ class Arrivals:
                 return read()
 
     def people(self, floor: int, seconds: Sequence[int], session: ClientSession) -> Iterator[Group]:
-        """Yield who is in these seconds, as far as they are after the floor. StoreUnavailable."""
+        """Yield who is in these seconds, as far as they are after the floor.
+
+        Raises StoreUnavailable.
+        """
         within = {"$match": _within(floor, seconds)}
         with domain_errors():
             for found in self._aggregate([within, *NEWEST_OF_EACH], session):
@@ -164,7 +170,7 @@ class Arrivals:
                     continue
                 if not _is_plain(shown[0]):  # of an older database: its numbers have no order
                     shown = self._whole(found["_id"], session)
-                if shown := [one for one in shown if has_staff_and_time(one)]:
+                if shown := [row for row in shown if has_staff_and_time(row)]:
                     yield Group(staff_id, shown, found["newest"])
 
     def first_time(
@@ -179,7 +185,7 @@ class Arrivals:
         return None
 
     def ahead(self, told: int, limit: int) -> list[Document]:
-        """Return what names detections with stamps after a time. StoreUnavailable."""
+        """Return what names detections with stamps after a time. Raises StoreUnavailable."""
         with domain_errors():
             found = self._staff.find({STAMP: {"$gt": stamp(told)}}, {"staff_id": 1})
             return list(found.sort(STAMP, DESCENDING).limit(limit))
@@ -205,7 +211,7 @@ class Arrivals:
         for times in kinds:
             query = {"staff_id": staff_id, "timestamp": times}
             rows = self._staff.find(query, session=session).sort("timestamp", DESCENDING)
-            found += [whole(one) | {STAMP: one.get(STAMP, NEVER)} for one in rows.limit(RECENT)]
+            found += [whole(row) | {STAMP: row.get(STAMP, NEVER)} for row in rows.limit(RECENT)]
         return newest_first(found, "_id")
 
 

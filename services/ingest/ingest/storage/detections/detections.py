@@ -87,12 +87,12 @@ class Detections:
         ids = [document["_id"] for document in documents]
         with domain_errors():
             found = self._staff.find({"_id": {"$in": ids}}, {"timestamp": 1})
-            times = {one["_id"]: unix_seconds(one.get("timestamp")) for one in found}
+            times = {row["_id"]: unix_seconds(row.get("timestamp")) for row in found}
         repeats = []
-        for one in documents:
-            stored = times.setdefault(one["_id"], NOT_STORED)
-            repeats.append(stored != NOT_STORED and not is_reused(stored, one["timestamp"]))
-            times[one["_id"]] = one["timestamp"]
+        for document in documents:
+            stored = times.setdefault(document["_id"], NOT_STORED)
+            repeats.append(stored != NOT_STORED and not is_reused(stored, document["timestamp"]))
+            times[document["_id"]] = document["timestamp"]
         return repeats
 
     def staff_ids(self) -> list[StaffId]:
@@ -115,7 +115,7 @@ class Detections:
             encoded = b"".join(found)
         if len(encoded) == len(ids) * _ID_BYTES:  # as nearly always: nothing is made of it
             return set()
-        return ids - {one["_id"] for one in bson.decode_all(encoded)}
+        return ids - {row["_id"] for row in bson.decode_all(encoded)}
 
     def newest(
         self, staff_id: StaffId, limit: int, as_of: Timestamp | None = None
@@ -132,7 +132,7 @@ class Detections:
                 rows = self._durable.find(query, session=session)
                 rows = rows.sort("timestamp", DESCENDING).limit(limit)
                 # What has no time cannot be the latest of anything.
-                found += [known for one in rows if (known := whole(one))["timestamp"]]
+                found += [known for row in rows if (known := whole(row))["timestamp"]]
         return sorted(found, key=itemgetter("timestamp"), reverse=True)[:limit]
 
     def list_between(
@@ -146,9 +146,9 @@ class Detections:
         with reading(self._staff, as_of) as session:
             found = self._durable.find(_between(wanted), projection, session=session)
             found = found.sort("timestamp", DESCENDING).batch_size(BATCH)
-            for one in in_turns(found, BATCH):
-                level, location = one.get("level"), one.get("location")
-                timestamp = int(one["timestamp"])
+            for row in in_turns(found, BATCH):
+                level, location = row.get("level"), row.get("location")
+                timestamp = int(row["timestamp"])
                 yield timestamp, text(level, UNKNOWN), text(location, UNKNOWN)
 
     def times_by_place(
@@ -158,7 +158,7 @@ class Detections:
         with reading(self._staff, as_of) as session:
             pipeline = by_place(_between(wanted), limit)
             found = self._durable.aggregate(pipeline, session=session, batchSize=limit)
-            return [times_at(one) for one in found]
+            return [times_at(row) for row in found]
 
     def list_recent(
         self, start: int, end: int, as_of: Timestamp | None = None
@@ -173,14 +173,14 @@ class Detections:
             times = {"$gte": start, "$lt": end + 1}
             found = self._durable.find({"timestamp": times}, projection, session=session)
             found = found.sort("timestamp", DESCENDING).batch_size(BATCH)
-            for one in in_turns(found, BATCH):
+            for row in in_turns(found, BATCH):
                 yield RecentRow(
-                    staff_id(one.get("staff_id")),
-                    text(one.get("level"), UNKNOWN),
-                    text(one.get("location"), UNKNOWN),
-                    int(one["timestamp"]),
-                    strength(one.get("rssi")),
-                    text(one.get("mac"), NO_MAC),
+                    staff_id(row.get("staff_id")),
+                    text(row.get("level"), UNKNOWN),
+                    text(row.get("location"), UNKNOWN),
+                    int(row["timestamp"]),
+                    strength(row.get("rssi")),
+                    text(row.get("mac"), NO_MAC),
                 )
 
     def page(
@@ -208,7 +208,7 @@ class Detections:
             missing = limit + 1 - len(found)
             if missing > 0:
                 found += self._older(wanted._replace(end=end), missing, session)
-        page = [detection(one) for one in found[:limit]]
+        page = [detection(row) for row in found[:limit]]
         more = len(found) > limit
         return Page(page, Position(page[-1].timestamp, page[-1].id) if more else None)
 
@@ -220,7 +220,7 @@ class Detections:
         if len(found) < limit:
             return found
         last = int(found[-1]["timestamp"])  # this second may have more than these
-        found = [one for one in found if one["timestamp"] >= last + 1]
+        found = [row for row in found if row["timestamp"] >= last + 1]
         return found + self._second(wanted.staff_id, last, limit - len(found), session)
 
     def _second(

@@ -143,8 +143,8 @@ def staff_id(value: Any) -> StaffId:
 
 def valid_staff_ids(stored: Iterable[Any]) -> list[StaffId]:
     """Return staff ids as they are here, without rows that are nobody's."""
-    found = dict.fromkeys(staff_id(one) for one in stored if one is not None)
-    return [one for one in found if one != UNKNOWN]
+    found = dict.fromkeys(staff_id(value) for value in stored if value is not None)
+    return [known for known in found if known != UNKNOWN]
 
 
 def unix_seconds(value: Any) -> int:

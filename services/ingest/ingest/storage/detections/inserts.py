@@ -39,7 +39,8 @@ class Inserts:
     def store(self, documents: list[Document]) -> Stored:
         """Store documents durably, and so that every reader finds them.
 
-        StoreUnavailable: any of them may be stored or not. The same `_id` again does no harm.
+        Raises StoreUnavailable: any of them may be stored or not. The same `_id` again does no
+        harm.
         """
         for document in documents:
             document[STAMP] = NEW
@@ -68,7 +69,9 @@ class Inserts:
         copies, now = self._found(repeated)
         reused = [n for n in stored.repeated if _is_another(documents[n], copies)]
         others = [documents[n] for n in stored.repeated if n not in reused]
-        self.renew([one for one in others if not _is_sure(copies.get(one["_id"]), now)])
+        self.renew(
+            [document for document in others if not _is_sure(copies.get(document["_id"]), now)]
+        )
         if not reused:
             return stored
         renamed = [documents[n] for n in reused]
@@ -99,12 +102,14 @@ class Inserts:
         find: Document = {"filter": _named(documents), "projection": {STAMP: 1, "timestamp": 1}}
         find |= {"singleBatch": True, "batchSize": len(documents) + 1}
         reply = command(self._staff, "find", find | {"readConcern": {"level": "majority"}})
-        return {one["_id"]: one for one in reply["cursor"]["firstBatch"]}, told(reply).time
+        return {document["_id"]: document for document in reply["cursor"]["firstBatch"]}, told(
+            reply
+        ).time
 
     def renew(self, documents: list[Document]) -> None:
-        """Stamp stored documents anew, also those of older releases. StoreUnavailable: some may be.
+        """Stamp stored documents anew, also those of older releases.
 
-        With the time of a commit that somebody waits for.
+        Raises StoreUnavailable: some may be. With the time of a commit that somebody waits for.
         """
         if not documents:
             return

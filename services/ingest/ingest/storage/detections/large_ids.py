@@ -31,9 +31,9 @@ class LargeIds:
             while found := list(
                 self._staff.find({"staff_id": _LARGE}, {"staff_id": 1}).limit(GROUP)
             ):
-                for one in found:
-                    text = str(int(one["staff_id"]))
-                    self._staff.update_one(one, {"$set": {"staff_id": text}} | RENEWED)
+                for row in found:
+                    text = str(int(row["staff_id"]))
+                    self._staff.update_one(row, {"$set": {"staff_id": text}} | RENEWED)
                 count += len(found)
             # `storage/people/notes.py` notes them with their new stamps.
             self._latest.delete_many({"_id": _LARGE})

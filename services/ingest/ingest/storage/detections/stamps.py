@@ -89,7 +89,10 @@ class Clock:
 
 
 def read(cursor: Cursor[dict[str, Any]], index: str) -> list[dict[str, Any]]:
-    """Read stamps by an index, or without it while it is being made. StoreUnavailable: too slow."""
+    """Read stamps by an index, or without it while it is being made.
+
+    Raises StoreUnavailable: too slow.
+    """
     began = time.monotonic()
     try:
         found = list(cursor.hint(index))

@@ -93,7 +93,7 @@ class States:
         """Return each staff member's state; those without stamped detections are left out.
 
         `known`: what is remembered of each. What was acknowledged before the call is included.
-        StoreUnavailable.
+        Raises StoreUnavailable.
         """
         told = self._told
         floors, unknown = _floors(known)
@@ -186,9 +186,9 @@ def _states(
     is stamped again. The time that it tells with the answer may be another shard's.
     """
     timestamps: dict[StaffId, dict[int, int]] = {}
-    for one in found:
-        stamps = timestamps.setdefault(one["staff_id"], {})
-        stamps[number(one[STAMP])] = unix_seconds(one.get("timestamp"))
+    for row in found:
+        stamps = timestamps.setdefault(row["staff_id"], {})
+        stamps[number(row[STAMP])] = unix_seconds(row.get("timestamp"))
     states: dict[StaffId, State] = {}
     for who, each in timestamps.items():
         mark, newest = _mark(each, at, is_all=is_all, has_newest=has_newest), max(each)
@@ -202,7 +202,7 @@ def _states(
 
 def _mark(stamps: Many[int], at: Timestamp | None, *, is_all: bool, has_newest: bool) -> Mark:
     floor = settled(min(max(stamps), number(at)))
-    unsettled = array("Q", sorted(one for one in stamps if one > floor))
+    unsettled = array("Q", sorted(stamp_ for stamp_ in stamps if stamp_ > floor))
     if is_all or (has_newest and min(stamps) <= floor):
         return Mark(_name(unsettled), unsettled, floor)
     return Mark(secrets.randbits(64), unsettled, floor)  # it proves nothing

@@ -40,7 +40,7 @@ class Beacons:
         """Return the whole directory: level by level, the lowest first, then by name and MAC."""
         with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
             found = self._beacons.find().sort("_id", pymongo.ASCENDING)
-            beacons = [Beacon.from_document(one) for one in found]
+            beacons = [Beacon.from_document(document) for document in found]
         return sorted(beacons, key=lambda one: (by_level(one.level), by_name(one.location)))
 
     def find(self, mac: str) -> Beacon | None:
@@ -56,7 +56,7 @@ class Beacons:
         """
         with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
             found = self._beacons.find({"registered_at": {"$exists": True}}, {"registered_at": 1})
-            return {one["_id"]: int(one["registered_at"]) for one in found}
+            return {document["_id"]: int(document["registered_at"]) for document in found}
 
     def put(self, beacons: Iterable[Beacon], *, dry_run: bool = False) -> Changed:
         """Add or replace all of them or none; a dry run only tells what that would do."""

@@ -69,8 +69,8 @@ class Directory:
     def current(self) -> Snapshot:
         """Return the directory, another service's writes of 2 s ago included.
 
-        While it is read, or when it cannot be, the old copy serves on. StoreUnavailable: it was
-        never read.
+        While it is read, or when it cannot be, the old copy serves on.
+        Raises StoreUnavailable: it was never read.
         """
         snapshot = self._snapshot
         if snapshot and (self._clock() < self._check_at or self._reads.busy):

@@ -46,12 +46,14 @@ class PastPlaces:
         fields = {"level": 1, "location": 1}
         with domain_errors():
             found = self._staff.find(_elsewhere(mac, places), fields).limit(limit)
-            return [Found(one["_id"], one.get("level"), one.get("location")) for one in found]
+            return [Found(row["_id"], row.get("level"), row.get("location")) for row in found]
 
     def count_elsewhere(self, mac: str, places: Sequence[Place]) -> int:
         """Return how many there are of these, by counting the others: that reads less."""
         with domain_errors():
-            there = [self._staff.count_documents({"mac": mac} | one._asdict()) for one in places]
+            there = [
+                self._staff.count_documents({"mac": mac} | place._asdict()) for place in places
+            ]
             return max(0, self._staff.count_documents({"mac": mac}) - sum(there))
 
     def people_elsewhere(self, mac: str, place: Place) -> list[tuple[StaffId, int]]:
@@ -63,7 +65,7 @@ class PastPlaces:
         ]
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
             found = self._staff.aggregate(stages, hint=BY_BEACON)
-            return [(staff_id(one["_id"]), int(one["count"])) for one in found]
+            return [(staff_id(row["_id"]), int(row["count"])) for row in found]
 
     def move(self, found: list[Found], mac: str, places: Sequence[Place], correction: str) -> int:
         """Give those of `found` that still have none of the places the first; return how many.
@@ -89,7 +91,7 @@ class PastPlaces:
         with domain_errors():
             rows = self._staff.find(_corrected(mac, correction), {WAS: 1}).batch_size(size)
             found = (
-                Found(one["_id"], one[WAS].get("level"), one[WAS].get("location")) for one in rows
+                Found(row["_id"], row[WAS].get("level"), row[WAS].get("location")) for row in rows
             )
             while group := list(islice(found, size)):
                 yield group
@@ -110,7 +112,7 @@ def _by_place(found: Iterable[Found]) -> Iterator[tuple[Document, list[ObjectId]
     ordered = sorted(found, key=lambda one: repr(one[1:]))
     for _, group in groupby(ordered, key=lambda one: repr(one[1:])):
         first, *others = group
-        yield first.place, [first.id, *(one.id for one in others)]
+        yield first.place, [first.id, *(other.id for other in others)]
 
 
 def _corrected(mac: str, correction: str) -> Document:
@@ -119,5 +121,7 @@ def _corrected(mac: str, correction: str) -> Document:
 
 def _elsewhere(mac: str, places: Sequence[Place]) -> dict[str, Any]:
     # `$nor` would say the same, but reads all of the beacon's index.
-    others = [[{name: {"$ne": value}} for name, value in one._asdict().items()] for one in places]
+    others = [
+        [{name: {"$ne": value}} for name, value in place._asdict().items()] for place in places
+    ]
     return {"mac": mac, "$and": [{"$or": other} for other in others]}

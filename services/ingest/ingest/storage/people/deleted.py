@@ -34,16 +34,16 @@ class Deleted:
 
         While others note, no new detection is lost: what is read first may lack one that is older
         than what is gone, and so is not shown. Once that is gone, whatever is noted is shown, and
-        what was noted before is read. StoreUnavailable: some may be replaced; once more does no
-        harm.
+        what was noted before is read.
+        Raises StoreUnavailable: some may be replaced; once more does no harm.
         """
         shown, at = self._latest.shown(staff_ids)
-        gone = self._detections.gone({one for ids in shown.values() for one in ids}, at)
+        gone = self._detections.gone({id_ for ids in shown.values() for id_ in ids}, at)
         affected = {who: ids & gone for who, ids in shown.items() if ids & gone or not ids}
         if affected:
             replaced = self._latest.replace(affected, self._newest(affected, at))
             newest = self._newest(affected, replaced.at)
-            recorded = self._latest.record_changes(one for rows in newest.values() for one in rows)
+            recorded = self._latest.record_changes(row for rows in newest.values() for row in rows)
             if failed := replaced.failed or recorded.failed:
                 raise StoreUnavailable(str(failed))
             self._inserts.renew([rows[0] for rows in newest.values() if rows])  # it tells the stamp

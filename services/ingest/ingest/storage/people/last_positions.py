@@ -112,7 +112,10 @@ class LastPositions:
         self._pool.shutdown()
 
     def read(self) -> People:
-        """Return everybody with all that was acknowledged before the call. StoreUnavailable."""
+        """Return everybody with all that was acknowledged before the call.
+
+        Raises StoreUnavailable.
+        """
         return self._reads.call(None)
 
     @property
@@ -138,7 +141,7 @@ class LastPositions:
         everybody = found.ahead.keys() | found.staff_ids
         if changed or not (same and len(everybody) == len(before.staff)):
             told = (found.ahead.get(who) or self._cached.get(who) for who in everybody)
-            staff = sorted((one for one in told if one), key=lambda one: by_staff_id(one.staff_id))
+            staff = sorted((at for at in told if at), key=lambda one: by_staff_id(one.staff_id))
             if found.complete:  # who is missing now is gone
                 present = set(found.staff_ids)
                 self._cached = {who: one for who, one in self._cached.items() if who in present}
@@ -168,11 +171,14 @@ class LastPositions:
             # It has too much to do to tell, but it answers: what is known is told.
             if not (self._cached and self._any_answers(THERE_SECONDS)):
                 raise
-            known = list(self._cached), [one.version for one in self._cached.values()]
+            known = list(self._cached), [person.version for person in self._cached.values()]
             return _Found(*known, self._ahead, None, complete=False)
 
     def _find_there(self) -> _Found:
-        """Do so for those whose shards answer, or with the newest alone. StoreUnavailable."""
+        """Do so for those whose shards answer, or with the newest alone.
+
+        Raises StoreUnavailable.
+        """
         with time_limit(THERE_SECONDS):
             arrived, is_all = self._notes.arrived_there()
         with time_limit(THERE_SECONDS):
@@ -203,7 +209,7 @@ class LastPositions:
         self, arrived: dict[StaffId, list[Document]], as_of: Timestamp | None
     ) -> dict[StaffId, LastHeard]:
         entries = self._latest.entries_with(arrived, as_of) if arrived else ()
-        return {one.staff_id: _last_heard(one, self._rule) for one in entries}
+        return {entry.staff_id: _last_heard(entry, self._rule) for entry in entries}
 
     def _renew(self, staff_ids: list[StaffId], as_of: Timestamp | None) -> None:
         for staff_id in staff_ids:  # whoever is not found any more is read again next time
@@ -229,6 +235,6 @@ def _shared(beacon: HeardBeacon) -> HeardBeacon:
 
 
 def _people(staff: list[LastHeard], *, complete: bool) -> People:
-    names = array("Q", (one.name for one in staff))
+    names = array("Q", (person.name for person in staff))
     tag = hashlib.blake2b(names, digest_size=8, key=b"complete" if complete else b"").hexdigest()
-    return People(staff, array("q", (one.heard_at for one in staff)), tag, complete)
+    return People(staff, array("q", (person.heard_at for person in staff)), tag, complete)

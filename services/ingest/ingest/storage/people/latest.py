@@ -81,13 +81,13 @@ class Latest:
     def record_changes(self, documents: Iterable[Document]) -> Recorded:
         """Show documents that were stored.
 
-        StoreUnavailable: some may be shown. Once more does no harm.
+        Raises StoreUnavailable: some may be shown. Once more does no harm.
         """
         groups: defaultdict[StaffId, list[Document]] = defaultdict(list)
         for document in documents:
             groups[document["staff_id"]].append(document)
         return self.show(
-            change(staff_id, group, max(one.get(STAMP, NEVER) for one in group))
+            change(staff_id, group, max(row.get(STAMP, NEVER) for row in group))
             for staff_id, group in groups.items()
         )
 
@@ -133,7 +133,7 @@ class Latest:
         query = {"_id": {"$in": staff_ids}, STAMP: {"$gt": NEVER}}
         with reading(self._latest) as session:
             found = self._latest.find(query, {"shown": "$recent.id"}, session=session)
-            shown = {one["_id"]: set(one["shown"]) for one in found}
+            shown = {entry["_id"]: set(entry["shown"]) for entry in found}
             return shown, session.operation_time
 
     def newest_stamps(
@@ -161,7 +161,7 @@ class Latest:
         query = {"_id": {"$in": staff_ids}}
         with domain_errors(), time_limit(seconds):
             found = self._latest.find(query, {"_id": 1}, allow_partial_results=True)
-            return {one["_id"] for one in found.batch_size(len(staff_ids) + 1)}
+            return {entry["_id"] for entry in found.batch_size(len(staff_ids) + 1)}
 
     def answers(self, staff_id: StaffId, seconds: float) -> bool:
         """Tell whether the shard of a staff member answers in time."""
@@ -183,8 +183,8 @@ class Latest:
             "versions": {"$push": "$version"},
         }
         with reading(self._latest, as_of) as session:
-            for one in self._latest.aggregate([{"$group": lists}], session=session):
-                return one["staff_ids"], one["versions"]
+            for group in self._latest.aggregate([{"$group": lists}], session=session):
+                return group["staff_ids"], group["versions"]
         return [], []
 
     def every_version_there(self) -> tuple[list[StaffId], list[int], bool]:
@@ -193,27 +193,31 @@ class Latest:
         With a dead shard it takes all the time that it is given.
         """
         found, all_answered, _ = self._read_there({}, {})
-        return [one["_id"] for one in found], [one["version"] for one in found], all_answered
+        return (
+            [entry["_id"] for entry in found],
+            [entry["version"] for entry in found],
+            all_answered,
+        )
 
     def entries(self, staff_ids: list[StaffId], as_of: Timestamp | None = None) -> Iterator[Entry]:
         """Yield those of these staff members of whom anything is shown, as of then."""
         with reading(self._latest, as_of) as session:
             found = self._latest.find({"_id": {"$in": staff_ids}}, _ENTRY, session=session)
-            for one in in_turns(found.batch_size(BATCH), BATCH):
-                if one["recent"]:
-                    yield _entry(one["_id"], one["version"], one["recent"])
+            for entry in in_turns(found.batch_size(BATCH), BATCH):
+                if entry["recent"]:
+                    yield _entry(entry["_id"], entry["version"], entry["recent"])
 
     def entries_with(
         self, arrived: dict[StaffId, list[Document]], as_of: Timestamp | None = None
     ) -> Iterator[Entry]:
         """Yield each of these staff members with detections that may not be noted yet."""
-        rows = {who: [as_shown(one) for one in found] for who, found in arrived.items()}
+        rows = {who: [as_shown(entry) for entry in found] for who, found in arrived.items()}
         with reading(self._latest, as_of) as session:
 
             def noted(staff_ids: Iterable[StaffId], fields: dict[str, Any]) -> dict[StaffId, Any]:
                 query = {"_id": {"$in": list(staff_ids)}}
                 found = self._latest.find(query, fields, session=session)
-                return {one["_id"]: one for one in found.batch_size(len(rows) + 1)}
+                return {entry["_id"]: entry for entry in found.batch_size(len(rows) + 1)}
 
             known = noted(rows, _ENTRY)
             # What tells no place alone may do so together with what is new.
@@ -255,13 +259,13 @@ class Latest:
 
 
 def _stamps(found: Iterable[dict[str, Any]]) -> dict[StaffId, int]:
-    return {one["_id"]: number(one[STAMP]) for one in found if STAMP in one}
+    return {entry["_id"]: number(entry[STAMP]) for entry in found if STAMP in entry}
 
 
 def _entry(staff_id: StaffId, version: int, recent: list[Document]) -> Entry:
-    found = [detection(one | {"staff_id": staff_id}) for one in recent]
+    found = [detection(row | {"staff_id": staff_id}) for row in recent]
     return Entry(found[0].staff_id, int(version), found)
 
 
 def _places(recent: list[Document]) -> int:
-    return len({(one.get("level"), one.get("location")) for one in recent})
+    return len({(row.get("level"), row.get("location")) for row in recent})

@@ -57,7 +57,7 @@ class LostContacts:
         return self._known
 
     def put(self, staff_id: StaffId, lost: LostContact) -> None:
-        """Store it in the place of what was said of that person before. StoreUnavailable."""
+        """Store it in the place of what was said of that person before. Raises StoreUnavailable."""
         with domain_errors(), pymongo.timeout(WRITE_SECONDS):
             self._stored.replace_one({"_id": staff_id}, lost._asdict(), upsert=True)
             self._stored.delete_many({"at": {"$lt": lost.at - KEPT_SECONDS}})

@@ -52,7 +52,7 @@ class NotePositions:
         self._us = secrets.token_hex(8)
 
     def read(self, session: ClientSession) -> NotePosition:
-        """Return the position. StoreUnavailable."""
+        """Return the position. Raises StoreUnavailable."""
         with domain_errors():
             found = self._positions.find_one({"_id": _ID}, session=session)
         if found is None:
@@ -64,11 +64,11 @@ class NotePositions:
     def write(self, position: NotePosition, turn_seconds: float) -> NotePosition:
         """Write a position, and have the turn for so long: by the database's clock.
 
-        So a service that dies keeps the others from noting for no longer. StoreUnavailable: it is
-        another's turn, or it was since this position was read.
+        So a service that dies keeps the others from noting for no longer.
+        Raises StoreUnavailable: it is another's turn, or it was since this position was read.
         """
         named = position._replace(name=secrets.randbits(62))
-        packed = array("Q", [one for pair in position.seconds.items() for one in pair])
+        packed = array("Q", [number for pair in position.seconds.items() for number in pair])
         until = {"$add": ["$$NOW", int(1000 * turn_seconds)]}
         # The release before looks for a list.
         values = named._asdict() | {"seconds": packed.tobytes(), "by": self._us, "listed": b""}

@@ -102,7 +102,7 @@ class Unnoted:
         return sum(self.seconds[second].rows for second in self.wanted)
 
     def people(self, seconds: list[int]) -> Iterator[Group]:
-        """Yield whose detections these are in some of the seconds. StoreUnavailable."""
+        """Yield whose detections these are in some of the seconds. Raises StoreUnavailable."""
         if seconds:
             yield from self._arrivals.people(self.position.at, seconds, self._session)
 
@@ -186,7 +186,7 @@ class Notes:
     def bring_up(self, last: Last = Last.ANY) -> bool:
         """Note what is stored, as far as it is wanted; tell whether that is all of it.
 
-        StoreUnavailable: some is noted. NotOurTurn: another service does it.
+        Raises StoreUnavailable: some is noted. Raises NotOurTurn: another service does it.
         """
         with self.unnoted(4 * self._piece, self._patience_seconds) as unnoted:
             proved = self._proof.before(unnoted.told)
@@ -195,7 +195,7 @@ class Notes:
                 return self.bring_up(last)
             end = {Last.ANY: sys.maxsize, Last.WHOLE: start_of(second_of(unnoted.told))}
             until = end.get(last, proved)
-            wanted = [one for one in unnoted.wanted if start_of(one) < until]
+            wanted = [second for second in unnoted.wanted if start_of(second) < until]
             pieces = list(unnoted.pieces(wanted, self._piece))
             found_at = proved if unnoted.is_all else min(proved, start_of(max(unnoted.seconds) + 1))
             position = unnoted.position
@@ -206,7 +206,7 @@ class Notes:
                 self._note(unnoted, piece)
                 is_last = count == len(pieces)
                 at = found_at if is_last else min(proved, start_of(piece[-1] + 1))
-                names = {one: unnoted.seconds[one].name for one in piece}
+                names = {second: unnoted.seconds[second].name for second in piece}
                 position = self._positions.write(
                     position.advanced(at, names), 0 if is_last else turn_seconds
                 )
@@ -230,14 +230,14 @@ class Notes:
         return find_there(self._staff, MAX_THERE, find, BY_STAMP)
 
     def _note_there(self) -> bool:
-        """Note of whose shards answer; tell whether one does not. StoreUnavailable."""
+        """Note of whose shards answer; tell whether one does not. Raises StoreUnavailable."""
         with time_limit(THERE_SECONDS):
             there = self._find_there()
         if there.all_answered:
             return False
         with time_limit(THERE_SECONDS):
             self._show(
-                Group(who, shown, max(one[STAMP] for one in shown))
+                Group(who, shown, max(row[STAMP] for row in shown))
                 for who, shown in _by_person(there.found).items()
             )
         at = settled(number(there.at))
@@ -260,7 +260,7 @@ class Notes:
 
     def _show(self, people: Iterator[Group]) -> None:
         while some := list(islice(people, BATCH)):
-            recorded = self._latest.show(change(*one) for one in some)
+            recorded = self._latest.show(change(*group) for group in some)
             if recorded.failed:
                 raise StoreUnavailable(str(recorded.failed))
 
@@ -296,8 +296,8 @@ class Notes:
 def _by_person(found: list[Document]) -> dict[StaffId, list[Document]]:
     """Return the newest of each, newest first."""
     groups: defaultdict[StaffId, list[Document]] = defaultdict(list)
-    for one in found:
-        if has_staff_and_time(one):
-            complete = whole(one)
-            groups[complete["staff_id"]].append(complete | {STAMP: one[STAMP]})
+    for row in found:
+        if has_staff_and_time(row):
+            complete = whole(row)
+            groups[complete["staff_id"]].append(complete | {STAMP: row[STAMP]})
     return {who: newest_first(rows, "_id") for who, rows in groups.items()}

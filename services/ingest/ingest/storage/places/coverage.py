@@ -65,14 +65,14 @@ class Coverage:
         by_mac = {beacon.mac: beacon for beacon in beacons}
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
             parts = [_last_visit(beacon, who) for beacon in by_mac.values()]
-            newest = [detection(one) for one in self._joined(parts, who)]
-            ahead = [one for one in newest if one.timestamp - one.heard_at > RIGHT_SECONDS]
-            later = [_came_later(by_mac[one.mac], who, one.heard_at) for one in ahead]
+            newest = [detection(row) for row in self._joined(parts, who)]
+            ahead = [visit for visit in newest if visit.timestamp - visit.heard_at > RIGHT_SECONDS]
+            later = [_came_later(by_mac[visit.mac], who, visit.heard_at) for visit in ahead]
             if self._knows_wrong_clocks(who):
-                later += [_heard_later(by_mac[one.mac], who, one.heard_at) for one in newest]
-            found = [*newest, *(detection(one) for one in self._joined(later, who))]
+                later += [_heard_later(by_mac[visit.mac], who, visit.heard_at) for visit in newest]
+            found = [*newest, *(detection(row) for row in self._joined(later, who))]
         found.sort(key=attrgetter("heard_at"))
-        return {one.mac: LastVisit(one.mac, one.heard_at, one.staff_id) for one in found}
+        return {visit.mac: LastVisit(visit.mac, visit.heard_at, visit.staff_id) for visit in found}
 
     def _knows_wrong_clocks(self, who: Sequence[StaffId] | None) -> bool:
         """Tell whether any clock was wrong; also not where the index is still being made."""
@@ -119,14 +119,14 @@ class Coverage:
             found = list(self._staff.aggregate(pipeline, hint=BY_BEACON))
         return [
             UnknownBeacon(
-                mac=one["_id"],
-                count=int(one["count"]),
-                first_heard=unix_seconds(one["first_heard"]),
-                last_heard=unix_seconds(one["last_heard"]),
-                staff=[staff_id(who) for who in one["staff"]],
+                mac=row["_id"],
+                count=int(row["count"]),
+                first_heard=unix_seconds(row["first_heard"]),
+                last_heard=unix_seconds(row["last_heard"]),
+                staff=[staff_id(who) for who in row["staff"]],
             )
-            for one in found
-            if isinstance(one["_id"], str)
+            for row in found
+            if isinstance(row["_id"], str)
         ]
 
 

@@ -58,7 +58,7 @@ class Visits:
 
         A visit ends with a silence of more than `gap` seconds. All detections that carry the place
         count, also of a beacon that has since moved or left the directory. Raises TooMany at the
-        end; StoreUnavailable.
+        end. Raises StoreUnavailable.
         """
         at: Document = {"location": location} | ({} if level is None else {"level": level})
         within = {"$gte": start, "$lt": end + 1}
@@ -87,7 +87,7 @@ class Visits:
             "$or": [{"heard": within}, {"timestamp": within}],
         }
         steps: list[Document] = [{"$match": query}, {"$group": {"_id": "$staff_id"}}]
-        return [one["_id"] for one in self._staff.aggregate(steps, hint=BY_TRUE_TIME)]
+        return [row["_id"] for row in self._staff.aggregate(steps, hint=BY_TRUE_TIME)]
 
     def _corrected(self, query: Document, by_ours: Document, off: list[StaffId]) -> list[Document]:
         """Return the steps to the newest detections of a query, of these people by our clock."""
@@ -98,8 +98,8 @@ class Visits:
             *_newest(),
             _FIELDS,
             *(
-                {"$unionWith": {"coll": self._staff.name, "pipeline": [*one, _FIELDS]}}
-                for one in (right, wrong)
+                {"$unionWith": {"coll": self._staff.name, "pipeline": [*steps, _FIELDS]}}
+                for steps in (right, wrong)
             ),
             *_newest(),
         ]
