@@ -1,5 +1,6 @@
 """The gateway inside its 32 MiB, with a real limit where we may set one."""
 
+import compileall
 import contextlib
 import os
 import socket
@@ -71,6 +72,13 @@ def start(make_gateway: Callable[..., Gateway], tmp_path: Path, http2: str, limi
         internal_listen=f"127.0.0.1:{free_port()}",
         http2=http2,
     ).start(limits=Limits(None, limit) if available() else None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    """Compile the start program as the image does: from source it takes 0.7 MiB more."""
+    for folder in ("common", "gateway"):
+        assert compileall.compile_dir(ROOT / folder, quiet=1)
 
 
 @pytest.fixture
