@@ -33,7 +33,11 @@ settings.load_profile("shared machine")
 # stay together. Those lines start first, the longest before the others: one that started last would
 # be waited for alone.
 PLAN = (
-    ("tests/mongo/test_sharded.py",),
+    (  # their shards are emulated: two such stacks at once would slow everything else down
+        "tests/mongo/test_sharded.py",
+        "tests/system/test_sharded.py",
+        "tests/mongo/test_bootstrap_killed.py",
+    ),
     ("tests/system/test_chaos.py",),
     (  # they measure time, and would disturb each other
         "tests/gateway/test_breaker.py",
@@ -45,8 +49,6 @@ PLAN = (
     ),
     ("tests/system/test_verdict.py",),
     ("tests/system/test_lifecycle.py",),
-    ("tests/mongo/test_bootstrap_killed.py",),
-    ("tests/system/test_sharded.py",),
     (  # they share one stack that requires tokens
         "tests/hostile/test_slow_clients.py",
         "tests/hostile/test_table.py",
