@@ -122,6 +122,7 @@ def test_a_long_answer_waits_for_slow_clients_piece_by_piece(service: Service, m
     row = {"staff_id": 8, "mac": "C2A628384B08", "rssi": -20, "level": "4", "location": "L" * 300}
     with MongoClient[dict[str, Any]](mongod) as client:
         rows = (row | {"timestamp": now - n, "received_at": None} for n in range(LONG))
+        client["ICT3102"]["staff"].delete_many({"staff_id": 8})  # of other files
         client["ICT3102"]["staff"].insert_many(rows, ordered=False)
     whole = len(service.read(HISTORY).content)
     assert whole > 3 * TAKEN_BY_KERNEL
