@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect
 
 from tests.gateway.wall import ROOMS, Site, walls
-from tests.page.conftest import watch_policy
+from tests.page.conftest import loaded, watch_policy
 
 pytestmark = pytest.mark.long
 
@@ -234,7 +234,7 @@ def test_an_ended_log_in_leads_back_to_where_it_was(site: Site, browsers: Any) -
     log_in(page, site)
     for path in ("/monitoring?level=5", "/monitoring/directory", "/monitoring/system"):
         page.goto(site.gateway.url + path)
-        expect(page.locator("body[data-loaded='true']")).to_be_attached()
+        loaded(page)
         kept = page.context.cookies()
         page.context.clear_cookies()
         link = page.get_by_role("link", name="Log in again")
@@ -245,6 +245,7 @@ def test_an_ended_log_in_leads_back_to_where_it_was(site: Site, browsers: Any) -
         page.get_by_label("Token").fill(site.made()["secret"])
         page.get_by_role("button", name="Log in").click()
         expect(page).to_have_url(site.gateway.url + path)
+        loaded(page)  # who leads it away meanwhile cuts off a module that it fetches
         page.context.clear_cookies()
         page.context.add_cookies(kept)
 
