@@ -73,9 +73,7 @@ class Config(NamedTuple):
     client_rate: str = "200"  # requests per second that one client address may send
     hostnames: str = ""  # the gateway's names beside localhost; addresses need no mention
     allowed_origins: str = ""  # whose pages may use all that is not legacy, beside our own
-    trusted_proxies: str = (
-        ""  # addresses of proxies in front, which tell the client's address, and of TLS
-    )
+    trusted_proxies: str = ""  # addresses of proxies in front: they tell the client's, and of TLS
     tls_certificate: str = ""  # file with the certificate chain; with it, TLS is on
     tls_key: str = ""  # file with its key
     tls_names: str = ""  # instead: host names that acme.py gets a certificate for
@@ -158,8 +156,8 @@ def _beyond_this_machine(config: Config) -> list[str]:
     """Return on which addresses, and through which proxies, other machines may reach it."""
     listens = [config.listen, config.internal_listen]
     listens += [config.tls_listen] if config.tls_certificate else []
-    addresses = " ".join(listens).split()
-    hosts = [config.published] if config.published else [_host(listen) for listen in addresses]
+    sockets = " ".join(listens).split()
+    hosts = [config.published] if config.published else [_host(listen) for listen in sockets]
     beyond = sorted({host for host in hosts if not _THIS_MACHINE.fullmatch(host)})
     proxies = config.trusted_proxies.split()
     ways = {"on": beyond, "through": proxies}

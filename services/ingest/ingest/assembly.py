@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from flask import current_app
 
-from common import schema
 from ingest.access.access_cache import AccessCache
 from ingest.access.admission import Admission
 from ingest.access.attempts import Attempts, Throttle
@@ -141,10 +140,9 @@ class Context(NamedTuple):
         It needs no MongoDB: the connection is made when it is first used.
         """
         client = Client(config)
-        staff = client.database[schema.STAFF.name]
-        latest = Latest(client.database[schema.LATEST.name])
+        latest = Latest(client.latest)
         availability = Availability(client, latest)
-        database = Database(client, availability, Indexes(staff), Cluster(staff))
+        database = Database(client, availability, Indexes(client.staff), Cluster(client.staff))
         directory = _directory(config, database)
         people = _people(config, database, latest)
         histories = _histories(database, latest)
@@ -153,7 +151,7 @@ class Context(NamedTuple):
             database=database,
             directory=directory,
             people=people,
-            places=Places(Coverage(staff), Visits(staff)),
+            places=Places(Coverage(client.staff), Visits(client.staff)),
             histories=histories,
             recording=_recording(config, database, directory, people, histories),
             access=_access(config, database),
@@ -197,7 +195,7 @@ def get_context() -> Context:
 
 def _directory(config: Config, database: Database) -> Directory:
     beacons = Beacons(database.client.database)
-    past_places = PastPlaces(database.client.database[schema.STAFF.name])
+    past_places = PastPlaces(database.client.staff)
     return Directory(
         beacons,
         DirectoryCache(beacons, config.directory_refresh_seconds),
@@ -218,7 +216,7 @@ def _people(config: Config, database: Database, latest: Latest) -> People:
 
 
 def _histories(database: Database, latest: Latest) -> PastDetections:
-    staff = database.client.database[schema.STAFF.name]
+    staff = database.client.staff
     detections, states = Detections(staff), States(staff, latest)
     availability = database.availability
     cache = Histories(detections, states, availability.check_reachable, availability.check_shard_of)
@@ -233,7 +231,7 @@ def _recording(
     people: People,
     histories: PastDetections,
 ) -> Recording:
-    staff = database.client.database[schema.STAFF.name]
+    staff = database.client.staff
     inserts, availability = Inserts(staff), database.availability
     spool_file = Path(config.spool_file)
     spools = Spools(Spool(spool_file, config.spool_max_detections), spool_file)
@@ -243,7 +241,7 @@ def _recording(
         inserts,
         people.latest,
         Deleted(histories.detections, inserts, people.latest, people.lost_contacts),
-        LargeIds(staff, database.client.database[schema.LATEST.name]),
+        LargeIds(staff, database.client.latest),
     )
     return Recording(spools, recorder, Drain(availability, recorder, spools), back_fill)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pymongo
 from pymongo import MongoClient
+from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import PyMongoError
 
@@ -42,6 +43,16 @@ class Client:
     def database(self) -> Database[dict[str, Any]]:
         """Return the database, for the other modules of this package."""
         return self._client[schema.DATABASE]
+
+    @property
+    def staff(self) -> Collection[dict[str, Any]]:
+        """Return the collection of all detections."""
+        return self.database[schema.STAFF.name]
+
+    @property
+    def latest(self) -> Collection[dict[str, Any]]:
+        """Return the collection of everybody's newest detections."""
+        return self.database[schema.LATEST.name]
 
     def close(self) -> None:
         """Close all connections."""
