@@ -86,7 +86,7 @@ def test_it_works_with_500_beacons_and_200_staff(
     expect(page.locator("#plan .zone")).to_have_count(BEACONS)
     took_ms = page.evaluate(
         """async () => {
-            const { zones } = await import("/monitoring/static/rules/geometry.js");
+            const { zones } = await import("/monitoring/static/rules/places/geometry.js");
             const at = (n) => ({ x: n % 25, y: Math.floor(n / 25) });
             const spots = Array.from({ length: 500 }, (_, n) => at(n));
             const began = performance.now();

@@ -7,12 +7,12 @@ import {
   roleText,
   summaryText,
   validityText,
-} from "../../services/monitoring/monitoring/static/rules/access_words.js";
+} from "../../services/monitoring/monitoring/static/rules/access/access_words.js";
 import {
   didText,
   whoText,
   withNewest,
-} from "../../services/monitoring/monitoring/static/rules/audit_entries.js";
+} from "../../services/monitoring/monitoring/static/rules/audit/audit_entries.js";
 
 const NOW = 1_800_000_000;
 const token = (more = {}) => ({ revoked_at: null, expires_at: null, ...more });

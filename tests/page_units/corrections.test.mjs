@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { changesText } from "../../services/monitoring/monitoring/static/rules/corrections.js";
+import { changesText } from "../../services/monitoring/monitoring/static/rules/directory/corrections.js";
 
 const staff = (...ids) => ids.map((staff_id) => ({ staff_id }));
 

@@ -6,11 +6,11 @@ import {
   fromWestToEast,
   sinceText,
   withStates,
-} from "../../services/monitoring/monitoring/static/rules/coverage_states.js";
+} from "../../services/monitoring/monitoring/static/rules/places/coverage_states.js";
 import {
   nearestText,
   walkers,
-} from "../../services/monitoring/monitoring/static/rules/nearest_person.js";
+} from "../../services/monitoring/monitoring/static/rules/places/nearest_person.js";
 
 const NOW = 100_000;
 const place = (location, ago, more = {}) => ({

@@ -5,7 +5,7 @@ import {
   hourFrom,
   hoursOfDay,
   yesterday,
-} from "../../services/monitoring/monitoring/static/rules/day_ranges.js";
+} from "../../services/monitoring/monitoring/static/rules/histories/day_ranges.js";
 
 const seconds = (text) => Date.parse(text) / 1000;
 const zone = process.env.TZ;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { firstAfter } from "../../services/monitoring/monitoring/static/rules/first_after.js";
+import { firstAfter } from "../../services/monitoring/monitoring/static/rules/histories/first_after.js";
 
 const PAGE = 10;
 

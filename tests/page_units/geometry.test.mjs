@@ -7,7 +7,7 @@ import {
   floor,
   hasPosition,
   zones,
-} from "../../services/monitoring/monitoring/static/rules/geometry.js";
+} from "../../services/monitoring/monitoring/static/rules/places/geometry.js";
 
 const BOX = { left: 0, right: 10, top: 0, bottom: 10 };
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import {
   lostContact,
   seenToText,
-} from "../../services/monitoring/monitoring/static/rules/lost_contact.js";
+} from "../../services/monitoring/monitoring/static/rules/people/lost_contact.js";
 
 const NOW = 100_000;
 const one = (id, age, order = 0) => ({ id, age, order, heardAt: NOW - age, silence: age });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { linkedToken, nextAddress } from "../../services/monitoring/monitoring/static/rules/next_address.js";
+import { linkedToken, nextAddress } from "../../services/monitoring/monitoring/static/rules/access/next_address.js";
 
 const next = (address) => nextAddress(`?next=${encodeURIComponent(address)}`);
 

@@ -7,7 +7,7 @@ import {
   everyone,
   levelsOf,
   spotsToDraw,
-} from "../../services/monitoring/monitoring/static/rules/people_model.js";
+} from "../../services/monitoring/monitoring/static/rules/people/people_model.js";
 
 const NOW = 10_000;
 const BEACONS = [

@@ -7,7 +7,7 @@ import {
   isNameOf,
   staffIdOf,
   staffIdsOf,
-} from "../../services/monitoring/monitoring/static/rules/people_search.js";
+} from "../../services/monitoring/monitoring/static/rules/people/people_search.js";
 
 const one = (id, location, level = "1", mac = "AA00") => ({ id, location, level, mac });
 const PEOPLE = [one("17", "Spot 12"), one("7", "Spot 1"), one("70", "Lobby", "7", "BB17")];

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import {
   levelSpots,
   spotKey,
-} from "../../services/monitoring/monitoring/static/rules/replay_spots.js";
+} from "../../services/monitoring/monitoring/static/rules/histories/replay_spots.js";
 
 const BEACONS = [
   { mac: "AA", level: "1", location: "Lobby", x: 0, y: 0 },

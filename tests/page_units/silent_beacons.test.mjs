@@ -4,7 +4,7 @@ import { test } from "node:test";
 import {
   SILENT_SECONDS,
   silentLocations,
-} from "../../services/monitoring/monitoring/static/rules/silent_beacons.js";
+} from "../../services/monitoring/monitoring/static/rules/directory/silent_beacons.js";
 
 const NOW = 1_000_000;
 // Spots in a row, 10 m apart, with the seconds since each was heard (null: never).

@@ -5,7 +5,7 @@ import {
   memoryText,
   meterLevel,
   sizeText,
-} from "../../services/monitoring/monitoring/static/rules/memory_use.js";
+} from "../../services/monitoring/monitoring/static/rules/system/memory_use.js";
 import {
   CIRCUIT_MEANS,
   CIRCUIT_WORDS,
@@ -15,7 +15,7 @@ import {
   readsText,
   setAsideText,
   shardShares,
-} from "../../services/monitoring/monitoring/static/rules/system_state.js";
+} from "../../services/monitoring/monitoring/static/rules/system/system_state.js";
 
 const MIB = 1024 * 1024;
 

@@ -10,7 +10,7 @@ import pytest
 from monitoring.static_files import FOLDER
 
 UNITS = sorted(Path(__file__).parent.glob("*.test.mjs"))
-PURE = sorted([*FOLDER.glob("rules/*.js"), *FOLDER.glob("drawings/*_layout.js")])
+PURE = sorted([*FOLDER.glob("rules/**/*.js"), *FOLDER.glob("drawings/*_layout.js")])
 IMPORT = re.compile(r'from "(\.[^"]+)"')
 BROWSER = re.compile(r"\b(document|window|location|localStorage|fetch|performance)\b[.(]")
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { byHowOften } from "../../services/monitoring/monitoring/static/rules/unknown_beacons.js";
+import { byHowOften } from "../../services/monitoring/monitoring/static/rules/directory/unknown_beacons.js";
 
 test("what was heard once stands apart, and the order stays", () => {
   const heard = (mac, count) => ({ mac, count });

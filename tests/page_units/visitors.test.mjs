@@ -8,7 +8,7 @@ import {
   stayText,
   widened,
   within,
-} from "../../services/monitoring/monitoring/static/rules/visitors.js";
+} from "../../services/monitoring/monitoring/static/rules/places/visitors.js";
 
 const NOON = new Date(2024, 5, 7, 12).getTime() / 1000;
 const ROOM = { level: "4", location: "Room 4-03", at: NOON, minutes: 15 };

@@ -8,7 +8,7 @@ import {
   timeSpent,
   visitAt,
   visits,
-} from "../../services/monitoring/monitoring/static/rules/visits.js";
+} from "../../services/monitoring/monitoring/static/rules/histories/visits.js";
 
 const heard = (timestamp, location, more = {}) => ({
   timestamp,

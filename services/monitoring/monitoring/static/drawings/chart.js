@@ -24,7 +24,7 @@ function roundUp(most) {
 export function drawBars(host, values, { from, to, step, unit, label }) {
   const width = 600,
     height = 120;
-  const top = roundUp(Math.max(1, ...values.map((one) => one.value ?? 0)));
+  const top = roundUp(Math.max(1, ...values.map((bar) => bar.value ?? 0)));
   /** @param {number} time */
   const x = (time) => ((time - from) / (to - from)) * width;
   /** @param {number} value */
@@ -33,19 +33,19 @@ export function drawBars(host, values, { from, to, step, unit, label }) {
     svg("line", { class: "grid", x1: 0, x2: width, y1: y(top * share), y2: y(top * share) }),
   );
   const shapes = values
-    .filter((one) => one.timestamp >= from - step)
-    .map((one) => {
-      const tall = one.value === null ? height : Math.max(1, height - y(one.value));
+    .filter((bar) => bar.timestamp >= from - step)
+    .map((bar) => {
+      const tall = bar.value === null ? height : Math.max(1, height - y(bar.value));
       return svg(
         "rect",
         {
-          class: one.value === null ? "bar-failed" : "bar-value",
-          x: x(one.timestamp),
+          class: bar.value === null ? "bar-failed" : "bar-value",
+          x: x(bar.timestamp),
           width: Math.max(0.8, (step / (to - from)) * width - 1),
           y: height - tall,
           height: tall,
         },
-        svg("title", {}, one.title),
+        svg("title", {}, bar.title),
       );
     });
   const picture = svg(

@@ -52,10 +52,10 @@ export class CrossSection {
       return { markers, crowds: crowds.map((crowd) => ({ ...crowd, ...strip })) };
     });
     const crowded = stacks.flatMap(({ crowds }) => crowds);
-    keyed(this.crowds, crowded, (one) => one.key, createCrowd, (node, one) => {
-      updateCrowd(node, one, scale);
+    keyed(this.crowds, crowded, (crowd) => crowd.key, createCrowd, (node, crowd) => {
+      updateCrowd(node, crowd, scale);
     });
-    const markers = stacks.flatMap(({ markers: those }) => those);
+    const markers = stacks.flatMap(({ markers: level }) => level);
     drawMarkers(this.markers, markers, scale, this.pick);
   }
 

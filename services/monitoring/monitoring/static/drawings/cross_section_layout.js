@@ -1,8 +1,8 @@
 // Where everything on the cross-section of the building stands: levels in, shapes in px out. Pure.
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
 /** @import { Spot } from "./plan_layout.js" */
+import { bounds, farOut, hasPosition } from "../rules/places/geometry.js";
 import { isUnknown, levelTitle } from "../rules/words.js";
-import { bounds, farOut, hasPosition } from "../rules/geometry.js";
 import { crowdStep, packCrowd, placeRows } from "./crowd_layout.js";
 import { LEGIBLE_ROOM, countPresent, shorten } from "./marker_layout.js";
 
@@ -71,7 +71,7 @@ export function layOutCrossSection(levels, { width, height, isWall = false }, sc
   const far = farOut(levels.flatMap(({ spots }) => spots));
   /** @param {Spot} spot @returns {spot is Spot & { x: number, y: number }} */
   const isPlaced = (spot) => hasPosition(spot) && !far.has(spot);
-  const placed = levels.flatMap((one) => one.spots.filter(isPlaced));
+  const placed = levels.flatMap((level) => level.spots.filter(isPlaced));
   const box = placed.length ? bounds(placed) : { left: 0, right: 1 };
   const metres = Math.max(1, box.right - box.left);
   const right = width - unit * 0.4;
@@ -136,7 +136,7 @@ function stripTitle(level, isWide) {
  * @param {boolean} isWall
  */
 function layOutSpots(level, spots, isPlaced, toPx, { left, aside, right }, scale, isWall) {
-  const placed = spots.filter(isPlaced).sort((one, other) => one.x - other.x);
+  const placed = spots.filter(isPlaced).sort((spot, other) => spot.x - other.x);
   const lost = spots.filter((spot) => !isPlaced(spot));
   const narrowest = scale.unit * NARROWEST_ROOM;
   if (!placed.length) {
@@ -147,15 +147,15 @@ function layOutSpots(level, spots, isPlaced, toPx, { left, aside, right }, scale
   }
   const standing = placed.map((spot) => ({ spot, x: toPx(spot.x) }));
   const names = namesOf(standing, lost.length ? aside : right, scale, isWall);
-  const found = roomsOf(level, standing, { left, right: aside }, narrowest);
+  const placedRooms = roomsOf(level, standing, { left, right: aside }, narrowest);
   if (lost.length) {
     const x = (aside + right) / 2;
     const room = { key: `${level} off the plan`, left: aside, right, x };
-    found.rooms.push(room);
-    for (const spot of lost) found.roomOf.set(spot.key, room);
+    placedRooms.rooms.push(room);
+    for (const spot of lost) placedRooms.roomOf.set(spot.key, room);
     names.push({ text: OFF_THE_PLAN, x });
   }
-  return { ticks: standing.map(({ x }) => x), names, ...found };
+  return { ticks: standing.map(({ x }) => x), names, ...placedRooms };
 }
 
 /**
@@ -169,21 +169,21 @@ function layOutSpots(level, spots, isPlaced, toPx, { left, aside, right }, scale
 function roomsOf(level, standing, { left, right }, narrowest) {
   /** @type {{ left: number, right: number, members: { spot: Spot, x: number }[] }[]} */
   const shared = [];
-  standing.forEach((one, index) => {
+  standing.forEach((placed, index) => {
     const next = standing[index + 1];
-    const end = next ? (one.x + next.x) / 2 : right;
+    const end = next ? (placed.x + next.x) / 2 : right;
     const last = shared.at(-1);
-    const isAbove = last?.members.some(({ x }) => Math.abs(x - one.x) < 1); // or below it
+    const isAbove = last?.members.some(({ x }) => Math.abs(x - placed.x) < 1); // or below it
     const isNarrow = last && (last.right - last.left < narrowest || (!next && end - last.right < narrowest));
     if (last && (isAbove || isNarrow)) {
-      last.members.push(one);
+      last.members.push(placed);
       last.right = end;
-    } else shared.push({ left: last?.right ?? left, right: end, members: [one] });
+    } else shared.push({ left: last?.right ?? left, right: end, members: [placed] });
   });
   /** @type {Map<string, Room>} */
   const roomOf = new Map();
   const rooms = shared.map(({ members, ...ends }) => {
-    const x = members.reduce((sum, one) => sum + one.x, 0) / members.length;
+    const x = members.reduce((sum, member) => sum + member.x, 0) / members.length;
     const room = { key: `${level} ${members[0].spot.key}`, ...ends, x };
     for (const { spot } of members) roomOf.set(spot.key, room);
     return room;

@@ -12,21 +12,21 @@ const CROWDS = [3, 6, 12]; // people in a room, from which on its shade is the n
  */
 export const crowdStep = (people) => CROWDS.filter((least) => people >= least).length;
 
-/** @param {Figure} one */
-const isGhost = (one) => Boolean(one.gone) && !one.picked;
+/** @param {Figure} person */
+const isGhost = (person) => Boolean(person.gone) && !person.picked;
 
 /**
  * Who gets a place before whom: the chosen person, then whom the search finds, then the freshest.
  * Not by seconds: else they would change places at each read.
- * @param {Figure} one
+ * @param {Figure} person
  * @param {Figure} other
  */
-export const byImportance = (one, other) =>
-  Number(other.picked) - Number(one.picked) ||
-  Number(isGhost(one)) - Number(isGhost(other)) ||
-  Number(one.dimmed ?? false) - Number(other.dimmed ?? false) ||
-  FRESHEST_FIRST.indexOf(one.fresh) - FRESHEST_FIRST.indexOf(other.fresh) ||
-  one.order - other.order;
+export const byImportance = (person, other) =>
+  Number(other.picked) - Number(person.picked) ||
+  Number(isGhost(person)) - Number(isGhost(other)) ||
+  Number(person.dimmed ?? false) - Number(other.dimmed ?? false) ||
+  FRESHEST_FIRST.indexOf(person.fresh) - FRESHEST_FIRST.indexOf(other.fresh) ||
+  person.order - other.order;
 
 /**
  * The markers of a room's people in rows, the most important first. Nothing is wider than the room,
@@ -40,19 +40,19 @@ export const byImportance = (one, other) =>
  */
 export function packCrowd(key, crowd, room, scale) {
   const all = [...crowd].sort(byImportance);
-  const people = all.slice(0, all.filter((one) => !isGhost(one)).length || 1);
+  const people = all.slice(0, all.filter((person) => !isGhost(person)).length || 1);
   const most = Math.max(1, room.rows) * Math.max(1, Math.floor(room.width / scale.unit));
   if (people.length <= most) {
-    const some = all.slice(0, most);
-    const large = some.map((person) => personMarker(person, scale));
-    const small = some.map((person) => personMarker(person, scale, room.width));
-    for (let count = some.length; count >= people.length; count -= 1) {
+    const candidates = all.slice(0, most);
+    const large = candidates.map((person) => personMarker(person, scale));
+    const small = candidates.map((person) => personMarker(person, scale, room.width));
+    for (let count = candidates.length; count >= people.length; count -= 1) {
       const rows = inRows(large.slice(0, count), room) ?? inRows(small.slice(0, count), room);
       if (rows) return rows.map(centred);
     }
   }
   for (let count = Math.min(most, people.length - 1); count > 0; count -= 1) {
-    const shown = people.slice(0, count).map((one) => personMarker(one, scale, room.width));
+    const shown = people.slice(0, count).map((person) => personMarker(person, scale, room.width));
     const counted = overflowMarker(key, people.slice(count), scale);
     const rows = inRows([...shown, counted], room);
     if (rows) return rows.map(centred);
@@ -73,8 +73,8 @@ function inRows(markers, { width, rows, stacked }) {
   if (widest > width) return null;
   let limit = stacked ? widest : width;
   for (;;) {
-    const found = filled(markers, limit);
-    if (found.length <= rows) return found;
+    const filledRows = filled(markers, limit);
+    if (filledRows.length <= rows) return filledRows;
     if (limit >= width) return null;
     limit = Math.min(width, limit + widest + GAP_PX);
   }

@@ -76,7 +76,7 @@ export function shorten(text, length) {
 }
 
 /** @param {Figure[]} people some of whom may be drawn though they have gone */
-export const countPresent = (people) => people.filter((one) => !one.gone).length;
+export const countPresent = (people) => people.filter((person) => !person.gone).length;
 
 /** @type {Freshness[]} */
 export const FRESHEST_FIRST = ["now", "recent", "stale"];
@@ -142,10 +142,10 @@ export function overflowMarker(key, people, scale, isAll = false) {
     text,
     width: labelWidth(text, scale, true),
     textLength: null,
-    fresh: FRESHEST_FIRST.find((fresh) => people.some((one) => one.fresh === fresh)) ?? "stale",
+    fresh: FRESHEST_FIRST.find((fresh) => people.some((person) => person.fresh === fresh)) ?? "stale",
     title: `${people.length} ${isAll ? "people" : "more"}: ${people.map((person) => person.id).join(", ")}`,
-    picked: people.some((one) => one.picked),
-    dimmed: people.every((one) => one.dimmed),
+    picked: people.some((person) => person.picked),
+    dimmed: people.every((person) => person.dimmed),
     compact: true,
     px: 0,
     py: 0,

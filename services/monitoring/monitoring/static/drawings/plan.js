@@ -1,5 +1,5 @@
 // Draws the plan of one level; plan_layout.js says where everything stands.
-/** @import { Point } from "../rules/geometry.js" */
+/** @import { Point } from "../rules/places/geometry.js" */
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
 /** @import { Label, PlanLayout, Spot, Zone } from "./plan_layout.js" */
 import { setAttribute, setAttributes, setText, svg } from "../page/dom.js";

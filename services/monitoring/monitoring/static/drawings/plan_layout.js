@@ -1,7 +1,7 @@
 // Where everything on the plan of a level stands: positions in metres in, shapes in px out. Pure.
-/** @import { Box, Point } from "../rules/geometry.js" */
+/** @import { Box, Point } from "../rules/places/geometry.js" */
 /** @import { Figure, Marker, Scale } from "./marker_layout.js" */
-import { bounds, chord, corners, farOut, floor, hasPosition, zones } from "../rules/geometry.js";
+import { bounds, chord, corners, farOut, floor, hasPosition, zones } from "../rules/places/geometry.js";
 import { crowdStep, packCrowd, placeRows } from "./crowd_layout.js";
 import { countPresent, shorten } from "./marker_layout.js";
 
@@ -225,7 +225,7 @@ function placeCrowd(key, crowd, { box, center, points }, scale) {
     const size = { width: inner.right - inner.left, rows: count };
     const rows = packCrowd(key, crowd, size, scale);
     const markers = placeRows(rows, center.x, inner, (row) => top + height / 2 + row * (height + 2));
-    const shown = markers.filter((one) => one.person).length + (isLarge(markers) ? 0.5 : 0);
+    const shown = markers.filter((marker) => marker.person).length + (isLarge(markers) ? 0.5 : 0);
     if (shown > bestShown) [best, bestShown] = [markers, shown];
     if (isLarge(markers)) break;
   }

@@ -24,10 +24,10 @@ export function offerPaper(times) {
 /** @param {{ takenAt: number, now: number }} times */
 function draw({ takenAt, now }) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const who = textOf(".who a") || textOf(".who span") || "somebody who had not logged in";
+  const reader = textOf(".who a") || textOf(".who span") || "somebody who had not logged in";
   const what = `Waymark: ${textOf("dialog[open] h2") || textOf("h1")}`;
   const when = takenAt ? `As of ${dateAndTime(takenAt)} (${zone})` : `Nothing was read (${zone})`;
-  const by = `Printed ${dateAndTime(now)} by ${who}`;
+  const by = `Printed ${dateAndTime(now)} by ${reader}`;
   const lacks = missing().join(" ") || "Nothing is missing that Waymark knows of.";
   const paper = document.getElementById("paper");
   paper?.replaceChildren(...[what, `${when}. ${by}.`, lacks].map((text) => el("p", {}, text)));
@@ -43,11 +43,11 @@ function draw({ takenAt, now }) {
 function missing() {
   const query = parameter("q").trim();
   const level = parameter("level");
-  const told = ["#banner", "#failed span", "#missing", "#no-level"].map(textOf);
-  if (level) told.push(`Level ${level} alone.`);
-  if (textOf("#older")) told.push("Older entries of the audit are missing.");
-  if (query) told.push(`Only what matches “${query}” is listed.`);
-  return told.filter(Boolean);
+  const warnings = ["#banner", "#failed span", "#missing", "#no-level"].map(textOf);
+  if (level) warnings.push(`Level ${level} alone.`);
+  if (textOf("#older")) warnings.push("Older entries of the audit are missing.");
+  if (query) warnings.push(`Only what matches “${query}” is listed.`);
+  return warnings.filter(Boolean);
 }
 
 /**
@@ -55,9 +55,9 @@ function missing() {
  * @param {string} selector
  */
 function textOf(selector) {
-  const found = document.querySelector(selector);
-  const isShown = found instanceof HTMLElement && !found.closest("[hidden]");
-  return isShown ? (found.textContent ?? "").replaceAll(/\s+/g, " ").trim() : "";
+  const element = document.querySelector(selector);
+  const isShown = element instanceof HTMLElement && !element.closest("[hidden]");
+  return isShown ? (element.textContent ?? "").replaceAll(/\s+/g, " ").trim() : "";
 }
 
 /** @param {string} text as CSS writes it */

@@ -5,22 +5,22 @@ import { parameter } from "./address.js";
 import { $, setAttribute, setText } from "./dom.js";
 import { offerLogOut } from "./log_out.js";
 
-const said = document.body.dataset; // by the template
+const settings = document.body.dataset; // by the template
 
 /** Where the API is: at the gateway, or on the service's own port what that passes on. */
-export const API = said.api ?? "/api/v1";
+export const API = settings.api ?? "/api/v1";
 /** Where downloads come from: on the service's own port there is no gateway in front. */
-export const DOWNLOADS = `${said.public ?? ""}/api/v1`;
-export const behindGateway = "behindGateway" in said;
+export const DOWNLOADS = `${settings.public ?? ""}/api/v1`;
+export const behindGateway = "behindGateway" in settings;
 /** Whether this visitor may look, and change nothing. */
-export const isReader = "reader" in said;
+export const isReader = "reader" in settings;
 /** The only level that this visitor may see; "": all of them. */
-export const onlyLevel = said.level ?? "";
+export const onlyLevel = settings.level ?? "";
 /** After so many minutes without a visit, a location is a gap. */
-export const officeGapMinutes = said.gap ?? "";
+export const officeGapMinutes = settings.gap ?? "";
 
 /** After so many minutes in which they were not heard, somebody has lost contact. */
-export const officeLostMinutes = said.lost ?? "";
+export const officeLostMinutes = settings.lost ?? "";
 
 /**
  * The visitor's only level, else the address's, where there is such a one; "": all of them. It says so
@@ -31,11 +31,11 @@ export const officeLostMinutes = said.lost ?? "";
 export function shownLevel(levels, isComplete) {
   if (onlyLevel) return onlyLevel;
   const wanted = parameter("level");
-  const found = levels.includes(wanted) ? wanted : "";
-  const isMissing = Boolean(wanted && !found && isComplete);
+  const level = levels.includes(wanted) ? wanted : "";
+  const isMissing = Boolean(wanted && !level && isComplete);
   $("no-level").hidden = !isMissing;
   setText($("no-level"), isMissing ? `There is no level ${wanted}: all levels are shown.` : "");
-  return found;
+  return level;
 }
 
 /** Of when what is shown is: of the source that decides. @type {Source<any> | null} */
@@ -69,7 +69,7 @@ export function showFreshness(...sources) {
   else if (failing) setText($("updated"), "Nothing read yet");
 }
 
-said.started = "true"; // boot.js waits for it
+settings.started = "true"; // boot.js waits for it
 offerLogOut();
 // What paper needs comes after what is seen.
 addEventListener("load", () =>

@@ -32,8 +32,8 @@ function parsed(text) {
   }
 }
 
-/** @param {unknown} one */
-const isObject = (one) => typeof one === "object" && one !== null;
+/** @param {unknown} value */
+const isObject = (value) => typeof value === "object" && value !== null;
 
 /**
  * Whether an answer is a list of the API.

@@ -1,6 +1,6 @@
 // What the dialogs of the directory share: they open, and they tell what is wrong.
-import { RequestFailed } from "../page/request.js";
 import { el } from "../page/dom.js";
+import { RequestFailed } from "../page/request.js";
 
 const MAX_PROBLEMS = 50;
 

@@ -15,18 +15,18 @@ import { $, el, keyed, setText } from "../page/dom.js";
 export function drawExceptions(exceptions) {
   for (const { name, lines, none } of exceptions) {
     const [title, list, note] = $(name).children;
-    const count = lines ? String(lines.filter((one) => !one.isDone).length) : "";
+    const count = lines ? String(lines.filter((line) => !line.isDone).length) : "";
     setText(title.children[0], count || "?");
     keyed(
       list,
       lines ?? [],
-      (one) => one.key,
+      (line) => line.key,
       () => el("li", {}, el("span", {}, el("strong"), " ", el("span")), el("span")),
-      (row, one) => {
+      (row, line) => {
         const [place, age] = row.children;
-        setText(place.children[0], one.what);
-        setText(place.children[1], one.where);
-        setText(age, one.age);
+        setText(place.children[0], line.what);
+        setText(place.children[1], line.where);
+        setText(age, line.age);
       },
     );
     $(name).dataset.count = count;
@@ -47,7 +47,7 @@ function fit(column) {
   }));
   for (const { rows } of sections) for (const row of rows) row.toggleAttribute("hidden", false);
   while (column.scrollHeight > column.clientHeight + 1) {
-    const longest = sections.reduce((one, other) => (other.shown > one.shown ? other : one));
+    const longest = sections.reduce((section, other) => (other.shown > section.shown ? other : section));
     if (!longest.shown) return;
     longest.shown -= 1;
     longest.rows[longest.shown].toggleAttribute("hidden", true);

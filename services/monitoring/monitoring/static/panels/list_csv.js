@@ -1,5 +1,5 @@
 // A list as a CSV file of the rows that are shown, with the cells that the API writes (spreadsheet.py).
-/** @import { Person } from "../rules/people_model.js" */
+/** @import { Person } from "../rules/people/people_model.js" */
 import { buttonById, el } from "../page/dom.js";
 import { dateAndTime } from "../page/paper.js";
 import { heardText } from "../rules/words.js";
@@ -51,15 +51,15 @@ export const timeColumns = (name, of) => ({
  * @returns {Columns<Person>}
  */
 export const personColumns = (blindSince) => ({
-  staff_id: (one) => one.id,
-  ...timeColumns("time", (one) => one.heardAt),
-  level: (one) => one.level,
-  location: (one) => one.location,
-  mac: (one) => one.mac,
-  heard: (one) => heardText(one.heardAt, one.age, blindSince),
+  staff_id: (person) => person.id,
+  ...timeColumns("time", (person) => person.heardAt),
+  level: (person) => person.level,
+  location: (person) => person.location,
+  mac: (person) => person.mac,
+  heard: (person) => heardText(person.heardAt, person.age, blindSince),
   lost_contact: ({ lost_contact: said }) => (said ? STATES[said.state] : null),
-  said_by: (one) => one.lost_contact?.by ?? null,
-  ...timeColumns("said", (one) => one.lost_contact?.at ?? null),
+  said_by: (person) => person.lost_contact?.by ?? null,
+  ...timeColumns("said", (person) => person.lost_contact?.at ?? null),
 });
 
 /**

@@ -20,13 +20,13 @@ export function freshness(age) {
 /**
  * When somebody was heard, by the server's clock, which the API's age counts from: a phone whose
  * clock is ahead must not stay "now" for ever, nor seem lost when it is behind.
- * @param {StaffMember} found
+ * @param {StaffMember} person
  * @param {number} asOf the time of the answer, in the server's unix seconds
  */
-export function heardAt(found, asOf) {
-  if (found.clock_skew_seconds) return found.timestamp + found.clock_skew_seconds;
-  const counted = asOf - found.age_seconds;
-  return found.timestamp - counted > 2 ? counted : found.timestamp;
+export function heardAt(person, asOf) {
+  if (person.clock_skew_seconds) return person.timestamp + person.clock_skew_seconds;
+  const counted = asOf - person.age_seconds;
+  return person.timestamp - counted > 2 ? counted : person.timestamp;
 }
 
 /**
@@ -70,10 +70,10 @@ export function ageText(age) {
 }
 
 /**
- * @param {Date} one
+ * @param {Date} day
  * @param {Date} other
  */
-const sameDay = (one, other) => one.toDateString() === other.toDateString();
+const sameDay = (day, other) => day.toDateString() === other.toDateString();
 
 /**
  * In the viewer's zone; with the day only when it is not today, with the year when it is another.
@@ -113,8 +113,8 @@ export function spotText({ location, mac }) {
   return mac ? `unknown beacon ${macText(mac)}` : "unknown location";
 }
 
-/** @param {Place & { level?: LevelName }} found */
-export const placeText = (found) => `${levelText(found.level)}, ${spotText(found)}`;
+/** @param {Place & { level?: LevelName }} place */
+export const placeText = (place) => `${levelText(place.level)}, ${spotText(place)}`;
 /** @param {number} count */
 export const peopleText = (count) => (count === 1 ? "1 person" : `${count} people`);
 
@@ -172,4 +172,4 @@ export function bannerAge(source) {
  * Whether answers have all people that there are: an API that does not say so has them.
  * @param {({ complete?: boolean } | null)[]} answers
  */
-export const isComplete = (...answers) => answers.every((one) => one?.complete ?? true);
+export const isComplete = (...answers) => answers.every((answer) => answer?.complete ?? true);

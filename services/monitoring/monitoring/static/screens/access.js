@@ -3,13 +3,13 @@ import { $, buttonById, setText } from "../page/dom.js";
 import { request } from "../page/request.js";
 import { API, showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
-import { AUDIT, drawAudit } from "../panels/audit_list.js";
+import { drawPeople } from "../panels/access/people_table.js";
+import { openPersonForm } from "../panels/access/person_form.js";
+import { openTokenForm } from "../panels/access/token_form.js";
+import { drawTokens } from "../panels/access/tokens_table.js";
+import { AUDIT, drawAudit } from "../panels/audit/audit_list.js";
 import { offerClosing } from "../panels/form_dialog.js";
-import { drawPeople } from "../panels/people_table.js";
-import { openPersonForm } from "../panels/person_form.js";
-import { openTokenForm } from "../panels/token_form.js";
-import { drawTokens } from "../panels/tokens_table.js";
-import { isValid, summaryText } from "../rules/access_words.js";
+import { isValid, summaryText } from "../rules/access/access_words.js";
 
 // A read that was under way during a change may not have it.
 const REREAD_MS = 2500;
@@ -24,7 +24,7 @@ const sources = { people, tokens, audit };
 const own = document.body.dataset.visitor ?? "";
 
 const labelOf = (/** @type {string} */ id) =>
-  tokens.data?.data.find((one) => one.id === id)?.label;
+  tokens.data?.data.find((token) => token.id === id)?.label;
 
 /**
  * After a change: says what was done, or was not, and reads again.
@@ -35,7 +35,7 @@ async function changed(text, { failed = false } = {}) {
   setText($("done"), text);
   $("done").classList.toggle("failed", failed);
   $("done").hidden = false;
-  const read = () => Promise.all(Object.values(sources).map((one) => one.refresh()));
+  const read = () => Promise.all(Object.values(sources).map((source) => source.refresh()));
   setTimeout(read, REREAD_MS);
   await read();
   // What was clicked may be gone with its row.
@@ -44,7 +44,7 @@ async function changed(text, { failed = false } = {}) {
 
 function draw() {
   showFreshness(people, tokens, audit);
-  const refused = Object.values(sources).find((one) => one.refused);
+  const refused = Object.values(sources).find((source) => source.refused);
   if (refused) return end(refused.refused);
   for (const [name, source] of Object.entries(sources))
     $(`${name}-skeleton`).hidden = Boolean(source.data) || Boolean(source.failure);
@@ -53,7 +53,7 @@ function draw() {
   if (tokens.data) drawTokens(tokens.data.data, now, revoke);
   if (audit.data) drawAudit(audit.data, labelOf);
   if (!people.data || !tokens.data) return;
-  const valid = tokens.data.data.filter((one) => isValid(one, now)).length;
+  const valid = tokens.data.data.filter((token) => isValid(token, now)).length;
   setText($("summary"), summaryText(people.data.data.length, valid));
 }
 
@@ -77,7 +77,7 @@ function end(why) {
  */
 function editPerson(name, opener) {
   const all = people.data?.data ?? [];
-  const person = all.find((one) => one.name === name) ?? null;
+  const person = all.find((account) => account.name === name) ?? null;
   openPersonForm(person, { all, own, opener, changed });
 }
 

@@ -1,5 +1,5 @@
 // Coverage: what is unwatched? Every location by the time since anyone was there.
-/** @import { Gap } from "../rules/coverage_states.js" */
+/** @import { Gap } from "../rules/places/coverage_states.js" */
 import { Plan } from "../drawings/plan.js";
 import { changeAddress, parameter } from "../page/address.js";
 import { $, el, inputById, keyed, setAttribute, setText } from "../page/dom.js";
@@ -8,17 +8,17 @@ import { officeGapMinutes, showFreshness, shownLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
 import { offerClosing } from "../panels/form_dialog.js";
-import { drawLevelTabs } from "../panels/level_tabs.js";
 import { offerCsv, timeColumns } from "../panels/list_csv.js";
-import { WhoWasHere } from "../panels/who_was_here.js";
+import { drawLevelTabs } from "../panels/places/level_tabs.js";
+import { WhoWasHere } from "../panels/places/who_was_here.js";
 import {
   byLongestGap,
   fromWestToEast,
   neverText,
   sinceText,
   withStates,
-} from "../rules/coverage_states.js";
-import { nearestText, walkers } from "../rules/nearest_person.js";
+} from "../rules/places/coverage_states.js";
+import { nearestText, walkers } from "../rules/places/nearest_person.js";
 import { duration, isComplete, levelText, levelTitle, minutesOf } from "../rules/words.js";
 
 const REFRESH_SECONDS = 10;
@@ -31,7 +31,7 @@ const coverage = new Source("/monitoring/api/coverage", REFRESH_SECONDS, draw);
 const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
 const whoWasHere = new WhoWasHere(
   () => coverage.now(),
-  () => (coverage.data?.data ?? []).map((one) => ({ ...one, level: String(one.level) })),
+  () => (coverage.data?.data ?? []).map((place) => ({ ...place, level: String(place.level) })),
 );
 const plan = new Plan($("plan"), { choose: (spot) => whoWasHere.open(spot) });
 const gapField = inputById("gap");
@@ -47,9 +47,9 @@ function draw() {
   const ready = Boolean(coverage.data);
   $("skeleton").hidden = ready || Boolean(coverage.failure);
   $("board").hidden = !ready;
-  const levels = [...new Set(all.map((one) => one.level))];
+  const levels = [...new Set(all.map((gap) => gap.level))];
   const level = shownLevel(levels, coverage.data);
-  const gaps = all.filter((one) => one.state === "gap");
+  const gaps = all.filter((gap) => gap.state === "gap");
   drawTabs(levels, level, gaps);
   if (ready)
     setText(
@@ -58,14 +58,14 @@ function draw() {
         ? "No location is in the directory yet"
         : summaryText(gaps.length, all.length),
     );
-  drawGaps(level ? gaps.filter((one) => one.level === level) : gaps);
+  drawGaps(level ? gaps.filter((gap) => gap.level === level) : gaps);
   if (!ready) return;
   $("plan").hidden = !level;
   $("levels-board").hidden = Boolean(level);
   if (!level) return drawBoard(levels, all);
   drawLevel(
     level,
-    all.filter((one) => one.level === level),
+    all.filter((gap) => gap.level === level),
   );
 }
 
@@ -86,7 +86,7 @@ function summaryText(gaps, all) {
  */
 function drawTabs(levels, level, gaps) {
   /** @param {string} name */
-  const count = (name) => gaps.filter((one) => !name || one.level === name).length;
+  const count = (name) => gaps.filter((gap) => !name || gap.level === name).length;
   drawLevelTabs(levels, level, {
     count: (name) => (coverage.data ? String(count(name)) : "?"),
     title: (name) => `${count(name)} gaps`,
@@ -107,7 +107,7 @@ function drawLevel(level, here) {
     const title = `${label}: ${visited}`;
     return { key, level, location: label, x, y, state, note: sinceText(age), title };
   });
-  const gaps = here.filter((one) => one.state === "gap").length;
+  const gaps = here.filter((gap) => gap.state === "gap").length;
   plan.show(spots, [], { label: `Plan of ${levelText(level)}: ${gaps} gaps` });
 }
 
@@ -118,7 +118,7 @@ function drawLevel(level, here) {
  */
 function drawBoard(levels, all) {
   // One under the other on all levels: a column means something then.
-  const columns = Math.max(0, ...levels.map((name) => all.filter((one) => one.level === name).length));
+  const columns = Math.max(0, ...levels.map((name) => all.filter((gap) => gap.level === name).length));
   $("levels-board").style.setProperty("--columns", String(columns));
   $("levels-board").classList.toggle("in-columns", columns <= MAX_COLUMNS);
   keyed(
@@ -130,11 +130,11 @@ function drawBoard(levels, all) {
       return el("section", { class: "tiles", "aria-label": title }, el("h2", {}, title), el("ul"));
     },
     (row, name) => {
-      const here = all.filter((one) => one.level === name).sort(fromWestToEast);
+      const here = all.filter((gap) => gap.level === name).sort(fromWestToEast);
       keyed(
         row.children[1],
         here,
-        (one) => one.key,
+        (gap) => gap.key,
         ({ level, location }) => {
           const onclick = () => whoWasHere.open({ level, location });
           const title = "Who was here?";
@@ -142,11 +142,11 @@ function drawBoard(levels, all) {
           button.append(el("span", { class: "place" }), el("time"));
           return el("li", {}, button);
         },
-        (tile, one) => {
-          setAttribute(tile, "class", `tile ${one.state}`);
+        (tile, gap) => {
+          setAttribute(tile, "class", `tile ${gap.state}`);
           const [place, visit] = tile.children[0].children;
-          setText(place, one.label);
-          updateVisit(visit, one);
+          setText(place, gap.label);
+          updateVisit(visit, gap);
         },
       );
     },
@@ -171,14 +171,14 @@ function drawGaps(gaps) {
     keyed(
       $("gaps"),
       gaps,
-      (one) => one.key,
+      (gap) => gap.key,
       () => el("li", {}, el("strong"), el("time"), el("span", { class: "quiet" })),
-      (row, one) => {
+      (row, gap) => {
         const [place, visit, nearest] = row.children;
-        setText(place, `${one.label}, ${levelText(one.level)}`);
-        if (one.last_visited === null) setText(visit, neverText(one, coverage.now()));
-        else updateVisit(visit, one);
-        setText(nearest, `Nearest: ${nearestText(one, walking, isComplete(staff.data))}`);
+        setText(place, `${gap.label}, ${levelText(gap.level)}`);
+        if (gap.last_visited === null) setText(visit, neverText(gap, coverage.now()));
+        else updateVisit(visit, gap);
+        setText(nearest, `Nearest: ${nearestText(gap, walking, isComplete(staff.data))}`);
       },
     );
   }
@@ -194,12 +194,12 @@ offerCsv("gaps-csv", () => {
     name: `gaps of ${gapMinutes()} minutes`,
     at: coverage.failure ? coverage.takenAt : coverage.now(),
     columns: {
-      level: (one) => one.level,
-      location: (one) => one.location,
-      macs: (one) => one.macs.join(" "),
-      ...timeColumns("last_visited", (one) => one.last_visited),
-      unvisited: (one) => sinceText(one.age),
-      nearest: (one) => nearestText(one, walking, isComplete(staff.data)),
+      level: (gap) => gap.level,
+      location: (gap) => gap.location,
+      macs: (gap) => gap.macs.join(" "),
+      ...timeColumns("last_visited", (gap) => gap.last_visited),
+      unvisited: (gap) => sinceText(gap.age),
+      nearest: (gap) => nearestText(gap, walking, isComplete(staff.data)),
     },
     rows: shownGaps,
     complete,

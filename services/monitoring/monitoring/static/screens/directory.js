@@ -13,13 +13,13 @@ import {
 import { API, behindGateway, isReader, showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
-import { openEditor } from "../panels/beacon_editor.js";
-import { openImport } from "../panels/beacon_import.js";
 import { errorTexts } from "../panels/dialog.js";
-import { findPassers, passerOf } from "../panels/passers.js";
-import { neverText } from "../rules/coverage_states.js";
-import { silentLocations } from "../rules/silent_beacons.js";
-import { byHowOften } from "../rules/unknown_beacons.js";
+import { openEditor } from "../panels/directory/beacon_editor.js";
+import { openImport } from "../panels/directory/beacon_import.js";
+import { findPassers, passerOf } from "../panels/directory/passers.js";
+import { silentLocations } from "../rules/directory/silent_beacons.js";
+import { byHowOften } from "../rules/directory/unknown_beacons.js";
+import { neverText } from "../rules/places/coverage_states.js";
 import {
   compare,
   duration,
@@ -50,7 +50,7 @@ const all = () => beacons.data?.data ?? [];
 
 /**
  * After an edit: says what was done, offers to take it back where that can be done, reads again.
- * @type {import("../panels/beacon_editor.js").Changed}
+ * @type {import("../panels/directory/beacon_editor.js").Changed}
  */
 async function changed(text, undo) {
   $("done").hidden = false;
@@ -83,22 +83,22 @@ function draw() {
   drawUnknown(unknown.data?.data ?? []);
   drawSilent();
   if (!ready) return;
-  const known = all().filter((one) => !isUnknown(one.level));
-  const levels = new Set(known.map((one) => one.level)).size;
+  const known = all().filter((beacon) => !isUnknown(beacon.level));
+  const levels = new Set(known.map((beacon) => beacon.level)).size;
   setText($("summary"), `${all().length} beacons on ${levels} levels`);
   drawBeacons();
 }
 
-/** @param {UnknownBeacon[]} found */
-function drawUnknown(found) {
+/** @param {UnknownBeacon[]} strangers */
+function drawUnknown(strangers) {
   $("inbox").hidden = !unknown.data;
-  const { often, once } = byHowOften(found);
+  const { often, once } = byHowOften(strangers);
   setText($("inbox-count"), String(often.length));
-  $("inbox-empty").hidden = found.length > 0;
-  keyed($("unknown"), often, (one) => one.mac, createUnknown, updateUnknown);
+  $("inbox-empty").hidden = strangers.length > 0;
+  keyed($("unknown"), often, (beacon) => beacon.mac, createUnknown, updateUnknown);
   $("once").hidden = once.length === 0;
   setText($("once-count"), `${once.length}${unknown.data?.truncated ? " or more" : ""} heard once`);
-  keyed($("unknown-once"), once, (one) => one.mac, createUnknown, updateUnknown);
+  keyed($("unknown-once"), once, (beacon) => beacon.mac, createUnknown, updateUnknown);
 }
 
 /** @param {UnknownBeacon} one */
@@ -118,18 +118,18 @@ function createUnknown({ mac }) {
 
 /**
  * @param {Element} row
- * @param {UnknownBeacon} one
+ * @param {UnknownBeacon} beacon
  */
-function updateUnknown(row, one) {
+function updateUnknown(row, beacon) {
   const [mac, by, last] = row.children;
-  const staff = (one.staff ?? []).map(String).sort(compare);
+  const staff = (beacon.staff ?? []).map(String).sort(compare);
   const more = staff.length > MAX_NAMES ? ` and ${staff.length - MAX_NAMES} more` : "";
-  const times = one.count === 1 ? "once" : `${one.count.toLocaleString()} times`;
-  const ago = duration(Math.max(0, unknown.now() - one.last_heard));
-  setText(mac, macText(one.mac));
+  const times = beacon.count === 1 ? "once" : `${beacon.count.toLocaleString()} times`;
+  const ago = duration(Math.max(0, unknown.now() - beacon.last_heard));
+  setText(mac, macText(beacon.mac));
   setText(by, `heard ${times} by staff ${staff.slice(0, MAX_NAMES).join(", ")}${more}`);
   setText(last, `last ${ago} ago`);
-  setAttribute(last, "title", new Date(one.last_heard * 1000).toLocaleString());
+  setAttribute(last, "title", new Date(beacon.last_heard * 1000).toLocaleString());
 }
 
 /** Who is missing may have heard a beacon that seems silent. */
@@ -138,28 +138,28 @@ const silent = () =>
 
 function drawSilent() {
   const now = coverage.now();
-  const found = silent().filter((one) => passerOf(one) !== undefined);
-  $("silent").hidden = found.length === 0;
-  setText($("silent-count"), String(found.length));
+  const silentNow = silent().filter((beacon) => passerOf(beacon) !== undefined);
+  $("silent").hidden = silentNow.length === 0;
+  setText($("silent-count"), String(silentNow.length));
   keyed(
     $("silent-list"),
-    found,
-    (one) => `${one.level} ${one.location}`,
+    silentNow,
+    (beacon) => `${beacon.level} ${beacon.location}`,
     () => el("li", {}, el("strong"), el("span"), el("time", { class: "quiet" })),
-    (row, one) => {
+    (row, beacon) => {
       const [place, passed, last] = row.children;
-      const macs = one.macs.map(macText).join(", ");
-      const { last_visited: heard } = one;
-      setText(place, `${one.location}, ${levelText(one.level)}`);
-      setText(passed, `${macs}: staff ${passerOf(one)} passed ${one.passed.join(" and ")}, and did not hear it`);
-      if (heard === null) setText(last, neverText(one, now));
+      const macs = beacon.macs.map(macText).join(", ");
+      const { last_visited: heard } = beacon;
+      setText(place, `${beacon.location}, ${levelText(beacon.level)}`);
+      setText(passed, `${macs}: staff ${passerOf(beacon)} passed ${beacon.passed.join(" and ")}, and did not hear it`);
+      if (heard === null) setText(last, neverText(beacon, now));
       else updateTime(last, heard, `last heard ${duration(now - heard)} ago`);
     },
   );
 }
 
 function drawBeacons() {
-  const levels = [...new Set(all().map((one) => String(one.level)))];
+  const levels = [...new Set(all().map((beacon) => String(beacon.level)))];
   keyed(
     levelField,
     ["", ...levels],
@@ -168,9 +168,9 @@ function drawBeacons() {
     () => {},
   );
   levelField.value = levels.includes(parameter("level")) ? parameter("level") : "";
-  const shown = all().filter((one) => matches(one, levelField.value, parameter("q")));
+  const shown = all().filter((beacon) => matches(beacon, levelField.value, parameter("q")));
   const body = $("beacons", HTMLTableElement).tBodies[0];
-  keyed(body, shown, (one) => one.mac, createBeacon, updateBeacon);
+  keyed(body, shown, (beacon) => beacon.mac, createBeacon, updateBeacon);
   $("none").hidden = shown.length > 0;
   const empty = "The directory is empty: add a beacon, or import a CSV file.";
   setText($("none"), all().length ? "No beacon matches." : empty);
@@ -190,7 +190,7 @@ function matches({ mac, level: itsLevel, location }, level, wanted) {
 function createBeacon({ mac }) {
   const button = el("button", { type: "button", class: "edit", disabled: !behindGateway }, "Edit");
   button.addEventListener("click", () => {
-    const beacon = all().find((one) => one.mac === mac);
+    const beacon = all().find((candidate) => candidate.mac === mac);
     if (beacon) openEditor(beacon, { all: all(), opener: button, changed });
   });
   return el(
@@ -206,16 +206,16 @@ function createBeacon({ mac }) {
 
 /**
  * @param {Element} row
- * @param {Beacon} one
+ * @param {Beacon} beacon
  */
-function updateBeacon(row, one) {
+function updateBeacon(row, beacon) {
   const [level, location, mac, position, actions] = row.children;
-  setText(level, isUnknown(one.level) ? "unknown" : String(one.level));
-  setText(location, one.location);
-  setText(mac, macText(one.mac));
-  setText(position, Number.isFinite(one.x) ? `${one.x}, ${one.y}` : "–");
+  setText(level, isUnknown(beacon.level) ? "unknown" : String(beacon.level));
+  setText(location, beacon.location);
+  setText(mac, macText(beacon.mac));
+  setText(position, Number.isFinite(beacon.x) ? `${beacon.x}, ${beacon.y}` : "–");
   const [button] = actions.children; // a reader has none
-  if (button) setAttribute(button, "aria-label", `Edit ${macText(one.mac)}, ${one.location}`);
+  if (button) setAttribute(button, "aria-label", `Edit ${macText(beacon.mac)}, ${beacon.location}`);
 }
 
 adopt(search, "q");

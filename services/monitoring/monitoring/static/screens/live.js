@@ -1,19 +1,19 @@
 // Live: where is everyone? The plan of a level, or the building from the side, and the list beside it.
 /** @import { Marker } from "../drawings/marker_layout.js" */
 /** @import { Changes } from "../page/address.js" */
-/** @import { Person, Spot } from "../rules/people_model.js" */
+/** @import { Person, Spot } from "../rules/people/people_model.js" */
 import { adopt, changeAddress, parameter } from "../page/address.js";
 import { $, inputById, selectById, setText, showWithin } from "../page/dom.js";
 import { onlyLevel, showFreshness, shownLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
-import { Building } from "../panels/building.js";
 import { offerClosing } from "../panels/form_dialog.js";
-import { drawLevelTabs } from "../panels/level_tabs.js";
-import { LostContact } from "../panels/lost_contact.js";
-import { drawPeopleList, listed, orderName } from "../panels/people_list.js";
-import { PersonDetails } from "../panels/person_details.js";
-import { directorySpots, everyone, levelsOf, spotsToDraw } from "../rules/people_model.js";
-import { bestMatch, finder, isNameOf } from "../rules/people_search.js";
+import { LostContact } from "../panels/people/lost_contact.js";
+import { drawPeopleList, listed, orderName } from "../panels/people/people_list.js";
+import { PersonDetails } from "../panels/people/person_details.js";
+import { Building } from "../panels/places/building.js";
+import { drawLevelTabs } from "../panels/places/level_tabs.js";
+import { directorySpots, everyone, levelsOf, spotsToDraw } from "../rules/people/people_model.js";
+import { bestMatch, finder, isNameOf } from "../rules/people/people_search.js";
 import {
   duration,
   isComplete,
@@ -30,7 +30,7 @@ const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
 /** @type {Source<BeaconsAnswer>} */
 const beacons = new Source("/monitoring/api/beacons", DIRECTORY_SECONDS, draw);
 // No part of the first paint: until it has come, its button is disabled.
-const whoWasHere = import("../panels/who_was_here.js").then(
+const whoWasHere = import("../panels/places/who_was_here.js").then(
   ({ WhoWasHere }) =>
     new WhoWasHere(
       () => staff.now(),
@@ -62,7 +62,7 @@ function pick({ person, more }) {
   if (person) return open({ person: person.id });
   const first = more?.[0];
   if (!first) return;
-  const isOneRoom = more.every((one) => one.spotKey === first.spotKey);
+  const isOneRoom = more.every((member) => member.spotKey === first.spotKey);
   if (isOneRoom) search.value = spotText(first);
   open({ level: onlyLevel ? "" : first.level, ...(isOneRoom && { q: spotText(first) }) });
 }
@@ -78,21 +78,21 @@ function draw(source) {
   showFreshness(staff, ...(beacons.data ? [] : [beacons])); // without any, there is no building
   const directory = directorySpots(beacons.data?.data ?? []);
   const all = everyone(staff, directory, parameter("person"));
-  const present = all.filter((one) => !one.gone);
+  const present = all.filter((person) => !person.gone);
   const ghosts = lost.show(all, staff.failure);
   // Whoever is chosen is drawn, however long ago they were heard.
-  const drawn = all.filter((one) => !one.gone || one.picked || ghosts.has(one));
+  const drawn = all.filter((person) => !person.gone || person.picked || ghosts.has(person));
   const query = parameter("q").trim();
   const spots = spotsToDraw(directory, drawn).map((spot) =>
     isNameOf(query, spot) ? { ...spot, state: "chosen" } : spot,
   );
   const isFound = finder(query, spots);
-  if (query) for (const one of all) one.dimmed = !isFound(one);
+  if (query) for (const person of all) person.dimmed = !isFound(person);
   levels = levelsOf(directory, drawn);
   lists = { all, lost: [...ghosts] };
   const level = shownLevel(levels, beacons.data);
   if (source === staff) building.keepUpToDate(beacons, present);
-  const chosen = all.find((one) => one.picked);
+  const chosen = all.find((person) => person.picked);
   drawTabs(levels, level, present);
   drawPicture(level, drawn, spots, chosen);
   details.show(chosen, parameter("person"), staff); // before the list: that gets lower by it
@@ -108,7 +108,7 @@ function draw(source) {
  */
 function drawTabs(levels, level, present) {
   /** @param {string} name */
-  const count = (name) => present.filter((one) => !name || one.level === name).length;
+  const count = (name) => present.filter((person) => !name || person.level === name).length;
   const more = isComplete(staff.data) ? "" : "+";
   drawLevelTabs(levels, level, {
     count: (name) => (staff.data ? count(name) + more : "?"), // not 0: nobody knows
@@ -167,7 +167,7 @@ function drawSummary(all, present) {
   if (!complete && !present.length) setText($("summary"), "Who was heard cannot be told now");
   $("empty").hidden = Boolean(staff.failure) || !complete || present.length > 0;
   if ($("empty").hidden) return;
-  const last = duration(staff.now() - Math.max(...all.map((one) => one.heardAt)));
+  const last = duration(staff.now() - Math.max(...all.map((person) => person.heardAt)));
   setText(
     $("empty-title"),
     all.length ? "Nobody was heard in the last 15 minutes" : "No detections yet",
@@ -205,11 +205,11 @@ document.addEventListener("keydown", (event) => {
 $("levels").hidden = Boolean(onlyLevel);
 // Of admins alone, and no part of the first paint: until it has come, its button is disabled.
 if (document.getElementById("wall"))
-  import("../panels/wall_link.js").then(
+  import("../panels/access/wall_link.js").then(
     ({ offerWallLink }) => offerWallLink(() => levels),
     (error) => console.warn("Wall links cannot be made:", error),
   );
-import("../panels/alarm.js").then(
+import("../panels/people/alarm.js").then(
   ({ offerAlarm }) => (lost.alarm = offerAlarm()),
   (error) => console.warn("Nobody is told aloud who lost contact:", error),
 );

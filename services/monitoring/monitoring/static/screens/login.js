@@ -1,7 +1,7 @@
 // Log-in: name and password, or a token, become a session, which lives in a cookie that no script
 // sees. The token of a wall link stands behind the `#`, which browsers send to nobody.
 import { $, buttonById, inputById, setText } from "../page/dom.js";
-import { linkedToken, nextAddress } from "../rules/next_address.js";
+import { linkedToken, nextAddress } from "../rules/access/next_address.js";
 
 const AGAIN_SECONDS = 5;
 
@@ -93,21 +93,21 @@ async function logInAsTyped() {
 /**
  * Logs in, and leads on; else tells what went wrong in words, and after how many seconds it may go
  * better.
- * @param {object} given
+ * @param {object} credentials
  * @param {string} wrong
  * @returns {Promise<{ problem: string, again?: number }>}
  */
-async function logIn(given, wrong) {
-  const body = JSON.stringify(given);
+async function logIn(credentials, wrong) {
+  const body = JSON.stringify(credentials);
   const headers = { "Content-Type": "application/json" };
   const answer = await fetch("/api/v1/session", { method: "POST", headers, body }).catch(() => null);
-  const said = await answer?.json().catch(() => null);
+  const data = await answer?.json().catch(() => null);
   if (answer?.ok) {
-    location.replace(nextAddress(location.search, said?.level));
+    location.replace(nextAddress(location.search, data?.level));
     return { problem: "" };
   }
   if (answer?.status === 401) return { problem: wrong };
-  const problem = said?.detail || said?.error || "Waymark cannot be reached.";
+  const problem = data?.detail || data?.error || "Waymark cannot be reached.";
   const again = Number(answer?.headers.get("Retry-After")) || AGAIN_SECONDS;
   if (answer?.status === 429) return { problem: "Too many attempts.", again };
   return answer && answer.status < 500 ? { problem } : { problem, again };

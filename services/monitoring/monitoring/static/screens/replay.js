@@ -1,32 +1,31 @@
 // Replay: where was somebody? A trail, a time line, and the time spent in each spot.
 /** @import { Figure } from "../drawings/marker_layout.js" */
-/** @import { Range } from "../rules/day_ranges.js" */
-/** @import { Visit } from "../rules/visits.js" */
+/** @import { Range } from "../rules/histories/day_ranges.js" */
+/** @import { Visit } from "../rules/histories/visits.js" */
 import { Plan } from "../drawings/plan.js";
 import { adopt, changeAddress, parameter } from "../page/address.js";
 import { $, buttonById, el, inputById, selectById, setAttribute, setText } from "../page/dom.js";
-import { readAround, readHistory } from "../page/history.js";
 import { RequestFailed } from "../page/request.js";
 import { showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
 import { setSeconds } from "../page/time_field.js";
-import { Companions } from "../panels/companions.js";
-import { Playback } from "../panels/playback.js";
-import { offerPrinting } from "../panels/printed_visits.js";
+import { Companions } from "../panels/histories/companions.js";
+import { readAround, readHistory } from "../panels/histories/history.js";
+import { Playback } from "../panels/histories/playback.js";
+import { offerPrinting } from "../panels/histories/printed_visits.js";
 import {
   drawDownloads,
   drawNames,
   formProblem,
   readForm,
   setRange,
-} from "../panels/replay_form.js";
-import { drawTimeSpent } from "../panels/time_spent.js";
-import { drawRibbon, drawScrubber } from "../panels/timeline.js";
-import { hourFrom, yesterday } from "../rules/day_ranges.js";
-import { SHIFT_SECONDS } from "../rules/lost_contact.js";
-import { levelSpots, spotKey } from "../rules/replay_spots.js";
-import { nextVisit, nextVisitOf, visitAt, visits as visitsOf } from "../rules/visits.js";
+} from "../panels/histories/replay_form.js";
+import { drawTimeSpent } from "../panels/histories/time_spent.js";
+import { drawRibbon, drawScrubber } from "../panels/histories/timeline.js";
+import { hourFrom, SHIFT_SECONDS, yesterday } from "../rules/histories/day_ranges.js";
+import { levelSpots, spotKey } from "../rules/histories/replay_spots.js";
+import { nextVisit, nextVisitOf, visitAt, visits as visitsOf } from "../rules/histories/visits.js";
 import { clock, duration, levelText, placeText } from "../rules/words.js";
 
 const DEFAULT_SECONDS = 3600;
@@ -169,8 +168,8 @@ function drawOutside() {
     after ? `Next after: ${clock(after.from)}, ${placeText(after)}.` : "Not heard since.",
   ];
   setText($("state"), `${$("state").textContent} ${says.join(" ")}`);
-  const found = [before, after].filter((one) => one !== undefined);
-  const buttons = found.map(({ from }) => {
+  const neighbours = [before, after].filter((visit) => visit !== undefined);
+  const buttons = neighbours.map(({ from }) => {
     const show = () => {
       setSeconds("at", from);
       load();
@@ -190,11 +189,11 @@ function drawNote(text) {
 /** Draws the time `at`. */
 function draw() {
   if (!visits.length) return;
-  const found = visitAt(visits, at);
-  const there = found?.there ?? false;
-  const last = found?.visit ?? outside.before;
+  const current = visitAt(visits, at);
+  const there = current?.there ?? false;
+  const last = current?.visit ?? outside.before;
   const next = there ? undefined : (nextVisit(visits, at, false) ?? outside.after);
-  drawPlan(last ?? visits[0], found?.index ?? 0, there);
+  drawPlan(last ?? visits[0], current?.index ?? 0, there);
   const place = last ? placeText(last) : "";
   const placeNow = !last ? "Not heard yet" : there ? place : `Not heard; last ${place}`;
   setText($("place"), placeNow);
@@ -222,10 +221,10 @@ function drawPlan(visit, index, there) {
   const spots = levelSpots(visit, [visit, ...visits, ...companions.visits], beacons.data?.data ?? []);
   const trail = visits
     .slice(Math.max(0, index - TRAIL_VISITS), index + 1)
-    .filter((one) => one.level === visit.level)
-    .map((one) => spotKey(one, spots));
+    .filter(({ level }) => level === visit.level)
+    .map((step) => spotKey(step, spots));
   /** @type {Figure} */
-  const here = {
+  const figure = {
     id: parameter("person"),
     spotKey: spotKey(visit, spots),
     fresh: there ? "now" : "stale",
@@ -233,7 +232,7 @@ function drawPlan(visit, index, there) {
     title: placeText(visit),
     picked: false,
   };
-  const figures = [here, ...companions.figures(visit.level, at, spots)];
+  const figures = [figure, ...companions.figures(visit.level, at, spots)];
   plan.show(spots, figures, { trail, label: `Plan of ${levelText(visit.level)}` });
 }
 

@@ -4,8 +4,8 @@ import { $, el, keyed, setAttribute, setText, setWidth } from "../page/dom.js";
 import { showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
-import { drawServices } from "../panels/services_table.js";
-import { sizeText } from "../rules/memory_use.js";
+import { drawServices } from "../panels/system/services_table.js";
+import { sizeText } from "../rules/system/memory_use.js";
 import {
   CIRCUIT_WORDS,
   circuitMeans,
@@ -14,7 +14,7 @@ import {
   readsText,
   setAsideText,
   shardShares,
-} from "../rules/system_state.js";
+} from "../rules/system/system_state.js";
 import { clock, duration, verdictText } from "../rules/words.js";
 
 const HOUR = 3600;
@@ -114,13 +114,13 @@ function databaseState() {
 
 /** @param {ShardReport[]} shards */
 function drawShards(shards) {
-  const sum = shards.reduce((total, one) => total + one.documents, 0).toLocaleString();
+  const sum = shards.reduce((total, shard) => total + shard.documents, 0).toLocaleString();
   const kind = shards.length === 1 ? "replica set" : "shards";
   setText($("documents"), `${sum} detections on ${shards.length} ${kind}`);
   keyed(
     $("shards"),
     shardShares(shards),
-    (one) => one.name,
+    (shard) => shard.name,
     () => el("li", {}, el("span"), el("span", { class: "amount" }), el("span", { class: "bar" })),
     (row, { name, documents, percent, bytes }) => {
       const [title, amount, bar] = row.children;
@@ -138,7 +138,7 @@ function drawRate({ minutes, as_of: to }) {
     const title = `${clock(timestamp, { seconds: false })}: ${count} detections`;
     return { timestamp, value: count, title };
   });
-  const total = minutes.reduce((sum, one) => sum + one.count, 0);
+  const total = minutes.reduce((sum, minute) => sum + minute.count, 0);
   const rate = (total / HOUR).toFixed(1);
   const label = `${total.toLocaleString()} detections in the last hour, ${rate} a second`;
   setText($("rate-text"), label);

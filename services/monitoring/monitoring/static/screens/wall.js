@@ -1,17 +1,17 @@
 // The wall screen: Live to be read from across a room and touched by nobody, at `/monitoring?wall`.
 /** @import { Line } from "../panels/exceptions.js" */
-/** @import { Person } from "../rules/people_model.js" */
+/** @import { Person } from "../rules/people/people_model.js" */
 import { parameter } from "../page/address.js";
 import { $, setAttribute, setText } from "../page/dom.js";
 import { officeGapMinutes, onlyLevel, showFreshness, shownLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
-import { Building } from "../panels/building.js";
 import { drawExceptions } from "../panels/exceptions.js";
-import { lostMinutes } from "../panels/lost_contact.js";
-import { byLongestGap, sinceText, withStates } from "../rules/coverage_states.js";
-import { isSeenTo, lostContact, seenToText } from "../rules/lost_contact.js";
-import { directorySpots, everyone, levelsOf, spotsToDraw } from "../rules/people_model.js";
-import { byHowOften } from "../rules/unknown_beacons.js";
+import { lostMinutes } from "../panels/people/lost_contact.js";
+import { Building } from "../panels/places/building.js";
+import { byHowOften } from "../rules/directory/unknown_beacons.js";
+import { isSeenTo, lostContact, seenToText } from "../rules/people/lost_contact.js";
+import { directorySpots, everyone, levelsOf, spotsToDraw } from "../rules/people/people_model.js";
+import { byLongestGap, sinceText, withStates } from "../rules/places/coverage_states.js";
 import { clock, duration, isComplete, levelText, macText, minutesOf, peopleText, spotText } from "../rules/words.js";
 
 const REFRESH_SECONDS = 5;
@@ -39,7 +39,7 @@ function draw(source) {
   showFreshness(staff, ...(beacons.data ? [] : [beacons])); // without any, there is no building
   const directory = directorySpots(beacons.data?.data ?? []);
   all = everyone(staff, directory, "");
-  const present = all.filter((one) => !one.gone);
+  const present = all.filter((person) => !person.gone);
   if (source === staff) building.keepUpToDate(beacons, present);
   const levels = levelsOf(directory, present);
   level = shownLevel(levels, beacons.data);
@@ -55,7 +55,7 @@ function draw(source) {
 /** @param {Person[]} present */
 function summaryText(present) {
   if (!staff.data) return staff.failure ? "No positions to show yet" : "Loading…";
-  const here = level ? present.filter((one) => one.level === level) : present;
+  const here = level ? present.filter((person) => person.level === level) : present;
   const where = level ? ` on ${levelText(level)}` : "";
   const heard = `${peopleText(here.length)} heard in the last 15 minutes${where}`;
   if (isComplete(staff.data)) return heard;
@@ -74,40 +74,40 @@ function drawColumn() {
 
 /** What was read, unless the newest read failed. @template T @param {Source<T>} source */
 const current = (source) => (source.failure ? null : source.data);
-/** @param {{ level: string }} one */
-const isHere = (one) => !level || one.level === level;
+/** @param {{ level: string }} item */
+const isHere = (item) => !level || item.level === level;
 
 /** @returns {Line[]} */
 const lost = () =>
   lostContact(all, lostMinutes())
     .filter(isHere)
-    .map((one) => ({
-      key: one.id,
-      what: `Staff ${one.id}`,
-      where: isSeenTo(one) ? seenToText(one) : `${spotText(one)}, ${levelText(one.level)}`,
-      isDone: isSeenTo(one),
-      age: staff.failure ? clock(one.heardAt, { seconds: false }) : duration(one.age),
+    .map((person) => ({
+      key: person.id,
+      what: `Staff ${person.id}`,
+      where: isSeenTo(person) ? seenToText(person) : `${spotText(person)}, ${levelText(person.level)}`,
+      isDone: isSeenTo(person),
+      age: staff.failure ? clock(person.heardAt, { seconds: false }) : duration(person.age),
     }));
 
 /** @returns {Line[]} */
 const gaps = () =>
   withStates(coverage.data?.data ?? [], coverage.now(), gapMinutes)
-    .filter((one) => one.state === "gap" && isHere(one))
+    .filter((gap) => gap.state === "gap" && isHere(gap))
     .sort(byLongestGap)
-    .map((one) => ({
-      key: one.key,
-      what: one.label,
-      where: levelText(one.level),
-      age: sinceText(one.age),
+    .map((gap) => ({
+      key: gap.key,
+      what: gap.label,
+      where: levelText(gap.level),
+      age: sinceText(gap.age),
     }));
 
 /** @returns {Line[]} */
 const strangers = () =>
-  byHowOften(unknown.data?.data ?? []).often.map((one) => ({
-    key: one.mac,
-    what: macText(one.mac),
+  byHowOften(unknown.data?.data ?? []).often.map((beacon) => ({
+    key: beacon.mac,
+    what: macText(beacon.mac),
     where: "",
-    age: duration(Math.max(0, unknown.now() - one.last_heard)),
+    age: duration(Math.max(0, unknown.now() - beacon.last_heard)),
   }));
 
 /** It stands still when nothing new is shown: whoever looks at it sees that at once. */

@@ -1,0 +1,54 @@
+// Whom a search finds. Pure.
+/** @import { Person, Spot } from "./people_model.js" */
+import { placeText, spotText } from "../words.js";
+
+/** @param {string} text */
+const plain = (text) => text.trim().toLowerCase();
+
+/**
+ * Whether a search is the whole name of a spot.
+ * @param {string} search
+ * @param {Spot} spot
+ */
+export const isNameOf = (search, spot) => plain(search) === plain(spot.location);
+
+/**
+ * Tells of somebody whether a search finds them: by a part of their name, their place or its beacon.
+ * The whole name of a place finds those who are there, and whoever has that name: "Spot 1" is not
+ * "Spot 12".
+ * @param {string} search
+ * @param {Spot[]} spots
+ * @returns {(one: Person) => boolean}
+ */
+export function finder(search, spots) {
+  const wanted = plain(search);
+  if (spots.some((spot) => isNameOf(search, spot)))
+    return (person) => plain(spotText(person)) === wanted || plain(person.id) === wanted;
+  return (person) => plain(`staff ${person.id} ${placeText(person)} ${person.mac}`).includes(wanted);
+}
+
+/**
+ * The id of whom somebody typed, who may write "Staff 7" as every list does: no id has a space.
+ * @param {string} text
+ */
+export const staffIdOf = (text) => text.trim().replace(/^staff\s+/i, "");
+
+/**
+ * The ids of several, with spaces or commas between them.
+ * @param {string} text
+ */
+export const staffIdsOf = (text) =>
+  text
+    .replace(/(^|[\s,])staff\s+(?=[^\s,])/gi, "$1")
+    .split(/[\s,]+/)
+    .filter(Boolean);
+
+/**
+ * The one whom a search means most of those whom it finds: who has that very name, else the first.
+ * @param {Person[]} people
+ * @param {string} search
+ */
+export function bestMatch(people, search) {
+  const wanted = plain(staffIdOf(search));
+  return people.find((person) => plain(person.id) === wanted) ?? people[0];
+}
