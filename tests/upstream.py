@@ -85,7 +85,7 @@ class Upstream:
 
     def dripping(self) -> int:
         """Return how many answers go out byte by byte to somebody who still listens."""
-        return sum(not _has_hung_up(one.request.connection) for one in list(self._dripping))
+        return sum(not _has_hung_up(client.request.connection) for client in list(self._dripping))
 
     def handle(self, request: http.server.BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers.get("Content-Length", 0)))

@@ -59,7 +59,9 @@ def pytest_terminal_summary(
         f"{len(stats.get(outcome, []))} {outcome}"
         for outcome in ("passed", "failed", "error", "skipped")
     ]
-    failed = [f"{one.nodeid}\n" for kind in ("failed", "error") for one in stats.get(kind, [])]
+    failed = [
+        f"{report.nodeid}\n" for kind in ("failed", "error") for report in stats.get(kind, [])
+    ]
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(BEGAN))
     took = f"{(time.time() - BEGAN) / 60:.0f} minutes"
     told = config.stash.get(TOLD, "no engine")
@@ -132,7 +134,7 @@ class Stack(Client):
         """Return what `docker inspect` tells of each container, by its service."""
         names = self.compose("ps", "--all", "--quiet").split()
         found = self.docker.inspect("container", *names)
-        return {one["Config"]["Labels"]["com.docker.compose.service"]: one for one in found}
+        return {row["Config"]["Labels"]["com.docker.compose.service"]: row for row in found}
 
     def pids(self) -> dict[str, int]:
         """Return the first process of each running container."""

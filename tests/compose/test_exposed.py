@@ -57,7 +57,7 @@ def test_a_stranger_finds_only_what_all_may_see(stack: Stack, tmp_path: Path) ->
             told(path).json()["data"] for path in ("/staff", "/beacons", "/tokens", "/accounts")
         ]
         aging = ("age_seconds", "freshness")
-        return [[{k: one[k] for k in one if k not in aging} for one in found] for found in lists]
+        return [[{k: row[k] for k in row if k not in aging} for row in found] for found in lists]
 
     before = stored()
     wanted = scan.asked(routes.everything(told("/openapi.json").json()))
@@ -65,6 +65,6 @@ def test_a_stranger_finds_only_what_all_may_see(stack: Stack, tmp_path: Path) ->
     for answers in found.values():
         assert len(answers) == len(wanted)
         assert scan.beyond(answers) == []
-    readable = {one.path for one in found[port] if one.status == 200}
+    readable = {route.path for route in found[port] if route.status == 200}
     assert readable >= {"/healthz", "/monitoring/login", "/_circuit/ingest"}
     assert stored() == before

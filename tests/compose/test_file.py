@@ -145,7 +145,7 @@ def test_certificates_come_with_a_profile_and_change_nothing_else(
         read(docker, "docker-compose.yml", COMPOSE_PROFILES="acme", **names)["services"]
     )
     acme = found.pop("acme")
-    told = [one["environment"]["GATEWAY_TLS_NAMES"] for one in (acme, found["gateway"])]
+    told = [row["environment"]["GATEWAY_TLS_NAMES"] for row in (acme, found["gateway"])]
     assert told == ["a.example b.example"] * 2
     assert acme["environment"]["ACME_EMAIL"] == "me@a.example"
     found["gateway"]["environment"]["GATEWAY_TLS_NAMES"] = None
@@ -191,7 +191,7 @@ def test_the_override_of_the_tests_gives_mongodb_memory_and_changes_nothing_else
 def test_three_members_a_set_are_those_of_the_topology(docker: Docker) -> None:
     services = running(read(docker, "docker-compose.yml", "docker-compose.ha.yml")["services"])
     members = {
-        f"{one}{more}" for one in ("configsvr", "shard1", "shard2") for more in ("", "-2", "-3")
+        f"{name}{more}" for name in ("configsvr", "shard1", "shard2") for more in ("", "-2", "-3")
     }
     assert set(services) == OURS | MONGO | ONE_SHOT | members
     assert "--topology=mongo/topology.ha.toml" in services["mongo-init"]["command"]

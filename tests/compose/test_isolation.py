@@ -102,7 +102,7 @@ def test_only_the_gateways_ports_are_open_and_only_on_this_machine(
     }
     port = stack.url.rpartition(":")[2]
     tls_port = stack.docker.environment["WAYMARK_TLS_PORT"]
-    assert bound == {("gateway", "127.0.0.1", one) for one in (port, tls_port)}
+    assert bound == {("gateway", "127.0.0.1", published) for published in (port, tls_port)}
     front = stack.docker.inspect("network", "waymark-tests_front")[0]
     outside = front["IPAM"]["Config"][0]["Gateway"]  # an address of this machine, not 127.0.0.1
     with socket.socket() as probe:

@@ -180,7 +180,9 @@ def test_down_and_up_keep_data_secrets_and_what_waits_for_the_database(
         assert (OURS | MONGO) - set(stack.pids())
         stack.compose("up", "--detach")
         if without := lacking(stack):
-            eventually(lambda: all(MISSING in stack.compose("logs", one) for one in without))
+            eventually(
+                lambda: all(MISSING in stack.compose("logs", service) for service in without)
+            )
             stack.compose("up", "--detach", "--force-recreate")
         assert set(stack.pids()) >= OURS | MONGO
         eventually(lambda: stored(stack, STAFF[0], count), HEAL_SECONDS)

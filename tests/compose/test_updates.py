@@ -148,7 +148,7 @@ class Phone(threading.Thread):
         span = {"start_time": FIRST, "end_time": LAST}
         answer = self.client.get("/extractbeacon", staff_id=self.staff_id, **span)
         return (
-            [one["timestamp"] - FIRST for one in answer.json()["location"]] if answer.ok else None
+            [row["timestamp"] - FIRST for row in answer.json()["location"]] if answer.ok else None
         )
 
     def is_exact(self) -> bool:

@@ -149,20 +149,20 @@ def test_the_first_certificate_and_the_next_reach_clients_that_notice_nothing(
     clients = [Clients(gateway, stay=number % 2 == 0) for number in range(6)]
     idle = connect(gateway)
     idle.connect()
-    for one in clients:
-        one.start()
+    for server in clients:
+        server.start()
     for upstream in gateway.ingest:
         upstream.delay_seconds = 0.3  # so that many are being answered at any time
     next_one = eventually(lambda: served(gateway) not in (first, "") and served(gateway), 60)
     time.sleep(1)  # the old worker is ending
-    for one in clients:
-        one.enough.set()
-    for one in clients:
-        one.join()
-        assert set(one.statuses) == {200}
-        assert len(one.statuses) > 20
+    for server in clients:
+        server.enough.set()
+    for server in clients:
+        server.join()
+        assert set(server.statuses) == {200}
+        assert len(server.statuses) > 20
     # Those that stay: one connection before, one after.
-    assert [one.connections for one in clients if one.stay] == [2, 2, 2]
+    assert [server.connections for server in clients if server.stay] == [2, 2, 2]
     assert idle.sock.recv(1) == b""  # closed in order, not broken off
     idle.close()
 

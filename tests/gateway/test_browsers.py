@@ -277,19 +277,19 @@ def test_a_legacy_answer_has_what_it_always_had(failing: Gateway, named: Gateway
     always |= {"Access-Control-Allow-Origin", "Access-Control-Expose-Headers"}
     own = {"X-Own": "1", "Content-Type": "application/json"}
     never = {"Access-Control-Allow-Credentials": "true"}
-    for one in (failing, named):
-        upstreams_answer(one, own | never)
+    for refusal in (failing, named):
+        upstreams_answer(refusal, own | never)
         for path in LEGACY:
             for origin in ("https://stranger.example", ORIGIN):
-                answer = one.request("GET", path, headers={"Origin": origin})
+                answer = refusal.request("GET", path, headers={"Origin": origin})
                 assert set(answer.headers) == always | {"X-Own"}
                 assert answer.headers["Access-Control-Allow-Origin"] == "*"
                 exposed = answer.headers["Access-Control-Expose-Headers"]
                 assert exposed == "Retry-After, X-Circuit-State, X-Request-ID"
-        for upstream in one.ingest:
+        for upstream in refusal.ingest:
             upstream.close()
-        one.answer_open()
+        refusal.answer_open()
         for path in LEGACY[:2]:  # the third is in the cache
-            answer = one.request("POST", path)
+            answer = refusal.request("POST", path)
             assert (answer.status_code, answer.text) == (503, OPEN)
             assert set(answer.headers) == always | {"X-Circuit-State", "Retry-After"}

@@ -188,7 +188,7 @@ def test_400_at_once_from_one_address_are_all_taken(gateway: Gateway) -> None:
         upstream.delay_seconds = 0.3
     with Client(gateway) as campus:
         held = [campus.send(asking("/newbeacondetect")) for _ in range(400)]
-        assert Counter(next(statuses(one, 1)) for one in held) == {200: 400}
+        assert Counter(next(statuses(client, 1)) for client in held) == {200: 400}
 
 
 def test_an_open_circuit_is_not_busy(gateway: Gateway) -> None:
@@ -196,7 +196,7 @@ def test_an_open_circuit_is_not_busy(gateway: Gateway) -> None:
         upstream.close()
     with ThreadPoolExecutor(50) as pool:
         load = [pool.submit(gateway.request, "GET", "/api/v1/now") for _ in range(50)]
-        answers = [one.result() for one in load]
+        answers = [request.result() for request in load]
     assert {(answer.status_code, answer.text) for answer in answers} == {(503, OPEN)}
     assert {answer.headers["X-Circuit-State"] for answer in answers} == {"open"}
     with pytest.raises(KeyError):

@@ -128,13 +128,13 @@ def test_a_service_that_is_silent_is_the_last_to_be_asked_in_the_circuits_withou
     files = render_all(PLAIN._replace(ingest=" ".join(services)))
     (http,) = parse(files["nginx.conf"]).named("http")
     for number, silent in enumerate(services):
-        for server in [one for one in http.named("server") if one.values("set")]:
+        for server in [block for block in http.named("server") if block.values("set")]:
             assert any(
                 f'silent_{silent}"' in value and f"_without_{number};" in value
                 for value in server.values("if")
             )
         circuits = parse(files[f"without_{number}.conf"]).named("upstream")
-        assert [one.name for one in circuits] == [
+        assert [circuit.name for circuit in circuits] == [
             f"upstream {circuit}_without_{number}" for circuit in ("ingest", "reads")
         ]
         for circuit in circuits:

@@ -112,8 +112,8 @@ def test_services_restarted_in_turns_cost_no_request(
 
     # What was queued, too, and each once; of the last batch nobody may have heard that it is there.
     eventually(lambda: load.taken <= stored() <= load.taken + BATCH, 60)
-    # None on a quiet machine, and 40 of 100 before. Where a service gets no CPU for seconds while the
-    # other one starts, nobody is healthy: 6 of 100 were seen.
+    # None on a quiet machine, and 40 of 100 before. Where a service gets no CPU for seconds while
+    # the other one starts, nobody is healthy: 6 of 100 were seen.
     assert counted[503] <= counted[200] / 5
 
 

@@ -198,7 +198,7 @@ def test_the_suites_of_tls_1_2_are_those_and_no_others(
     every.set_ciphers("ALL:COMPLEMENTOFALL:@SECLEVEL=0")
     names = [cipher["name"] for cipher in every.get_ciphers() if cipher["protocol"] != "TLSv1.3"]
     assert {"AES128-SHA", f"ECDHE-{key}-AES128-SHA"} <= set(names)  # weak ones are tried
-    assert {name for name in names if taken(port, name)} == {one.format(key) for one in SUITES}
+    assert {name for name in names if taken(port, name)} == {suite.format(key) for suite in SUITES}
 
 
 def taken(port: int, suite: str) -> bool:

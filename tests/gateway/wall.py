@@ -115,7 +115,7 @@ def _furnished(site: Site) -> Site:
 
     def known() -> bool:  # by both services
         found = [site.api("GET", "/beacons").json()["data"] for _ in range(4)]
-        return {len(one) for one in found} == {2}
+        return {len(pixel) for pixel in found} == {2}
 
     eventually(known, 30)
     heard = [

@@ -54,7 +54,7 @@ class Answers(NamedTuple):
 def _declared() -> list[tuple[re.Pattern[str], Answers]]:
     lines = [line.split("\t") for line in DECLARED.read_text().splitlines()[1:]]
     found = [Answers(*line) for line in lines]
-    return [(re.compile(re.escape(one.name).replace(r"\*", ".*")), one) for one in found]
+    return [(re.compile(re.escape(case.name).replace(r"\*", ".*")), case) for case in found]
 
 
 def declared(name: str) -> Answers:

@@ -61,15 +61,17 @@ def _part(
     chance, garbage = random.Random(seed), Garbage(document, seed)
     heads = [case.sent for case in smuggling.cases()]
     public = {
-        (one.method, one.path) for one in routes.of_document(document) if one.role is Role.NOBODY
+        (route.method, route.path)
+        for route in routes.of_document(document)
+        if route.role is Role.NOBODY
     }
-    good = [one.secret for one in everybody if one.role is not Role.NOBODY]
+    good = [known.secret for known in everybody if known.role is not Role.NOBODY]
     # A change could make a good secret of one that only has something beside it.
     visitors = [
-        one
-        for one in everybody
-        if one.lines
-        if one.role is not Role.NOBODY or not any(secret in str(one.headers) for secret in good)
+        known
+        for known in everybody
+        if known.lines
+        if known.role is not Role.NOBODY or not any(secret in str(known.headers) for secret in good)
     ]
     done = Done(Counter(), [])
     for _ in range(count):
@@ -81,8 +83,12 @@ def _part(
         said, answers = exchange(site.ports[target], sent, silent_seconds=SILENT_SECONDS)
         done.said[target, said] += 1
         strange = visitor.role is Role.NOBODY and not (made and (made.method, made.path) in public)
-        wrong = is_failure(said) or leaked(answers) or any(one.encode() in answers for one in good)
-        if wrong or (strange and any(one[0] == "2" for one in said.split())):
+        wrong = (
+            is_failure(said)
+            or leaked(answers)
+            or any(secret.encode() in answers for secret in good)
+        )
+        if wrong or (strange and any(status[0] == "2" for status in said.split())):
             done.wrong.append(f"{target}, {visitor.name}: {said} for {sent[:600]!r}")
     return done
 

@@ -64,7 +64,7 @@ class Report:
     def _tried(self, name: str, found: list[table.Line]) -> None:
         for target in TARGETS:
             said = (finding.said.split() for finding in found if finding.target == target)
-            self._row(name, target, Counter(status for one in said for status in one[:1]))
+            self._row(name, target, Counter(status for answer in said for status in answer[:1]))
         for line in (finding for finding in found if finding.wrong):
             self.say(
                 f"WRONG: {line.name} as {name} at the {line.target}: {line.said}: {line.wrong}"

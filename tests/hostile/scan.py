@@ -49,13 +49,13 @@ def asked(routes: Iterable[Route]) -> list[dict[str, str]]:
     known = [*routes, *(Route("GET", path, Role.ADMIN) for path in GUESSED)]
     return [
         {
-            "method": one.method,
-            "path": one.path,
-            "query": one.query,
-            "kind": one.kind,
-            "body": one.body.decode(),
+            "method": route.method,
+            "path": route.path,
+            "query": route.query,
+            "kind": route.kind,
+            "body": route.body.decode(),
         }
-        for one in [*known, *undeclared(known)]
+        for route in [*known, *undeclared(known)]
     ]
 
 
@@ -64,7 +64,7 @@ def scan(
 ) -> dict[int, list[Found]]:
     """Return what each port that takes connections answers to a stranger."""
     return {
-        port: [_try(address, port, one, tls=tls) for one in wanted]
+        port: [_try(address, port, version, tls=tls) for version in wanted]
         for port in ports
         if (tls := _takes_tls(address, port)) is not None
     }

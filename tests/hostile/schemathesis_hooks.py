@@ -33,7 +33,7 @@ def filter_case(_: Any, case: Any) -> bool:
     if case.operation.path.endswith("/visits") and not _is_short(query):
         return False
     items = body.get("detections", [body])
-    return all(_can_be(one) for one in (query, *items) if isinstance(one, Mapping))
+    return all(_can_be(part) for part in (query, *items) if isinstance(part, Mapping))
 
 
 def _is_short(query: Given) -> bool:

@@ -53,19 +53,19 @@ def lines(site: Guarded, tried: Sequence[Case], visitor: Visitor) -> list[Line]:
     ]
     before = site.staff()
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        found = list(threads.map(lambda one: _tried(site, visitor, *one), wanted))
+        found = list(threads.map(lambda route: _tried(site, visitor, *route), wanted))
     hidden = {_hidden(turn, number, to).decode(): (case, to) for turn, number, case, to in wanted}
     expected = {
-        one
-        for one, (case, target) in hidden.items()
+        change
+        for change, (case, target) in hidden.items()
         if target[0] in declared(case.name).stores and _may_store(target, _STORE, visitor)
     }
     if _may_store("ingest", _STORE._replace(method="POST"), visitor):
         expected |= HONEST
-    for one in sorted((site.staff() - before) ^ (expected - before)):
-        name = hidden[one][0].name if one in hidden else one
-        became = "is not stored" if one in expected else "was stored"
-        found.append(Line(name, TARGETS[0], "", f"{one} {became}"))
+    for change in sorted((site.staff() - before) ^ (expected - before)):
+        name = hidden[change][0].name if change in hidden else change
+        became = "is not stored" if change in expected else "was stored"
+        found.append(Line(name, TARGETS[0], "", f"{change} {became}"))
     return found
 
 
@@ -84,7 +84,7 @@ def _tried(
     allowed = declared(case.name).of(target)
     sent = case.sent.replace(HIDDEN, _hidden(turn, number, target))
     sent = sent.replace(CREDENTIALS, visitor.lines or b"")
-    stay_open = [one.removesuffix(" ...") for one in allowed if one.endswith("...")]
+    stay_open = [prefix.removesuffix(" ...") for prefix in allowed if prefix.endswith("...")]
     open_after = (*stay_open, "401", "403") if stay_open else ()
     said, answers = exchange(site.ports[target], sent, open_after=open_after)
     wrong = "" if is_declared(said, case, allowed, visitor) else f"declared: {' | '.join(allowed)}"
@@ -106,12 +106,12 @@ def is_declared(said: str, case: Case, allowed: Iterable[str], visitor: Visitor)
     if visitor.role is Role.NOBODY and not public and any(s[0] == "2" for s in said.split()):
         return False
     return any(
-        len(said.split()) == len(one.split())
+        len(said.split()) == len(prefix.split())
         and all(
             came == told or (came in ("401", "403") and told in _ANSWERED)
-            for came, told in zip(said.split(), one.split(), strict=True)
+            for came, told in zip(said.split(), prefix.split(), strict=True)
         )
-        for one in allowed
+        for prefix in allowed
     )
 
 
@@ -123,5 +123,7 @@ def printed(found: Iterable[Line]) -> Iterator[str]:
     yield f"{'tried':<60}" + "".join(f"{target:<16}" for target in TARGETS)
     for name, said in by_name.items():
         cells = (f"{said[target].said if target in said else '':<16}" for target in TARGETS)
-        wrong = "; ".join(f"{one.target}: {one.wrong}" for one in said.values() if one.wrong)
+        wrong = "; ".join(
+            f"{answer.target}: {answer.wrong}" for answer in said.values() if answer.wrong
+        )
         yield f"{name:<60}{''.join(cells)}{wrong}".rstrip()

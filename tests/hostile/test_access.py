@@ -19,22 +19,22 @@ pytestmark = pytest.mark.long
 
 def wrong(found: list[sweep.Asked]) -> list[str]:
     return [
-        f"{one.route.method} {one.route.path} as {one.visitor.name} at the {one.target}: "
-        f"{one.answer.status}: {one.wrong}"
-        for one in found
-        if one.wrong
+        f"{route.route.method} {route.route.path} as {route.visitor.name} at the {route.target}: "
+        f"{route.answer.status}: {route.wrong}"
+        for route in found
+        if route.wrong
     ]
 
 
 def test_the_list_of_visitors_is_whole(guarded: Guarded) -> None:
-    names = [one.name for one in guarded.visitors]
+    names = [visitor.name for visitor in guarded.visitors]
     assert len(set(names)) == len(names)
     assert set(names) >= THOROUGH
-    assert {one.role for one in guarded.visitors} == set(Role)
+    assert {visitor.role for visitor in guarded.visitors} == set(Role)
 
 
 def test_a_stranger_gets_nothing_at_any_port_and_changes_nothing(guarded: Guarded) -> None:
-    strangers = [one for one in guarded.visitors if one.role is Role.NOBODY]
+    strangers = [visitor for visitor in guarded.visitors if visitor.role is Role.NOBODY]
     everything = routes.everything(guarded.document)
     before = guarded.stored()
     found = sweep.sweep(guarded.ports, everything, strangers)
@@ -44,16 +44,16 @@ def test_a_stranger_gets_nothing_at_any_port_and_changes_nothing(guarded: Guarde
 
 
 def test_each_role_gets_its_own_and_no_more(guarded: Guarded) -> None:
-    known = [one for one in guarded.visitors if one.role is not Role.NOBODY]
+    known = [visitor for visitor in guarded.visitors if visitor.role is not Role.NOBODY]
     found = sweep.sweep(guarded.ports, routes.everything(guarded.document), known)
     assert wrong(found) == []
     # The document tells the roles; here stands what they have to be.
     got = {
         role: {
-            f"{one.route.method} {one.route.path}"
-            for one in found
-            if one.visitor.role is role and one.answer.status not in (401, 403)
-            if one.route.role is not Role.NOBODY
+            f"{route.route.method} {route.route.path}"
+            for route in found
+            if route.visitor.role is role and route.answer.status not in (401, 403)
+            if route.route.role is not Role.NOBODY
         }
         for role in (Role.INGEST, Role.READ, Role.ADMIN)
     }
@@ -66,12 +66,12 @@ def test_each_role_gets_its_own_and_no_more(guarded: Guarded) -> None:
     assert got[Role.ADMIN] > got[Role.READ] | got[Role.INGEST]
     posts = {"POST /extractbeacon", "POST /retrieveformonitoring"}
     own = {"DELETE /api/v1/session", "PUT /api/v1/session/password"}
-    assert {one for one in got[Role.READ] if not one.startswith("GET")} == posts | own
+    assert {route for route in got[Role.READ] if not route.startswith("GET")} == posts | own
 
 
 def test_no_address_has_more_methods_than_it_declares(guarded: Guarded) -> None:
     undeclared = list(routes.undeclared(routes.everything(guarded.document)))
-    admin = next(one for one in guarded.visitors if one.name == "admin")
+    admin = next(visitor for visitor in guarded.visitors if visitor.name == "admin")
     assert wrong(sweep.sweep(guarded.ports, undeclared, [NOBODY, admin])) == []
 
 
@@ -85,7 +85,7 @@ def test_what_is_stored_stays_text_on_every_screen_of_an_admin(
         assert guarded.api("PUT", f"/beacons/{mac(number)}", json=place).ok
         answer = guarded.api("POST", "/tokens", json={"label": name, "role": "read"})
         made.append(answer.json()["id"])
-    keeper = next(one for one in guarded.visitors if one.name == "keeper's cookie")
+    keeper = next(visitor for visitor in guarded.visitors if visitor.name == "keeper's cookie")
     name, _, value = keeper.headers["Cookie"].partition("=")
     with contextlib.closing(browser.new_context()) as context:
         context.add_cookies([{"name": name, "value": value, "url": guarded.url}])
@@ -101,14 +101,14 @@ def test_what_is_stored_stays_text_on_every_screen_of_an_admin(
 
 def test_no_log_holds_what_somebody_came_with(guarded: Guarded) -> None:
     """Comes last: by then all of them have come."""
-    secrets = [one.secret for one in guarded.visitors if len(one.secret) > 20]
+    secrets = [visitor.secret for visitor in guarded.visitors if len(visitor.secret) > 20]
     for file in (guarded.data / "log").iterdir():
         text = file.read_text(errors="replace")
-        assert [one for one in secrets if one in text] == [], file
+        assert [secret for secret in secrets if secret in text] == [], file
 
 
 def test_schemathesis_finds_nothing_as_an_admin(guarded: Guarded, tmp_path: Path) -> None:
     """What the other roles are refused, the test of each role shows."""
-    token = next(one for one in guarded.visitors if one.name == Role.ADMIN.value)
+    token = next(visitor for visitor in guarded.visitors if visitor.name == Role.ADMIN.value)
     header = f"Authorization: {token.headers['Authorization']}"
     check(guarded.url, tmp_path, "--phases", "coverage", "--header", header)

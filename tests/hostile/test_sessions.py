@@ -64,7 +64,7 @@ def test_only_a_log_in_gives_a_cookie(guarded: Guarded) -> None:
 
 def larger(some: Sequence[float], others: Sequence[float]) -> float:
     """Return how often one of some is larger than one of the others: their ranks, no outliers."""
-    ranked = sorted(chain(((one, 0) for one in others), ((one, 1) for one in some)))
+    ranked = sorted(chain(((seconds, 0) for seconds in others), ((seconds, 1) for seconds in some)))
     ranks = sum(rank for rank, (_, of_some) in enumerate(ranked, start=1) if of_some)
     return (ranks - len(some) * (len(some) + 1) / 2) / (len(some) * len(others))
 
@@ -92,7 +92,7 @@ def test_a_difference_would_be_noticed(rounds: int, bound: float) -> None:
     chance = random.Random(1)
     noise = [[chance.gauss(100, 10) for _ in range(rounds)] for _ in range(2)]
     assert abs(larger(*noise) - 0.5) < bound
-    assert larger([one + 5 for one in noise[0]], noise[1]) - 0.5 > bound
+    assert larger([seconds + 5 for seconds in noise[0]], noise[1]) - 0.5 > bound
 
 
 @pytest.mark.long

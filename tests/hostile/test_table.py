@@ -18,7 +18,7 @@ def test_the_declared_table_is_of_these_cases_and_declares_no_failure() -> None:
     lines = [Answers(*line.split("\t")) for line in DECLARED.read_text().splitlines()[1:]]
     assert [line for line in lines if line not in used] == []
     assert [
-        one for one in used if any(is_failure(said) for to in TARGETS for said in one.of(to))
+        row for row in used if any(is_failure(said) for to in TARGETS for said in row.of(to))
     ] == []
     assert not is_failure("503 400")
     assert is_failure("200 500")

@@ -210,7 +210,7 @@ class Operator:
 
     def _known(self, visitors: list[Visitor]) -> None:
         for visitor in visitors:
-            eventually(lambda one=visitor: self._statuses(one) == {200}, 60)  # type: ignore[misc]
+            eventually(lambda asking=visitor: self._statuses(asking) == {200}, 60)  # type: ignore[misc]
 
     def _statuses(self, visitor: Visitor) -> set[int]:
         return {
@@ -258,7 +258,7 @@ class _PastSerializer(URLSafeTimedSerializer):
 def _cookies(keeper: Visitor, reader: Visitor, key: str) -> Iterator[Visitor]:
     """Yield forged cookies: made from two good ones, and with what is public of the signature."""
     signing = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
-    good, smaller = (one.headers["Cookie"].partition("=")[2] for one in (keeper, reader))
+    good, smaller = (person.headers["Cookie"].partition("=")[2] for person in (keeper, reader))
     session = URLSafeTimedSerializer(key, SALT, signer_kwargs=signing).loads(good)
     name, _, epoch, csrf = session
     payload, when, signature = good.rsplit(".", 2)

@@ -283,7 +283,7 @@ def test_the_last_use_is_noted(
     before = int(time.time())
     ask(client, "GET /api/v1/session", SECRETS[Role.READ])
     context.access.cache.refresh()
-    used = {one["role"]: one["last_used_at"] for one in database["tokens"].find()}
+    used = {row["role"]: row["last_used_at"] for row in database["tokens"].find()}
     assert used["ingest"] is used["admin"] is None
     assert before <= used["read"] <= time.time()
 

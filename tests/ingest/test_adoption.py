@@ -106,8 +106,8 @@ def test_a_native_stack_of_fewer_services_stores_the_spools_of_the_others(
         spool.close()
     (folder / "ingest-1.lock").touch()  # as if it had been adopted before
     spools.release(layout)
-    assert [one.name for one in folder.glob("*.lock")] == ["ingest-2.lock"]
+    assert [file.name for file in folder.glob("*.lock")] == ["ingest-2.lock"]
     service = Service(cluster.uri(), tmp_path, SPOOL_FILE=folder / "ingest-1.db")
     with running(service):
         acknowledged.check(cluster, [service], Counter([1, 2]))
-        eventually(lambda: [one.name for one in folder.glob("*.db")] == ["ingest-1.db"], 60)
+        eventually(lambda: [file.name for file in folder.glob("*.db")] == ["ingest-1.db"], 60)

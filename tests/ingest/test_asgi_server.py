@@ -226,7 +226,7 @@ def test_a_history_can_be_compressed_and_need_not_be_sent_again(
     assert int(packed.headers["content-length"]) == len(packed.body) < len(plain.body) / 5
     assert gzip.decompress(packed.body) == plain.body
     found = json.loads(plain.body)["location"]
-    assert [one["timestamp"] for one in found] == [1700000049 - n for n in range(50)]
+    assert [row["timestamp"] for row in found] == [1700000049 - n for n in range(50)]
     assert plain.headers["etag"] == packed.headers["etag"]
     held = {"If-None-Match": f'"other", {plain.headers["etag"]}'}
     again = serve("GET", EXTRACT, b"", held)

@@ -166,8 +166,10 @@ def test_a_colleague_behind_the_same_address_keeps_nobody_out_of_their_own_brows
     anna, mallory = Person(services[0]), Person(services[0])
     assert [anna.log_in(name).status_code for name in ("anna", "ben", "anna")] == [200] * 3
     assert mallory.log_in("mallory").status_code == 200
-    kept = {one: one.client.get_cookie("waymark_device") for one in (anna, mallory)}
-    assert all(one and one.http_only and one.same_site == "Lax" for one in kept.values())
+    kept = {client: client.client.get_cookie("waymark_device") for client in (anna, mallory)}
+    assert all(
+        cookie and cookie.http_only and cookie.same_site == "Lax" for cookie in kept.values()
+    )
 
     def status(name: str, device: str, service: int, password: str = PASSWORD) -> int:
         browser = Person(services[service])
@@ -201,18 +203,20 @@ def test_who_comes_when_too_many_do_is_sent_away_at_once(
     statuses: list[int] = []
     with hasher._turn:
         waiting = [
-            threading.Thread(target=lambda one=one: statuses.append(one.log_in("anna").status_code))
-            for one in people
+            threading.Thread(
+                target=lambda person=person: statuses.append(person.log_in("anna").status_code)
+            )
+            for person in people
         ]
-        for one in waiting:
-            one.start()
+        for waiter in waiting:
+            waiter.start()
         eventually(lambda: hasher._places._value == 0)
         answer = Person(app, address=THERE).log_in("anna")
         assert (answer.status_code, answer.get_json()["code"]) == (429, "too_many_waiting")
         assert "Retry-After" in answer.headers
         assert not statuses
-    for one in waiting:
-        one.join()
+    for waiter in waiting:
+        waiter.join()
     assert statuses == [200, 200, 200]
     # One thread is always left to say so, and no other request waits in this lane.
     assert lanes.PEOPLE.threads > 1 + passwords.WAITING + oidc.WAITING

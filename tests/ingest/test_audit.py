@@ -36,8 +36,11 @@ def anna(waymark: Office) -> Person:
 def newest(database: Database[dict[str, Any]], count: int) -> list[tuple[Any, ...]]:
     """Return what was noted last, the oldest first."""
     found = list(database["audit"].find().sort("_id", -1).limit(count))[::-1]
-    assert all(abs(one["at"] - time.time()) < 60 for one in found)
-    return [(one["who"], one["kind"], one["what"], one["of"], one["details"]) for one in found]
+    assert all(abs(row["at"] - time.time()) < 60 for row in found)
+    return [
+        (entry["who"], entry["kind"], entry["what"], entry["of"], entry["details"])
+        for entry in found
+    ]
 
 
 def test_everything_that_somebody_does_is_noted(
@@ -87,7 +90,7 @@ def test_everything_that_somebody_does_is_noted(
     anna.open("DELETE", "/session")
     anna.log_in("anna", NEW)
     anna.open("POST", "/session/everywhere")
-    assert [one[2] for one in newest(database, 5)] == [
+    assert [row[2] for row in newest(database, 5)] == [
         "password change refused",
         "password change",
         "log-out",
@@ -106,7 +109,11 @@ def test_it_is_read_page_by_page_and_as_a_file_that_no_spreadsheet_runs(
         assert anna.open("PUT", f"/beacons/{MAC}", json=place).status_code == 200
     anna.open("POST", "/tokens", json={"label": formula, "role": "admin"})
     everything = anna.open("GET", "/audit?limit=500").get_json()["data"]
-    assert [one["what"] for one in everything[:6]] == ["token made", *["beacon put"] * 4, "log-in"]
+    assert [entry["what"] for entry in everything[:6]] == [
+        "token made",
+        *["beacon put"] * 4,
+        "log-in",
+    ]
     paged: list[Any] = []
     before = ""
     while before is not None and len(paged) < 6:
@@ -124,7 +131,7 @@ def test_it_is_read_page_by_page_and_as_a_file_that_no_spreadsheet_runs(
     assert answer.mimetype == "text/csv"
     header, *rows = csv.reader(io.StringIO(answer.get_data(as_text=True), newline=""))
     assert header == ["id", "at", "time", "who", "kind", "what", "of", "details", "address"]
-    assert [row[0] for row in rows[: len(everything)]] == [one["id"] for one in everything]
+    assert [row[0] for row in rows[: len(everything)]] == [row["id"] for row in everything]
     assert not any(cell.startswith(("=", "+", "-", "@", "\t")) for row in rows for cell in row)
     for bad in ("limit=501", "limit=0", "before=x", "format=xml"):
         assert anna.open("GET", f"/audit?{bad}").status_code == 400
@@ -201,9 +208,9 @@ def test_no_password_hash_or_secret_is_in_a_log_an_answer_or_a_file(
         service.kill()
     kept = [file.read_bytes().decode("latin-1") for file in tmp_path.glob("*spool*")]
     assert any('"accounts"' in text for text in kept)
-    hashes = [one["hash"] for one in database["accounts"].find({"hash": {"$exists": True}})]
+    hashes = [row["hash"] for row in database["accounts"].find({"hash": {"$exists": True}})]
     assert len(hashes) == 2
-    stored = [str(one) for name in ("audit", "tokens", "accounts") for one in database[name].find()]
+    stored = [str(row) for name in ("audit", "tokens", "accounts") for row in database[name].find()]
     for hidden in (PASSWORD, NEW, "a wrong password", "too short", secret, "k" * 43):
         assert not any(hidden in text for text in [log, *answers, *kept, *stored]), hidden
     assert not any("$argon2" in text for text in [log, *answers, *kept])
@@ -265,5 +272,5 @@ def test_the_command_makes_the_first_admin(
     status, said = run("create", "anna", "--role", "admin")  # who has forgotten it
     assert Person(app).log_in("anna", said.split()[-1]).status_code == 200
     assert run("remove", "ben")[0] == 0
-    kinds = {(one[1], one[2]) for one in newest(database, 4)}
+    kinds = {(row[1], row[2]) for row in newest(database, 4)}
     assert ("command", "account removed") in kinds

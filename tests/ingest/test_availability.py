@@ -40,7 +40,7 @@ class Database:
             raise StoreUnavailable("timed out")
 
     def reachable(self, staff_ids: Collection[int]) -> set[int]:
-        return {one for one in staff_ids if self.availability.reachable(one)}
+        return {staff_id for staff_id in staff_ids if self.availability.reachable(staff_id)}
 
     def silent(self, staff_id: int) -> bool:
         try:
@@ -59,7 +59,7 @@ def test_only_those_of_the_dead_shard_wait_whoever_is_noted(
     database.noted, database.too_slow = noted, too_slow
     database.availability.ask_for({*range(20)})
     assert database.reachable(range(30)) == {*range(10)}
-    assert [one for one in range(30) if database.silent(one)] == [*range(10, 20)]
+    assert [second for second in range(30) if database.silent(second)] == [*range(10, 20)]
     del database.asked[:]
     database.availability.ask_for({*range(20)})
     assert database.asked == []

@@ -59,13 +59,13 @@ def services(mongod: str, upgraded: Database[Any], tmp_path: Path) -> Iterator[l
 
 def exact(database: Database[Any]) -> bool:
     """Tell whether `latest` shows the newest of everybody, each once."""
-    noted = {one["_id"]: one["recent"] for one in database["latest"].find()}
+    noted = {row["_id"]: row["recent"] for row in database["latest"].find()}
     for who in database["staff"].distinct("staff_id"):
         newest = database["staff"].find({"staff_id": who}).sort("timestamp", -1).limit(RECENT)
         shown = noted.get(who, [])
-        if [one["timestamp"] for one in shown] != [one["timestamp"] for one in newest]:
+        if [row["timestamp"] for row in shown] != [row["timestamp"] for row in newest]:
             return False
-        assert len({one["id"] for one in shown}) == len(shown)
+        assert len({row["id"] for row in shown}) == len(shown)
     return True
 
 
@@ -75,14 +75,14 @@ def test_two_services_note_everybody_while_detections_come_in(
 ) -> None:
     busy = ["guard-0", "guard-1", "guard-7", "nobody-before"]
     with MongoClient[dict[str, Any]](mongod) as client:
-        with Phones(through(*(one.url for one in services)), busy) as phones:
+        with Phones(through(*(running.url for running in services)), busy) as phones:
             eventually(lambda: client["ICT3102"]["latest"].count_documents({}) > len(PEOPLE), 90)
             time.sleep(0.5)
         eventually(lambda: exact(client["ICT3102"]), 180)
         stored = client["ICT3102"]["staff"].count_documents({"staff_id": "nobody-before"})
     assert stored == phones.acknowledged["nobody-before"]
     for service in services:
-        told = {one["staff_id"]: one for one in service.get("/api/v1/staff").json()["data"]}
+        told = {row["staff_id"]: row for row in service.get("/api/v1/staff").json()["data"]}
         assert set(told) == {*PEOPLE, "nobody-before"}
         assert told[149]["timestamp"] == OLD + 1 + 149 % RECENT * 2
         assert told["guard-0"]["freshness"] in ("now", "recent")  # "now" is a minute
@@ -149,7 +149,7 @@ def test_nobody_is_shown_by_what_another_hand_deleted(
     monkeypatch.setattr(back_fill, "SWEEP_REST_SECONDS", 0)
     for _ in range(2):
         assert exact(database)
-        told = {one["staff_id"] for one in client.get("/api/v1/staff").get_json()["data"]}
+        told = {row["staff_id"] for row in client.get("/api/v1/staff").get_json()["data"]}
         assert told == kinds.keys() - {"all"}
         assert database["latest"].count_documents({}) == len(told)
         context.people.notes.bring_up()
@@ -166,7 +166,7 @@ def test_a_service_looks_for_what_was_deleted(
     assert database["latest"].count_documents({}) == 2
     context.recording.back_fill.start()
     database["staff"].delete_one({"staff_id": "gone"})
-    eventually(lambda: [one["_id"] for one in database["latest"].find()] == [7], 30)
+    eventually(lambda: [row["_id"] for row in database["latest"].find()] == [7], 30)
 
 
 ICCID = 8_944_500_612_345_678_901
@@ -188,11 +188,11 @@ def test_numbers_above_2_53_become_texts(
     context.recording.back_fill.fill()
     texts = {str(who) for who in people}
     assert set(database["staff"].distinct("staff_id")) == {*texts, 7, float("inf")}
-    told = [one["staff_id"] for one in client.get("/api/v1/staff").get_json()["data"]]
+    told = [row["staff_id"] for row in client.get("/api/v1/staff").get_json()["data"]]
     assert sorted(told, key=str) == sorted([*texts, 7], key=str)
     for who in people:
         found = client.get(f"/api/v1/staff/{who}/detections").get_json()["data"]
-        assert [one["timestamp"] for one in found] == [now]
+        assert [row["timestamp"] for row in found] == [now]
         item = {"staff_id": who, "mac": BEACON, "rssi": -60, "event_id": "e", "timestamp": now}
         answer = client.post("/api/v1/detections", json=item).get_json()
         assert answer["results"][0]["status"] == "duplicate"  # its name is the same

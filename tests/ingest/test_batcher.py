@@ -37,7 +37,7 @@ def test_an_error_reaches_its_own_caller_or_all_of_a_run(pool: ThreadPoolExecuto
 
     results = run(submit())
     assert results[:3:2] == [0, 2]
-    assert [type(one) for one in results[1:2] + results[3:]] == [KeyError] + [ValueError] * 3
+    assert [type(result) for result in results[1:2] + results[3:]] == [KeyError] + [ValueError] * 3
 
 
 class started_late:  # noqa: N801  # used like a function
@@ -76,7 +76,7 @@ def test_a_call_never_gets_the_result_of_a_run_that_began_before_it(
             time.sleep(0.001)
         end.set()
         assert first.result() == 1
-        assert [one.result() for one in later] == [2] * 5
+        assert [future.result() for future in later] == [2] * 5
     assert runs == [1, 5]
     assert not batcher.busy
 
@@ -91,7 +91,7 @@ def test_threads_and_loops_share_a_run(pool: ThreadPoolExecutor) -> None:
         calls = [callers.submit(batcher.call, 1), callers.submit(asyncio.run, submit())]
         while len(batcher._waiting) < 2:
             time.sleep(0.001)
-    assert [one.result() for one in calls] == [3, 3]
+    assert [call.result() for call in calls] == [3, 3]
 
 
 def test_sizes_are_bounded_but_the_largest_goes_alone(pool: ThreadPoolExecutor) -> None:
@@ -109,7 +109,7 @@ def test_sizes_are_bounded_but_the_largest_goes_alone(pool: ThreadPoolExecutor) 
                 calls.append(callers.submit(batcher.call, item))
                 while len(batcher._waiting) <= number:
                     time.sleep(0.001)
-        assert [one.result() for one in calls] == [4, 6, 1, 50, 2]
+        assert [call.result() for call in calls] == [4, 6, 1, 50, 2]
     assert runs == [[4, 6], [1], [50], [2]]
 
 
@@ -215,7 +215,7 @@ def test_whatever_ends_the_work_its_callers_and_those_after_them_are_answered(
         return await asyncio.wait_for(every, 10)
 
     *lost, third = run(submit())
-    assert all(isinstance(one, Exception) for one in lost)
+    assert all(isinstance(result, Exception) for result in lost)
     assert third == 2
 
 

@@ -50,7 +50,7 @@ def stored(context: Context, *times: int) -> list[bool]:
 def test_a_repeat_is_one_and_a_counter_that_began_anew_is_another(
     context: Context, times: tuple[int, ...], new: tuple[int, ...]
 ) -> None:
-    assert stored(context, *times) == [bool(one) for one in new]
+    assert stored(context, *times) == [bool(is_new) for is_new in new]
 
 
 def test_a_timestamp_that_was_sent_is_repeated_whenever(context: Context) -> None:
@@ -66,7 +66,7 @@ def test_years_of_daily_beginnings(
     days = range(0, 20 * 24 * HOUR, 24 * HOUR)
     assert all(stored(context, *days))
     assert not any(stored(context, *(day + HOUR for day in reversed(days))))
-    assert {one["timestamp"] for one in database["staff"].find()} == {NOW + day for day in days}
+    assert {row["timestamp"] for row in database["staff"].find()} == {NOW + day for day in days}
 
 
 def test_a_group_has_all_kinds_at_once(context: Context) -> None:

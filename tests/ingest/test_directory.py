@@ -81,7 +81,7 @@ def test_threads_that_waited_for_a_failed_read_do_not_each_try_again() -> None:
         asked += [threads.submit(directory.current) for _ in range(7)]
         eventually(lambda: len(directory._reads._waiting) == 7)
         fails.set()
-    assert {type(one.exception()) for one in asked} == {StoreUnavailable}
+    assert {type(future.exception()) for future in asked} == {StoreUnavailable}
     assert beacons.revision.call_count == 2  # one for the first, one for all the others
 
 

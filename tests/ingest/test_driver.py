@@ -29,7 +29,7 @@ def test_a_call_that_failed_holds_nothing(app: Flask, database: Database[Any], h
         for _ in range(3):
             with pytest.raises(StoreUnavailable):
                 fail(latest, how)
-        assert not [one for one in gc.get_objects() if type(one) is Sent]
+        assert not [thing for thing in gc.get_objects() if type(thing) is Sent]
     finally:
         gc.enable()
 

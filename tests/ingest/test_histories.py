@@ -117,9 +117,9 @@ def late(context: Context, database: Database[Any], timestamp: int, seconds: int
 
 def settle(database: Database[Any]) -> None:
     """Let all that is stored be older by an hour, as if that had gone by."""
-    for one in database["staff"].find():
-        stamp = Timestamp(one["stored"].time - 3600, one["stored"].inc)
-        database["staff"].update_one({"_id": one["_id"]}, {"$set": {"stored": stamp}})
+    for row in database["staff"].find():
+        stamp = Timestamp(row["stored"].time - 3600, row["stored"].inc)
+        database["staff"].update_one({"_id": row["_id"]}, {"$set": {"stored": stamp}})
 
 
 def let_a_minute_pass(service: Histories) -> None:
@@ -204,7 +204,7 @@ def test_what_another_hand_deletes_is_told_no_longer(
         for path in paths:
             answer = client.get(path, headers={"If-None-Match": tags[path]})
             assert answer.status_code == 200
-            [found] = [one for one in answer.get_json().values() if isinstance(one, list)]
+            [found] = [value for value in answer.get_json().values() if isinstance(value, list)]
             assert len(found) == left, path
             tags[path] = answer.headers["ETag"]
 
@@ -348,7 +348,7 @@ def test_a_commit_that_came_too_late_is_found_when_it_is_acknowledged(
     assert context.recording.recorder.record([dict(row)]) == [Outcome.DUPLICATE]
     assert rows(read(context.histories.cache, wanted)) == naive(context, wanted)
     context.people.notes.bring_up()
-    assert [one["recent"][0]["timestamp"] for one in database["latest"].find()] == [4]
+    assert [entry["recent"][0]["timestamp"] for entry in database["latest"].find()] == [4]
     (again,) = database["staff"].find({"timestamp": 4})
     assert context.recording.recorder.record([dict(row)]) == [Outcome.DUPLICATE]
     assert database["staff"].find_one({"timestamp": 4}) == again  # its stamp is no longer old
@@ -361,14 +361,14 @@ def test_one_who_has_very_many_stamps_at_once_is_read_whole(
     for staff_id in (1, 2):
         add(context, list(range(10)), staff_id=staff_id)
     wanted = [TimeRange(staff_id, 0, LATER) for staff_id in (1, 2)]
-    assert [len(rows(read(context.histories.cache, one))) for one in wanted] == [10, 10]
+    assert [len(rows(read(context.histories.cache, question))) for question in wanted] == [10, 10]
     for number in range(3):
         add(context, list(range(100, 130)))
         add(context, [number], staff_id=2)
         found = context.histories.states.read({1: None, 2: None, 3: None})
-        assert {who: one.is_all for who, one in found.items()} == {1: False, 2: True}
-        for one in wanted:
-            assert rows(read(context.histories.cache, one)) == naive(context, one)
+        assert {who: question.is_all for who, question in found.items()} == {1: False, 2: True}
+        for question in wanted:
+            assert rows(read(context.histories.cache, question)) == naive(context, question)
 
 
 def test_a_backlog_is_cached_as_soon_as_it_is_settled(
@@ -390,18 +390,18 @@ def test_a_backlog_is_cached_as_soon_as_it_is_settled(
     assert len(reads) == 2  # what names them may yet lack one
     settle(database)
     reads.clear()
-    names = {read(one, wanted).etag for one in services for _ in range(3)}
+    names = {read(service, wanted).etag for service in services for _ in range(3)}
     assert (len(reads), len(names)) == (2, 1)
     for staff_id, more in ((1, [40]), (1, [5, 41]), (2, [1]), (1, list(range(50, 80))), (1, [90])):
         add(context, more, staff_id=staff_id)
-        for one in services:
-            assert rows(read(one, wanted)) == naive(context, wanted)
+        for service in services:
+            assert rows(read(service, wanted)) == naive(context, wanted)
     # The newest is one of those that a correction changes.
     database["staff"].update_many({"timestamp": {"$gte": 70}}, RENEWED | {"$set": {"level": "9"}})
-    for one in services:
-        assert rows(read(one, wanted)) == naive(context, wanted)
-    for one in services:
-        one.close()
+    for service in services:
+        assert rows(read(service, wanted)) == naive(context, wanted)
+    for service in services:
+        service.close()
 
 
 def test_the_backlog_of_the_sources_plan_is_read_once(context: Context, reads: list[Any]) -> None:
@@ -465,7 +465,7 @@ def test_a_backlog_that_was_stamped_before_what_was_read_is_found(
     assert len(rows(read(context.histories.cache, wanted))) == 1
     for timestamp in range(6):
         late(context, database, timestamp, 1)
-    newest = max(stamps.number(one["stored"]) for one in database["staff"].find())
+    newest = max(stamps.number(row["stored"]) for row in database["staff"].find())
     assert database["staff"].find_one({"timestamp": 100, "stored": stamps.stamp(newest)})
     if is_read_between:
         assert rows(read(context.histories.cache, wanted)) == naive(context, wanted)

@@ -36,7 +36,7 @@ class Heard(CommandListener):
     def failed(self, _: Any) -> None: ...
 
     def of(self, name: str) -> list[dict[str, Any]]:
-        return [one for one in self.commands if name in one]
+        return [command for command in self.commands if name in command]
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_what_the_back_fill_records_is_never_rolled_back(
     impatient: Database[Any], heard: Heard
 ) -> None:
     Detections(impatient["staff"]).newest(7, 8)
-    assert {one["readConcern"]["level"] for one in heard.of("find")} == {"majority"}
+    assert {row["readConcern"]["level"] for row in heard.of("find")} == {"majority"}
 
 
 def test_rows_are_read_as_of_their_state_or_later(
@@ -98,7 +98,7 @@ def test_rows_are_read_as_of_their_state_or_later(
     assert run(histories.window(TimeRange(7, 0, 4_102_444_800), time.time())).rows == 1
     histories.close()
     (of_note, of_state), (of_rows,) = (
-        [one["readConcern"] for one in heard.of(command)] for command in ("find", "aggregate")
+        [row["readConcern"] for row in heard.of(command)] for command in ("find", "aggregate")
     )
     assert of_note == of_state == {"level": "majority"}
     assert of_rows["level"] == "majority"

@@ -55,7 +55,7 @@ def test_it_holds_the_newest_of_each_in_order(client: FlaskClient, database: Dat
         send(client, timestamp)
     found = shown(database)
     newest = [*reversed(range(400, 400 + RECENT - 2)), 300, 200]
-    assert [one["timestamp"] - START for one in found["recent"]] == newest
+    assert [row["timestamp"] - START for row in found["recent"]] == newest
     stored = database["staff"].find_one({"timestamp": START + 300}, {"staff_id": 0})
     assert stored
     heard = {"id": stored.pop("_id"), "heard": START + 300}
@@ -105,8 +105,8 @@ def test_a_batch_is_one_change_for_each_staff_member(app: Flask, database: Datab
     context.people.latest.record_changes(documents)
     for staff_id in range(3):
         found = shown(database, staff_id)
-        assert {one["location"] for one in found["recent"]} == {"$$ROOT"}
-        assert [one["timestamp"] - START for one in found["recent"]] == [
+        assert {row["location"] for row in found["recent"]} == {"$$ROOT"}
+        assert [row["timestamp"] - START for row in found["recent"]] == [
             *reversed(range(57 + staff_id - 3 * (RECENT - 1), 58 + staff_id, 3))
         ]
 
@@ -128,8 +128,8 @@ def test_services_that_note_at_once_show_the_newest_of_all(
     for thread in threads:
         thread.join()
     newest = [*reversed(range(60 - RECENT, 60))]
-    for one in database["latest"].find():
-        assert [row["timestamp"] for row in one["recent"]] == newest
+    for entry in database["latest"].find():
+        assert [row["timestamp"] for row in entry["recent"]] == newest
     assert database["latest"].count_documents({}) == 10
 
 
@@ -142,7 +142,7 @@ def test_an_entry_tells_what_may_tell_a_level(
     recent = [{"level": level, "timestamp": 9 - n} for n, level in enumerate(levels)]
     database["latest"].insert_one({"_id": 7, "version": 1, "changes": [], "recent": recent})
     (entry,) = app.extensions["context"].people.latest.entries([7])
-    assert [one.level for one in entry.recent] == told
+    assert [detection.level for detection in entry.recent] == told
     # An older database may lack the field: nobody is there on two levels for that, nor on one.
     database["latest"].update_one({"_id": 7}, {"$unset": {"recent.2.level": 1}})
     (entry,) = app.extensions["context"].people.latest.entries([7])
@@ -155,8 +155,8 @@ def test_a_later_stamp_wins_whatever_is_noted_last(app: Flask, database: Databas
     row |= {"_id": ObjectId(), "staff_id": 7, "timestamp": 100}
     corrected = row | {"stored": Timestamp(20, 1), "location": "Corrected"}
     before = row | {"stored": Timestamp(10, 1), "location": "Before"}
-    for one in (before, corrected, before):
-        context.people.latest.record_changes([one])
+    for places in (before, corrected, before):
+        context.people.latest.record_changes([places])
     (entry,) = shown(database)["recent"]
     assert (entry["location"], shown(database)["stored"]) == ("Corrected", Timestamp(20, 1))
 
@@ -282,7 +282,7 @@ def people(client: FlaskClient, url: str = "/api/v1/staff", name: str = "data") 
     assert answer.status_code == 200, answer.text
     assert answer.json is not None
     assert answer.json.get("complete", True)
-    return {one["staff_id"] for one in answer.json[name]}
+    return {row["staff_id"] for row in answer.json[name]}
 
 
 def test_who_is_too_slow_notes_less_at_a_time_and_at_last_in_more_time(
@@ -317,7 +317,7 @@ def test_more_with_one_stamp_than_a_piece_has_are_all_noted(
     """As a copy may have them."""
     context: Context = app.extensions["context"]
     one_stamp = {"stored": Timestamp(int(time.time()) - 100, 1)}
-    database["staff"].insert_many([one | one_stamp for one in rows(300, people=300)])
+    database["staff"].insert_many([row | one_stamp for row in rows(300, people=300)])
     monkeypatch.setattr(context.people.notes, "_piece", 10)
     context.people.notes.bring_up()
     assert database["latest"].count_documents({}) == 300
@@ -373,13 +373,13 @@ def test_when_too_much_is_new_the_newest_is_told_and_that_it_is_not_all(
     client = app.test_client()
     now = int(time.time())
     for before, count in ((60, 200), (0, 50)):
-        several = [one | {"timestamp": now - before} for one in rows(count, people=count)]
+        several = [row | {"timestamp": now - before} for row in rows(count, people=count)]
         database["staff"].insert_many(several, ordered=True)
     answer = client.get("/api/v1/now").json
     assert answer is not None
     assert answer["complete"] is False
-    told_of = [one for level in answer["levels"] for one in level["staff"]]
-    assert [one["timestamp"] for one in told_of] == [now] * 50
+    told_of = [person for level in answer["levels"] for person in level["staff"]]
+    assert [row["timestamp"] for row in told_of] == [now] * 50
     eventually(lambda: all_are_told(client), 60)  # it is noted soon
     assert database["latest"].count_documents({}) == 200
 
@@ -393,7 +393,7 @@ def test_what_is_known_is_told_while_the_database_is_late_and_for_how_long_it_is
     def complete() -> bool:
         answer = client.get("/api/v1/staff").json
         assert answer is not None
-        assert [one["staff_id"] for one in answer["data"]] == [7]
+        assert [row["staff_id"] for row in answer["data"]] == [7]
         return bool(answer["complete"])
 
     def late_seconds() -> int:
@@ -418,7 +418,9 @@ def test_what_is_known_is_told_while_the_database_is_late_and_for_how_long_it_is
 def all_are_told(client: FlaskClient) -> bool:
     answer = client.get("/api/v1/now").json
     assert answer is not None
-    return bool(answer["complete"]) and sum(len(one["staff"]) for one in answer["levels"]) == 200
+    return (
+        bool(answer["complete"]) and sum(len(level["staff"]) for level in answer["levels"]) == 200
+    )
 
 
 def test_what_a_shard_did_not_take_is_noted_again(
@@ -488,12 +490,12 @@ def test_a_copy_of_a_server_whose_clock_was_ahead(
     assert len(client.get(url).json["location"]) == 2  # type: ignore[index]
     told = client.get("/api/v1/staff").json
     assert told
-    assert [one["timestamp"] - START for one in told["data"]] == [200, 50]
+    assert [row["timestamp"] - START for row in told["data"]] == [200, 50]
     # What is corrected now is later than what is shown.
     corrected = {"$set": {"location": "Corrected"}} | stamps.RENEWED
     database["staff"].update_one({"staff_id": 8}, corrected)
     note(client)
-    assert [one["location"] for one in shown(database, 8)["recent"]] == ["Corrected"]
+    assert [row["location"] for row in shown(database, 8)["recent"]] == ["Corrected"]
     # From now on they are as if they were stored now.
     now = Timestamp(int(time.time()) + 60, 0)
     for name, field in (("staff", "stored"), ("latest", "stored"), ("latest", "recent.stored")):

@@ -133,7 +133,7 @@ def test_what_is_dated_ahead_comes_in_when_its_time_has_come(
     def heard(later: int) -> list[int]:
         monkeypatch.setattr(time, "time", lambda: now + later)
         found = client.get("/retrieveformonitoring").get_json()["location"]
-        return [one["staff_id"] for one in found]
+        return [row["staff_id"] for row in found]
 
     assert heard(0) == [2, 1]
     assert heard(60) == [3, 2, 1]
@@ -225,7 +225,7 @@ def test_the_last_minutes_are_exact_whatever_came_meanwhile(
             client.get("/newbeacondetect", query_string=GOOD | moment)
         late.update(after=chance.random() < 0.2, first_time=chance.random() < 0.2)
         heard = client.get("/retrieveformonitoring").get_json()["location"]
-        times = [one["timestamp"] for one in heard]
+        times = [row["timestamp"] for row in heard]
         assert times == sorted(times, reverse=True)
         window = {"timestamp": {"$gte": now - 900, "$lte": now + 60}}
         ours = dict.fromkeys(("_id", "received_at", "stored", "heard"), 0)
@@ -268,7 +268,9 @@ def test_what_is_read_again_is_not_held_beside_what_was(
 
     def spied(self: Detections, start: int, end: int, as_of: Any) -> Any:
         assert context.histories.last_minutes._cached
-        held.append(sum(one.rows for one in context.histories.last_minutes._cached.history.blocks))
+        held.append(
+            sum(block.rows for block in context.histories.last_minutes._cached.history.blocks)
+        )
         spans.append(end - start)
         if len(spans) == 1:
             raise StoreUnavailable("it went away")
@@ -328,7 +330,7 @@ def test_who_asks_at_the_same_moment_shares_one_reading(
         asked += [threads.submit(context.histories.last_minutes.read) for _ in range(8)]
         eventually(lambda: len(context.histories.last_minutes._reads._waiting) == 8)
         go_on.set()
-        assert len({one.result()[1] for one in asked}) == 1
+        assert len({future.result()[1] for future in asked}) == 1
     assert len(readings) == 2
 
 

@@ -204,7 +204,7 @@ def test_wrong_names_and_wrong_passwords_are_told_in_the_same_words_and_time(ann
             words.add(answer.get_json()["detail"])
     assert words == {"wrong name or password"}
     known, *unknown = (statistics.median(seconds) for seconds in spent.values())
-    assert all(0.6 < one / known < 1.6 for one in unknown), spent
+    assert all(0.6 < seconds / known < 1.6 for seconds in unknown), spent
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_the_last_admin_stays(waymark: Office, anna: Person) -> None:
             waymark.person(name, Role.ADMIN)
         with ThreadPoolExecutor(2) as threads:
             list(threads.map(remove, both))
-        assert [one for one in accounts.everyone() if one.role is Role.ADMIN]
+        assert [visitor for visitor in accounts.everyone() if visitor.role is Role.ADMIN]
 
 
 def test_where_nobody_can_log_in_it_says_so(waymark: Office) -> None:

@@ -100,7 +100,9 @@ def test_somebody_logs_in_and_is_who_the_provider_says(
     assert sorted(session.split("; ")[1:]) == ["HttpOnly", "Path=/", "SameSite=Strict"]
     assert device.startswith("waymark_device=")
     assert forgotten.startswith("waymark_oidc=;")
-    [(_, form, authorization)] = [one for one in provider.requests if one[0] == "/token"]
+    [(_, form, authorization)] = [
+        request for request in provider.requests if request[0] == "/token"
+    ]
     assert form["redirect_uri"] == told["redirect_uri"]
     assert len(form["code_verifier"]) >= 43
     assert authorization.startswith("Basic ")
@@ -260,7 +262,7 @@ def test_whoever_comes_back_without_having_left_is_nobody(
     for forged in ("", "x", "a.b.c", "x" * 4000):
         anna.client.set_cookie("waymark_oidc", forged)
         assert problem(anna.come_back(code="x", state="x")) == "expired"
-    assert [one for one in provider.requests if one[0] == "/token"] == []
+    assert [request for request in provider.requests if request[0] == "/token"] == []
     told = anna.begin()
     monkeypatch.setattr(oidc, "MAX_AGE_SECONDS", -1)
     assert problem(anna.come_back(code="x", state=told["state"])) == "expired"
@@ -367,7 +369,9 @@ def test_a_public_client_has_no_secret(
 ) -> None:
     anna = Visitor(waymark.service(**settings | {"oidc_client_secret_file": ""}))
     assert anna.try_at(provider).status_code == 200
-    [(_, form, authorization)] = [one for one in provider.requests if one[0] == "/token"]
+    [(_, form, authorization)] = [
+        request for request in provider.requests if request[0] == "/token"
+    ]
     assert (form["client_id"], authorization) == (CLIENT_ID, "")
 
 
@@ -591,11 +595,11 @@ def test_few_wait_for_a_provider_at_once(app: Flask, provider: FakeProvider) -> 
     others = [Visitor(app) for _ in range(oidc.WAITING)]
     cookie = anna.client.get_cookie("waymark_oidc")
     assert cookie
-    for one in others:
-        one.client.set_cookie("waymark_oidc", cookie.value)
+    for other in others:
+        other.client.set_cookie("waymark_oidc", cookie.value)
     threads = [
-        threading.Thread(target=one.come_back, kwargs={"code": "x", "state": told["state"]})
-        for one in others
+        threading.Thread(target=other.come_back, kwargs={"code": "x", "state": told["state"]})
+        for other in others
     ]
     for thread in threads:
         thread.start()

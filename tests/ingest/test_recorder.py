@@ -109,7 +109,7 @@ def test_a_restarted_service_drains_its_spool_and_finds_the_places(cluster: Clus
     cluster.start()
     again = service(cluster)
     drained(again)
-    assert {one["location"] for one in stored(cluster)} == {"Team 6 Beacon 1"}
+    assert {row["location"] for row in stored(cluster)} == {"Team 6 Beacon 1"}
     assert len(stored(cluster)) == 20
     again.extensions["context"].close()
 
@@ -174,7 +174,7 @@ def test_a_document_that_mongodb_refuses_takes_no_neighbour_along(cluster: Clust
     context.recording.spools.own.append(documents)  # as after an outage
     context.database.availability.drain_wanted.set()
     drained(app)
-    assert sorted(one["rssi"] for one in stored(cluster)) == [-2, -1]
+    assert sorted(row["rssi"] for row in stored(cluster)) == [-2, -1]
     context.close()
     with sqlite3.connect(cluster.folder.parent / "spool.db") as file:
         assert file.execute("SELECT count(*) FROM refused").fetchone() == (1,)

@@ -129,10 +129,10 @@ def test_a_long_answer_waits_for_slow_clients_piece_by_piece(service: Service, m
     before = resident(service)
     with ExitStack() as held:
         slow = [held.enter_context(connection(service, 4096)) for _ in range(SLOW)]
-        for one in slow:
-            one.sendall(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % HISTORY.encode())
-        for one in slow:
-            assert one.recv(1) == b"H"
+        for half_sent in slow:
+            half_sent.sendall(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % HISTORY.encode())
+        for half_sent in slow:
+            assert half_sent.recv(1) == b"H"
         grown = resident(service) - before
         assert grown < SLOW * (whole - TAKEN_BY_KERNEL) / 2
         slow[0].sendall(REQUEST + b"Connection: close\r\n\r\n")

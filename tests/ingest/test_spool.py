@@ -108,7 +108,7 @@ def test_kill_9_loses_nothing_that_was_kept(tmp_path: Path) -> None:
     process.join()
     spool = Spool(tmp_path / "spool.db", 10**6)
     there = {document["_id"] for _, document in spool.oldest(10**6) if document}
-    assert {one for batch in kept for one in batch} <= there
+    assert {detection for batch in kept for detection in batch} <= there
     spool.close()
 
 
@@ -165,7 +165,7 @@ def test_a_spool_of_the_version_before_drains_but_for_its_damaged_rows(tmp_path:
     path = tmp_path / "spool.db"
     filled(path, 0)
     kept = [whole(number) for number in range(3)]
-    rows = [(one["_id"].binary, bson.encode(one)) for one in kept]
+    rows = [(row["_id"].binary, bson.encode(row)) for row in kept]
     wrong = [
         bson.encode(kept[1] | {"rssi": "x"}),
         rows[1][1].replace(b"level", b"lefel"),

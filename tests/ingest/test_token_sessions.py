@@ -69,10 +69,10 @@ def test_a_token_tells_its_level_and_its_hours(admin: Person) -> None:
     assert (other["level"], other["expires_at"] - other["created_at"]) == ("5", 2 * DAY)
     plain = made(admin)
     assert (plain["level"], plain["expires_at"]) == (None, None)
-    listed = {one["id"]: one for one in admin.open("GET", "/tokens").get_json()["data"]}
-    assert [listed[one["id"]]["level"] for one in (one, other, plain)] == ["4", "5", None]
+    listed = {row["id"]: row for row in admin.open("GET", "/tokens").get_json()["data"]}
+    assert [listed[row["id"]]["level"] for row in (one, other, plain)] == ["4", "5", None]
     audit = admin.open("GET", "/audit?limit=3").get_json()["data"]
-    assert [one["details"].get("level") for one in audit] == [None, "5", "4"]
+    assert [row["details"].get("level") for row in audit] == [None, "5", "4"]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_who_may_read_cannot_fill_the_audit(
             assert wall.open("DELETE", "/session").status_code == 204
             wall.client.set_cookie("waymark_session", kept)
     noted = database["audit"].find().sort("_id").skip(before)
-    assert [one["what"] for one in noted] == ["log-in", "log-out"]
+    assert [note["what"] for note in noted] == ["log-in", "log-out"]
 
 
 def test_no_other_token_gets_a_session(admin: Person) -> None:
@@ -292,7 +292,7 @@ def test_no_other_token_gets_a_session(admin: Person) -> None:
     assert show(stranger, secret, name="anna", password="x" * 12).status_code == 400
     assert show(stranger, secret, name="anna").status_code == 400
     noted = admin.open("GET", "/audit?limit=20").get_json()["data"]
-    refused = [one for one in noted if one["what"] == "log-in refused"]
+    refused = [note for note in noted if note["what"] == "log-in refused"]
     assert len(refused) >= len(bad)
     assert secret not in json.dumps(noted)
 
@@ -360,16 +360,16 @@ def test_who_may_see_one_level_gets_that_and_nothing_else(
 def test_a_level_is_what_it_says(walls: tuple[Person, dict[str, Any]]) -> None:
     wall, _ = walls
     staff = wall.open("GET", "/staff?level=4").get_json()["data"]
-    assert [one["staff_id"] for one in staff] == [0, 2, 4]
+    assert [row["staff_id"] for row in staff] == [0, 2, 4]
     [level] = wall.open("GET", "/now?level=4").get_json()["levels"]
     assert (level["level"], len(level["staff"])) == ("4", 3)
     beacons = wall.open("GET", "/beacons?level=4").get_json()["data"]
-    assert [one["mac"] for one in beacons] == [BEACONS[0][0]]
+    assert [beacon["mac"] for beacon in beacons] == [BEACONS[0][0]]
     page = wall.open("GET", "/staff?level=4&limit=2")
-    assert [one["staff_id"] for one in page.get_json()["data"]] == [0, 2]
+    assert [row["staff_id"] for row in page.get_json()["data"]] == [0, 2]
     following = page.headers["Link"].partition(">")[0].removeprefix("</api/v1")
     rest = wall.open("GET", following)
-    assert [one["staff_id"] for one in rest.get_json()["data"]] == [4]
+    assert [row["staff_id"] for row in rest.get_json()["data"]] == [4]
     assert "Link" not in rest.headers
 
 

@@ -183,7 +183,11 @@ def strongest_now(heard: list[list[Heard]]) -> str:
 def by_chance(heard: list[list[Heard]]) -> str:
     """Tell one of the three strongest: as the last of one second, in the order of their hashes."""
     last = next((scan for scan in reversed(heard) if scan), [])[:3]
-    return min(last, key=lambda one: random.Random(repr(one)).random()).location if last else ""
+    return (
+        min(last, key=lambda detection: random.Random(repr(detection)).random()).location
+        if last
+        else ""
+    )
 
 
 def mean_of(seconds: int) -> Estimate:
@@ -191,8 +195,8 @@ def mean_of(seconds: int) -> Estimate:
 
     def estimate(heard: list[list[Heard]]) -> str:
         by_room: dict[str, list[float]] = {}
-        for one in (one for scan in heard[-seconds:] for one in scan):
-            by_room.setdefault(one.location, []).append(_rssi(one))
+        for advertisement in (advertisement for scan in heard[-seconds:] for advertisement in scan):
+            by_room.setdefault(advertisement.location, []).append(_rssi(advertisement))
         means = {room: statistics.fmean(strengths) for room, strengths in by_room.items()}
         return max(means, key=means.__getitem__) if means else strongest_now(heard)
 
@@ -228,7 +232,7 @@ def main() -> None:
         walks = [walk(air, given.seconds, seed) for seed in range(given.walks)]
         ways = {"": walks}
         if air.scan_seconds == PHONE_SECONDS:
-            ways["; its strongest alone"] = [one.strongest() for one in walks]
+            ways["; its strongest alone"] = [walk.strongest() for walk in walks]
         for way, some in ways.items():
             cells = [str(score(some, estimate)) for estimate in estimates.values()]
             name = f"{air.noise:.0f}, {air.shadow:.0f} dB; {air.scan_seconds} s{way}"

@@ -48,11 +48,11 @@ def main() -> int:
             fill(stack)
             for device, options in DEVICES.items():
                 found = [measure(f"{stack.url}/monitoring", options) for _ in range(TIMES)]
-                score = statistics.median(score_of(one) for one in found)
+                score = statistics.median(score_of(run) for run in found)
                 low |= score < LEAST
-                typical = min(found, key=lambda one: abs(score_of(one) - score))
+                typical = min(found, key=lambda run: abs(score_of(run) - score))
                 figures = (f"{name} {shown(typical, key)}" for name, key in FIGURES.items())
-                spread = "/".join(f"{score_of(one):.2f}" for one in found)
+                spread = "/".join(f"{score_of(run):.2f}" for run in found)
                 lines.append(f"{device}: {score:.2f} ({spread}); {', '.join(figures)}")
                 print(lines[-1], flush=True)
         finally:

@@ -176,7 +176,7 @@ class Machine:
 
     def processes(self) -> list[str]:
         """Return what runs there, but for the first process."""
-        spaces = {one.pid: _space(one.pid) for one in psutil.process_iter()}
+        spaces = {process.pid: _space(process.pid) for process in psutil.process_iter()}
         ours = _space(self._first)
         return [
             " ".join(psutil.Process(pid).cmdline())

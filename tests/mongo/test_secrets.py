@@ -112,7 +112,7 @@ def test_who_come_at_once_agree(tmp_path: Path, attempt: int) -> None:
         return secrets.ensure(folder), Secrets.read(folder)
 
     with ThreadPoolExecutor(count) as pool:
-        answers = [one.result() for one in [pool.submit(come) for _ in range(count)]]
+        answers = [future.result() for future in [pool.submit(come) for _ in range(count)]]
     assert sorted(name for made, _ in answers for name in made) == sorted(NAMES)
     assert len({read for _, read in answers}) == 1
     assert set(modes(folder)) == NAMES

@@ -118,8 +118,8 @@ def test_a_zone_that_was_lost_is_made_again(cluster: Cluster) -> None:
 
 def test_a_shard_keeps_its_oplog_for_hours_whatever_its_size(cluster: Cluster) -> None:
     """That MongoDB keeps it for so long then, MongoDB tests."""
-    for one in cluster.local.shards:
-        with clients.as_system(one.members[0], cluster.secrets) as shard:
+    for member in cluster.local.shards:
+        with clients.as_system(member.members[0], cluster.secrets) as shard:
             oplog = shard.admin.command("serverStatus")["oplogTruncation"]
             assert oplog["oplogMinRetentionHours"] == 2.0
 
@@ -244,7 +244,7 @@ def test_what_another_hand_deletes_is_told_no_longer(
     staff.delete_many({"$or": [{"staff_id": 3}, {"timestamp": {"$gt": now - 20 - 40}}]})
     assert context.recording.back_fill.sweep() == 4
     told = answered(services[0], "/api/v1/staff", 200).get_json()["data"]
-    assert {one["staff_id"]: one["timestamp"] for one in told} == {
+    assert {row["staff_id"]: row["timestamp"] for row in told} == {
         n: now - 20 - 40 - n for n in range(3)
     }
 
@@ -283,10 +283,10 @@ def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[Fl
     assert {line["type"] for line in corrected} == {"corrected"}
     assert {line["id"] for line in corrected} == {line["id"] for line in first}
     everybody = services[1].get("/api/v1/staff").json["data"]  # type: ignore[index]
-    assert {one["location"] for one in everybody} == {"Library"}
+    assert {row["location"] for row in everybody} == {"Library"}
     # A scan of each of 57 beacons on two emulated shards may take longer than its limit.
     places = answered(services[0], "/api/v1/coverage", 200).get_json()["data"]
-    (library,) = [one for one in places if one["location"] == "Library"]
+    (library,) = [candidate for candidate in places if candidate["location"] == "Library"]
     assert library["staff_id"] in range(8)
     services[0].delete(f"/api/v1/beacons/{mac}")
 
@@ -386,7 +386,8 @@ def test_without_the_config_server_nothing_is_lost(cluster: Cluster, staff: Any)
         eventually(lambda: one.answers[200] and two.answers[200], RECOVERY_SECONDS)
         with cluster.away("configsvr", "frozen"):
             eventually(
-                lambda: all(one.database.availability.away for one in contexts), RECOVERY_SECONDS
+                lambda: all(context.database.availability.away for context in contexts),
+                RECOVERY_SECONDS,
             )
             for phones, app in ((one, apps[0]), (two, apps[1])):
                 phones.wait_for(202, more=5, seconds=60)
@@ -458,14 +459,14 @@ def test_half_a_batch_is_answered_item_by_item(cluster: Cluster, staff: Any, ful
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
     body = answer.get_json()
     contract.check("POST", "/api/v1/detections", 503, answer.mimetype or "", answer.data)
-    statuses = [one["status"] for one in body["results"]]
+    statuses = [result["status"] for result in body["results"]]
     assert statuses == ["unavailable" if n in there else "stored" for n in range(14)]
     eventually(
         lambda: not full.extensions["context"].database.availability.degraded, RECOVERY_SECONDS
     )
     again = [item for item, how in zip(items, statuses, strict=True) if how == "unavailable"]
     assert client.post("/api/v1/detections", json={"detections": again}).status_code == 200
-    assert Counter(one["staff_id"] for one in staff.find()) == Counter(range(14))
+    assert Counter(row["staff_id"] for row in staff.find()) == Counter(range(14))
 
 
 def test_reads_of_a_shard_that_just_froze_are_a_503_soon(cluster: Cluster, staff: Any) -> None:
@@ -513,8 +514,8 @@ def test_reads_of_living_shards_go_on(cluster: Cluster, staff: Any) -> None:
     for path in PARTIAL:
         assert whole(client, path, {*range(14)}) != incomplete[path]
     eventually(lambda: run(at_once(app, range(14))) == {*range(14)}, RECOVERY_SECONDS)
-    for one in (app, fresh):
-        one.extensions["context"].close()
+    for application in (app, fresh):
+        application.extensions["context"].close()
 
 
 def test_much_that_is_new_and_old_is_read_of_living_shards(cluster: Cluster, staff: Any) -> None:
@@ -577,8 +578,8 @@ def told_of(client: FlaskClient, path: str, here: set[int]) -> bool:
 
 def people(body: dict[str, Any]) -> set[int]:
     """Return who is told of in an answer about everybody."""
-    rows = body.get("data") or [one for level in body["levels"] for one in level["staff"]]
-    return {one["staff_id"] for one in rows} - {None}
+    rows = body.get("data") or [person for level in body["levels"] for person in level["staff"]]
+    return {row["staff_id"] for row in rows} - {None}
 
 
 async def at_once(app: Flask, staff_ids: Iterable[int]) -> set[int]:
@@ -589,9 +590,9 @@ async def at_once(app: Flask, staff_ids: Iterable[int]) -> set[int]:
         context.histories.cache.window(TimeRange(n, 0, 4102444800), time.time()) for n in asked
     ]
     results = await asyncio.gather(*windows, return_exceptions=True)
-    found = {n for n, one in zip(asked, results, strict=True) if isinstance(one, Window)}
-    for one in results:
-        assert isinstance(one, Window | StoreUnavailable), one
+    found = {n for n, result in zip(asked, results, strict=True) if isinstance(result, Window)}
+    for result in results:
+        assert isinstance(result, Window | StoreUnavailable), result
     return found
 
 
@@ -670,7 +671,7 @@ def test_people_log_in_and_what_they_do_is_noted_for_good(
             answer = browser.open(f"/api/v1{path}", method=method, json=body, headers=csrf)
             assert answer.status_code == status, answer.text
         noted = browser.get("/api/v1/audit").get_json()["data"]
-        what = [one["what"] for one in noted[:4]]  # other tests wrote before
+        what = [entry["what"] for entry in noted[:4]]  # other tests wrote before
         assert what == ["token made", "account removed", "beacon put", "log-in"]
     finally:
         context.close()
@@ -752,12 +753,12 @@ def test_ids_above_2_53_become_texts_on_the_shards_of_those(cluster: Cluster, st
         row = {"staff_id": number, "timestamp": 1, "mac": MAC, "level": "4", "location": "Lobby"}
         staff.insert_one(row)
         staff.database["latest"].insert_one({"_id": number, "version": 1})
-    ids_of = {one["_id"] for one in staff.find()}
+    ids_of = {document["_id"] for document in staff.find()}
     assert LargeIds(staff, staff.database["latest"]).as_text() == len(ids)
     found = list(staff.find())
-    assert {one["_id"] for one in found} == ids_of
-    assert {one["staff_id"] for one in found} == {str(number) for number in ids}
-    assert all(one["stored"].time for one in found)
+    assert {document["_id"] for document in found} == ids_of
+    assert {document["staff_id"] for document in found} == {str(number) for number in ids}
+    assert all(document["stored"].time for document in found)
     assert staff.database["latest"].count_documents({}) == 0
-    for one in found:  # each is found by its shard key: it moved where that leads
-        assert staff.find_one({"staff_id": one["staff_id"]}) == one
+    for document in found:  # each is found by its shard key: it moved where that leads
+        assert staff.find_one({"staff_id": document["staff_id"]}) == document

@@ -223,7 +223,7 @@ def test_a_password_is_changed_and_all_log_ins_end(as_: LogIn, site: Site) -> No
     third = as_("ben", "/account", OTHER)
     page.get_by_role("button", name="Log out everywhere").click()
     expect(page).to_have_url(f"{site.url}/monitoring/login")
-    assert [one.request.get(session).status for one in (page, third)] == [401, 401]
+    assert [browser.request.get(session).status for browser in (page, third)] == [401, 401]
     anna = as_("anna", "/access")
     for did in ("changed their password", "could not change", "logged out everywhere"):
         expect(entry(anna, did)).to_contain_text("ben")

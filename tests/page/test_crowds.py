@@ -26,7 +26,9 @@ def crowds() -> list[dict[str, Any]]:
 
 def luminance(rgb: list[float]) -> float:
     parts = [part / 255 for part in rgb]
-    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 

@@ -193,8 +193,8 @@ def test_a_beacon_that_fell_silent_is_named(opened: Opener, office: Office) -> N
         """Answer as if all had been registered that much earlier."""
         answer = route.fetch()
         body = answer.json()
-        for one in body["data"]:
-            one["registered_at"] -= aged
+        for row in body["data"]:
+            row["registered_at"] -= aged
         route.fulfill(response=answer, json=body)
 
     def prepare(page: Page) -> None:

@@ -30,8 +30,8 @@ def full(page: Page) -> None:
 
 def violations(page: Page) -> list[Any]:
     return [
-        (page.url, one["id"], [node["html"][:120] for node in one["nodes"][:3]])
-        for one in Axe().run(page).response["violations"]
+        (page.url, row["id"], [node["html"][:120] for node in row["nodes"][:3]])
+        for row in Axe().run(page).response["violations"]
     ]
 
 

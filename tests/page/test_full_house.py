@@ -56,7 +56,7 @@ def test_everybody_is_counted_in_their_own_room(opened: Opener, size: tuple[int,
         assert first == last, f"{marker} leaves its tick"
         place = (marker["level"], rooms_of(marker["level"])[first])
         who = [marker["staff"]] if marker["staff"] else marker["title"].split(": ")[1].split(", ")
-        assert {where[one] for one in who} == {place}, marker
+        assert {where[person] for person in who} == {place}, marker
         seen += who
     assert sorted(seen) == sorted(where), "everybody, and each once"
 
@@ -71,9 +71,9 @@ def test_fresh_people_lose_no_place_to_stale_ones(opened: Opener) -> None:
     hidden: dict[str, int] = {}
     for marker in page.evaluate(MARKERS, "#section"):
         who = [marker["staff"]] if marker["staff"] else marker["title"].split(": ")[1].split(", ")
-        for one in who:
-            fresh = next(n for n, limit in enumerate(order) if ages[one] <= limit)
-            room = places[one]
+        for staff_id in who:
+            fresh = next(n for n, limit in enumerate(order) if ages[staff_id] <= limit)
+            room = places[staff_id]
             if marker["staff"]:
                 shown[room] = max(shown.get(room, 0), fresh)
             else:

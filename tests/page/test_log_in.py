@@ -109,4 +109,4 @@ def test_a_password_never_stands_in_an_address(page: Page, url: str) -> None:
     log_in(page, PASSWORD)
     page.wait_for_load_state()
     assert len(asked) > 3
-    assert not any("password" in one or "correct" in one for one in asked)
+    assert not any("password" in url or "correct" in url for url in asked)

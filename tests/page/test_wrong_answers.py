@@ -66,7 +66,9 @@ def failing(browser: Browser, office: Office) -> Iterator[Page]:
         yield context.new_page()
 
 
-@pytest.mark.parametrize("broken", ["rules/words.js", "screens/live.js", "panels/places/level_tabs.js"])
+@pytest.mark.parametrize(
+    "broken", ["rules/words.js", "screens/live.js", "panels/places/level_tabs.js"]
+)
 def test_a_module_that_throws_is_said_with_a_way_to_reload(
     failing: Page, office: Office, broken: str
 ) -> None:

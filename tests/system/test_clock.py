@@ -154,9 +154,9 @@ class Reader:
         self._etags.add(etag)
         for service in self._services:
             (one,) = [
-                one
-                for one in service.read("/api/v1/staff").json()["data"]
-                if one["staff_id"] == "reader"
+                row
+                for row in service.read("/api/v1/staff").json()["data"]
+                if row["staff_id"] == "reader"
             ]
             assert 0 <= self._newest - one["timestamp"] <= 2
 

@@ -62,7 +62,9 @@ class DiskStack(Stack):
         def drained() -> bool:
             ports = self.environment["WAYMARK_INGEST_PORTS"].split()
             ready = [self.session.get(f"http://127.0.0.1:{port}/readyz") for port in ports]
-            return all(one.status_code == 200 and not one.json()["queued"] for one in ready)
+            return all(
+                answer.status_code == 200 and not answer.json()["queued"] for answer in ready
+            )
 
         eventually(drained, BACK_SECONDS)
         stored = {who: len(self.history(who)) for who in phones.acknowledged}

@@ -81,7 +81,7 @@ def test_openapi_python_client(stack: Stack, described: Path, folder: Path) -> N
     for body, status in ((detection, "stored"), (batch, "duplicate")):
         answer = made("api.detections.post_detections").sync_detailed(client=client, body=body)
         assert answer.status_code == ok, answer
-        assert [one.status.value for one in answer.parsed.results] == [status]
+        assert [result.status.value for result in answer.parsed.results] == [status]
     history = made("api.people.staff_detections").sync("generated-1", client=client)
     assert [(detection.mac, detection.timestamp) for detection in history.data] == [(MAC, now)]
     visits = made("api.people.visits").sync(
@@ -112,7 +112,7 @@ def test_openapi_generator(stack: Stack, described: Path, folder: Path) -> None:
     batch = made.BatchInput(detections=[detection])
     for body, status in ((detection, "stored"), (batch, "duplicate")):
         answer = detections.post_detections(made.PostDetectionsRequest(body))
-        assert [one.status for one in answer.results] == [status]
+        assert [result.status for result in answer.results] == [status]
     people = made.PeopleApi(client)
     history = people.staff_detections("generated-2")
     assert [(detection.mac, detection.timestamp) for detection in history.data] == [(MAC, now)]

@@ -33,7 +33,11 @@ def left_of(stack: Stack) -> list[psutil.Process]:
 
 def guards(stack: Stack) -> list[psutil.Process]:
     """Return what waits for the end of supervisord."""
-    return [one for one in left_of(stack) if "--again" in one.cmdline() and one.name() == "sh"]
+    return [
+        process
+        for process in left_of(stack)
+        if "--again" in process.cmdline() and process.name() == "sh"
+    ]
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def test_a_shard_is_added_while_everything_runs(stack: Stack, servers: Path) -> 
 
     def shards() -> set[str]:
         answer = stack.get("/api/v1/system/database")
-        return {one["name"] for one in answer.json().get("shards", [])}
+        return {row["name"] for row in answer.json().get("shards", [])}
 
     eventually(lambda: shards() == {"shard1", "shard2", "shard3"}, 120)
 
@@ -106,4 +106,4 @@ def test_a_shard_is_added_while_everything_runs(stack: Stack, servers: Path) -> 
 def ids(stack: Stack, staff_id: str) -> list[str]:
     """Return the ids of somebody's detections."""
     answer = stack.read(f"/api/v1/staff/{staff_id}/detections", limit=1000)
-    return [one["id"] for one in answer.json()["data"]]
+    return [row["id"] for row in answer.json()["data"]]

@@ -171,7 +171,7 @@ def test_on_a_healthy_stack_no_read_of_a_service_fails(office: Stack) -> None:
 @pytest.mark.parametrize(
     ("fault", "away", "what"),
     [*((frozen, *case) for case in ALONE), *((stopped, *case) for case in PAIRS)],
-    ids=lambda one: getattr(one, "__name__", None),
+    ids=lambda fault: getattr(fault, "__name__", None),
 )
 def test_what_is_wrong_is_told_in_one_sentence_that_stays(
     office: Stack, fault: Callable[..., AbstractContextManager[None]], away: list[str], what: str
@@ -248,7 +248,9 @@ def test_a_database_that_is_starved_is_told_as_that_and_everybody_is_shown_all_t
     # Who answers then tells what it knows: each has told everybody before.
     ports = office.environment["WAYMARK_INGEST_PORTS"].split()
     first = [told_at(port, "api/v1/staff") for port in ports]
-    everybody = min(len(one.json()["data"]) for one in [told_by_the_page(office, "staff"), *first])
+    everybody = min(
+        len(answer.json()["data"]) for answer in [told_by_the_page(office, "staff"), *first]
+    )
     assert everybody
     seen, shown = set(), set()
     with starved(office, "mongod"):

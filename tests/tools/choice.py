@@ -43,7 +43,7 @@ def main() -> None:
     if changed is None:
         log("the tests of all tools run: there is no commit to compare with")
         return
-    if gone := [one for tool in TOOLS.values() for one in tool if not (ROOT / one).exists()]:
+    if gone := [path for tool in TOOLS.values() for path in tool if not (ROOT / path).exists()]:
         log(f"the tests of all tools run: tests/tools/choice.py names {', '.join(gone)}")
         return
     if any(name.startswith(ALL) for name in changed):

@@ -34,12 +34,12 @@ def test_a_beacon_is_registered_moved_and_taken_out(api: Api) -> None:
     assert api.get(f"/beacons/{OTHER}") == {"mac": OTHER} | place
     moved = {"level": "3", "location": "Lobby"}
     assert api.client.put(f"/api/v1/beacons/{OTHER}", json=moved).status_code == 200
-    assert {one["mac"] for one in api.get("/beacons")["data"]} == {MAC, OTHER}
+    assert {row["mac"] for row in api.get("/beacons")["data"]} == {MAC, OTHER}
     for _ in range(2):
         assert api.client.delete(f"/api/v1/beacons/{OTHER}").status_code == 204
     assert api.client.get(f"/api/v1/beacons/{OTHER}").status_code == 404
     api.hear(3, OTHER)
-    known = [(one["level"], one["location"], one["known"]) for one in api.get("/staff")["data"]]
+    known = [(row["level"], row["location"], row["known"]) for row in api.get("/staff")["data"]]
     assert known == [
         ("unknown", "unknown", False),
         ("2", 'Room "A" \\ 1', False),
@@ -64,7 +64,7 @@ def test_bad_places_are_named(api: Api, body: Any, fields: list[str]) -> None:
     answer = api.client.put(f"/api/v1/beacons/{OTHER}", json=body)
     assert answer.status_code == 400
     assert answer.json is not None
-    assert [one["field"] for one in answer.json["errors"]] == fields
+    assert [error["field"] for error in answer.json["errors"]] == fields
     assert api.client.get(f"/api/v1/beacons/{OTHER}").status_code == 404
 
 
@@ -90,12 +90,12 @@ def test_a_file_is_loaded_whole_or_not_at_all(api: Api) -> None:
     assert (tried["added"], tried["changed"], tried["dry_run"]) == (1, 1, True)
     refused = load(api, bad)
     assert (refused.status_code, refused.json["errors"]) == (400, wrong)
-    assert [one["level"] for one in api.get("/beacons")["data"]] == ["4"]
+    assert [row["level"] for row in api.get("/beacons")["data"]] == ["4"]
     done = load(api, good).json
     assert [done[name] for name in ("added", "changed", "unchanged", "others")] == [1, 1, 0, 0]
     again = load(api, good.encode("utf-8-sig")).json
     assert [again[name] for name in ("added", "changed", "unchanged", "others")] == [0, 0, 2, 0]
-    assert {one["level"] for one in api.get("/beacons")["data"]} == {"1", "7"}
+    assert {row["level"] for row in api.get("/beacons")["data"]} == {"1", "7"}
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_writers_at_the_same_time_leave_one_beacon(api: Api, database: Database[
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(write, range(20)))
     found = services[0].read()
-    assert sorted(one.mac for one in found) == sorted([MAC, OTHER])
-    assert len({one.level for one in found}) == 1  # both from one write
+    assert sorted(beacon.mac for beacon in found) == sorted([MAC, OTHER])
+    assert len({beacon.level for beacon in found}) == 1  # both from one write
 
 
 @pytest.mark.parametrize("file", everyday.FILES, ids=ascii)
@@ -181,7 +181,9 @@ def test_the_past_is_corrected_everywhere(api: Api) -> None:
     api.hear(2, OTHER, ago=50)
     api.hear(2, MAC, ago=20)
     unknown = api.get("/beacons/unknown")["data"]
-    assert [(one["mac"], one["count"], one["staff"]) for one in unknown] == [(OTHER, 2, [1, 2])]
+    assert [(beacon["mac"], beacon["count"], beacon["staff"]) for beacon in unknown] == [
+        (OTHER, 2, [1, 2])
+    ]
     assert unknown[0]["last_heard"] == timestamp
     url = f"/extractbeacon?staff_id=1&start_time=0&end_time={int(time.time()) + 10}"
     history = api.client.get(url)
@@ -189,12 +191,14 @@ def test_the_past_is_corrected_everywhere(api: Api) -> None:
     address = f"/api/v1/beacons/{OTHER}?correct_past=1"
     with ThreadPoolExecutor(2) as threads:  # it takes its time, so a service does one at once
         asked = [threads.submit(api.client.put, address, json=place) for _ in range(2)]
-        done, refused = sorted((one.result() for one in asked), key=lambda one: one.status_code)
+        done, refused = sorted(
+            (answer.result() for answer in asked), key=lambda answer: answer.status_code
+        )
     assert (done.status_code, refused.status_code) == (200, 429)
     assert done.json is not None
     assert done.json["corrected"] == 2
     assert api.get("/beacons/unknown")["data"] == []
-    assert [one["level"] for one in api.get("/staff")["data"]] == ["6", "4"]
+    assert [row["level"] for row in api.get("/staff")["data"]] == ["6", "4"]
     levels = [row["level"] for row in api.get("/staff/2/detections")["data"]]
     assert levels == ["4", "6"]
     again = api.client.get(url, headers={"If-None-Match": history.headers.get("ETag", "")})
@@ -213,8 +217,8 @@ def test_addresses_heard_once_push_no_new_beacon_out_of_the_list(api: Api) -> No
     api.hear(3, "AABBCC000003", ago=600)
     api.hear(1, "AABBCC000002", ago=600)
     found = api.get("/beacons/unknown")
-    assert [one["mac"] for one in found["data"][:3]] == [f"AABBCC00000{n}" for n in (3, 2, 1)]
-    assert {one["count"] for one in found["data"][3:]} == {1}
+    assert [beacon["mac"] for beacon in found["data"][:3]] == [f"AABBCC00000{n}" for n in (3, 2, 1)]
+    assert {row["count"] for row in found["data"][3:]} == {1}
     assert found["truncated"]
 
 
@@ -228,7 +232,7 @@ def test_coverage_is_by_where_the_beacon_hung(api: Api) -> None:
     assert lobby_b["minutes_ago"] == 2
     assert (lobby_b["macs"], lobby_b["x"], lobby_b["y"]) == ([OTHER, MAC], 3, 4)
     api.client.put(f"/api/v1/beacons/{MAC}", json={"level": "7", "location": "Roof"})
-    visited = {one["location"]: one["last_visited"] for one in api.get("/coverage")["data"]}
+    visited = {row["location"]: row["last_visited"] for row in api.get("/coverage")["data"]}
     assert visited == {"Lobby A": None, "Lobby B": None, "Roof": None}
 
 
@@ -236,7 +240,7 @@ def test_a_location_is_as_old_as_its_oldest_entry(api: Api, database: Database[A
     beacons, began = database["beacons"], int(time.time())
 
     def registered() -> dict[str, int | None]:
-        return {one["location"]: one["registered_at"] for one in api.get("/coverage")["data"]}
+        return {row["location"]: row["registered_at"] for row in api.get("/coverage")["data"]}
 
     rows = [f"{OTHER},4,Lobby B,3,4\n", "AABBCC000001,1,Lobby A,,\n"]
     load(api, HEADER + "".join(rows))
@@ -259,13 +263,13 @@ def test_two_spots_of_one_name_are_two_locations(api: Api) -> None:
     rows = ["1,4,Lobby A,1,2", "2,4,Lobby A,60,2", "3,4,Lobby A,60,2", "4,4,Lobby A,,"]
     load(api, HEADER + "".join(f"AABBCC00000{row}\n" for row in rows))
     api.hear(1, "AABBCC000001")
-    found = [one for one in api.get("/coverage")["data"] if one["location"] == "Lobby A"]
-    assert [one["macs"] for one in found] == [
+    found = [row for row in api.get("/coverage")["data"] if row["location"] == "Lobby A"]
+    assert [row["macs"] for row in found] == [
         ["AABBCC000001"],
         ["AABBCC000002", "AABBCC000003"],
         ["AABBCC000004"],
     ]
-    assert [one["staff_id"] for one in found] == [1, None, None]
+    assert [row["staff_id"] for row in found] == [1, None, None]
 
 
 def test_questions_by_beacon_never_leave_their_index(api: Api, database: Database[Any]) -> None:
@@ -331,6 +335,6 @@ def test_a_file_tells_which_beacons_it_moves(api: Api) -> None:
         "before": same | {"x": None, "y": None},
         "after": same | {"x": 3.0, "y": 4.0},
     }
-    assert [one["after"]["level"] for one in told["moves"]] == ["1", "2"]
+    assert [move["after"]["level"] for move in told["moves"]] == ["1", "2"]
     many = load(api, file.replace(",1,Room", ",3,Room"), "?dry_run=1").json
     assert (many["changed"], len(many["moves"])) == (120, 100)

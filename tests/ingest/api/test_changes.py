@@ -112,8 +112,8 @@ def test_from_a_time_on(api: Api, database: Database[Any]) -> None:
     eventually(lambda: now() > heard + 1, 60)  # it goes on when something is written, by itself too
     began = now()
     api.hear(2)
-    assert [one["staff_id"] for one in read(api, **{"from": began})[0]] == [2]
-    assert {one["staff_id"] for one in read(api, **{"from": began - 1})[0]} >= {2}
+    assert [row["staff_id"] for row in read(api, **{"from": began})[0]] == [2]
+    assert {row["staff_id"] for row in read(api, **{"from": began - 1})[0]} >= {2}
 
 
 def test_a_correction_is_a_change(api: Api) -> None:
@@ -163,7 +163,7 @@ def test_bad_questions(api: Api, query: dict[str, Any]) -> None:
     answer = ask(api, **query)
     assert answer.status_code == 400
     assert answer.json is not None
-    assert [one["field"] for one in answer.json["errors"]] == list(query)
+    assert [error["field"] for error in answer.json["errors"]] == list(query)
 
 
 def test_a_damaged_cursor_is_told_from_another(api: Api) -> None:
@@ -291,7 +291,7 @@ def test_nothing_is_missed_or_doubled_whatever_dies(
         while staff.count_documents({}) < acknowledged:  # the spools drain
             assert time.monotonic() < until
             time.sleep(0.1)
-        stored = [str(one["_id"]) for one in staff.find({}, {"_id": 1})]
+        stored = [str(row["_id"]) for row in staff.find({}, {"_id": 1})]
     assert len(stored) == acknowledged > 100
     for reader in readers:
         reader.enough.set()

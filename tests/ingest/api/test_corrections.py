@@ -44,7 +44,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def locations(database: Database[Any]) -> list[str]:
-    return sorted(one["location"] for one in database["staff"].find({"mac": OTHER}))
+    return sorted(row["location"] for row in database["staff"].find({"mac": OTHER}))
 
 
 @pytest.mark.long
@@ -60,7 +60,7 @@ def test_a_long_one_tells_what_remains_and_is_gone_on_with(
     for remaining in (15, 5):
         assert (answers[-1].status_code, answers[-1].json["remaining"]) == (202, remaining)  # type: ignore[index]
         # What every reader is told is what is stored, after each part.
-        told = {(one["timestamp"], one["location"]) for one in api.client.get(url).json["location"]}  # type: ignore[index]
+        told = {(row["timestamp"], row["location"]) for row in api.client.get(url).json["location"]}  # type: ignore[index]
         stored = database["staff"].find({"staff_id": 0})
         assert told == {(detection["timestamp"], detection["location"]) for detection in stored}
         answers.append(api.client.post(GO_ON))
@@ -103,8 +103,8 @@ def test_a_correction_is_foreseen_audited_and_undone(
         assert found
         answer, undone = found, undone + found["undone"]
     assert undone == 23
-    places = {one["_id"]: one.get("location") for one in database["staff"].find({"mac": OTHER})}
-    assert places == {one["_id"]: one.get("location") for one in before + newer}
+    places = {row["_id"]: row.get("location") for row in database["staff"].find({"mac": OTHER})}
+    assert places == {row["_id"]: row.get("location") for row in before + newer}
     assert not database["staff"].count_documents({"was": {"$exists": True}})
     noted = [(entry["what"], entry["details"]) for entry in api.get("/audit", limit=30)["data"]]
     noted = [entry for entry in noted if entry[1].get("correction") == name]

@@ -131,8 +131,8 @@ def test_each_item_has_its_own_fate(api: Api, database: Database[Any]) -> None:
     answer = post(api, {"detections": items})
     found = results(answer)
     statuses = ["stored", "rejected", "duplicate", "rejected", "stored", "stored", "stored"]
-    assert [one["status"] for one in found] == statuses
-    assert [one["index"] for one in found] == list(range(7))
+    assert [row["status"] for row in found] == statuses
+    assert [row["index"] for row in found] == list(range(7))
     assert [error["field"] for error in found[1]["errors"]] == ["mac", "rssi"]
     assert found[3]["errors"] == [{"field": "item", "reason": "must be a JSON object"}]
     assert (found[4]["level"], found[4]["known"]) == ("unknown", False)
@@ -146,8 +146,10 @@ def test_each_item_has_its_own_fate(api: Api, database: Database[Any]) -> None:
 def test_the_gateways_retry_stores_nothing_twice(api: Api, database: Database[Any]) -> None:
     headers = {"X-Request-ID": "r1", "X-Request-Start": f"{time.time():.3f}"}
     items = {"detections": [GOOD, GOOD, GOOD]}
-    assert {one["status"] for one in results(post(api, items, headers=headers))} == {"stored"}
-    assert {one["status"] for one in results(post(api, items, headers=headers))} == {"duplicate"}
+    assert {result["status"] for result in results(post(api, items, headers=headers))} == {"stored"}
+    assert {result["status"] for result in results(post(api, items, headers=headers))} == {
+        "duplicate"
+    }
     assert database["staff"].count_documents({}) == 3
 
 
@@ -171,7 +173,7 @@ def test_times_that_cannot_be(strict: Api, database: Database[Any], given_time: 
     answer = post(strict, GOOD | {"timestamp": given_time})
     assert answer.status_code == 400
     assert answer.json is not None
-    assert [one["field"] for one in answer.json["errors"]] == ["timestamp"]
+    assert [error["field"] for error in answer.json["errors"]] == ["timestamp"]
     assert database["staff"].count_documents({}) == before
 
 
@@ -179,7 +181,7 @@ def test_the_future_ends_after_a_day(api: Api) -> None:
     now = int(time.time())
     items = [GOOD | {"timestamp": now + 86_000}, GOOD | {"timestamp": now + 86_500}]
     found = results(post(api, {"detections": items}))
-    assert [one["status"] for one in found] == ["stored", "rejected"]
+    assert [row["status"] for row in found] == ["stored", "rejected"]
     assert -86_001 <= found[0]["skew_seconds"] <= -85_990
 
 
@@ -209,7 +211,7 @@ def test_a_dry_run_tells_and_stores_nothing(api: Api, database: Database[Any]) -
     assert answer.json is not None
     assert answer.json["dry_run"] is True
     statuses = ["duplicate", "would store", "duplicate", "rejected"]
-    assert [one["status"] for one in results(answer)] == statuses
+    assert [result["status"] for result in results(answer)] == statuses
     assert database["staff"].count_documents({}) == 1
 
 
@@ -347,9 +349,9 @@ def test_whatever_comes_each_item_is_stored_or_told_why(
         assert answer.status_code == 400
         return
     found = results(answer)
-    assert [one["index"] for one in found] == list(range(len(items)))
-    assert all(bool(one["errors"]) == (one["status"] == "rejected") for one in found)
-    stored = [one for one in found if one["status"] == "stored"]
+    assert [row["index"] for row in found] == list(range(len(items)))
+    assert all(bool(row["errors"]) == (row["status"] == "rejected") for row in found)
+    stored = [row for row in found if row["status"] == "stored"]
     assert database["staff"].count_documents({}) == len(stored)
 
 
@@ -403,5 +405,5 @@ def test_a_batch_stored_in_part_is_answered_item_by_item(
     answer = api.client.post("/api/v1/detections", json={"detections": [*items, {}]})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
     assert answer.json is not None
-    statuses = [one["status"] for one in answer.json["results"]]
+    statuses = [result["status"] for result in answer.json["results"]]
     assert statuses == ["stored", "unavailable", "rejected", "rejected"]

@@ -62,7 +62,7 @@ def test_every_parameter_of_a_path_is_declared(document: dict[str, Any]) -> None
 
 
 def test_every_operation_has_its_words(document: dict[str, Any]) -> None:
-    names = [one.name for one in declarations.OPERATIONS]
+    names = [declared.name for declared in declarations.OPERATIONS]
     assert len(names) == len(set(names))
     for operation in declarations.OPERATIONS:
         assert operation.summary
@@ -113,18 +113,20 @@ def test_the_page_tells_what_a_phone_has_to_know(api: Api) -> None:
 
 
 def test_a_query_with_another_name_is_refused_everywhere_and_guessed(api: Api) -> None:
-    for one in declarations.OPERATIONS:
-        path = re.sub(r"<\w+>", "C2A628384B08", one.path)
+    for operation in declarations.OPERATIONS:
+        path = re.sub(r"<\w+>", "C2A628384B08", operation.path)
         if not path.startswith(PREFIX) or path.endswith("/callback"):
             continue
         declared = [
-            name["name"] for name in document_module.parameters(one) if name["in"] == "query"
+            name["name"] for name in document_module.parameters(operation) if name["in"] == "query"
         ]
         slips = {f"{name}s": f"did you mean {name}?" for name in declared[:1]} | {
             "zzzz": "is not known"
         }
-        answer = api.client.open(path, method=one.method, query_string=dict.fromkeys(slips, "1"))
-        assert (answer.status_code, answer.mimetype) == (400, "application/problem+json"), one
+        answer = api.client.open(
+            path, method=operation.method, query_string=dict.fromkeys(slips, "1")
+        )
+        assert (answer.status_code, answer.mimetype) == (400, "application/problem+json"), operation
         assert answer.json is not None
         told = {fault["field"]: fault["reason"] for fault in answer.json["errors"]}
         assert told.keys() == slips.keys()
@@ -175,7 +177,10 @@ def test_the_documents_examples_are_good(api: Api, document: dict[str, Any]) -> 
 
 
 def test_each_operation_is_in_the_table_of_addresses_and_the_reverse() -> None:
-    declared = {(one.method, one.path, one.role.value) for one in declarations.OPERATIONS}
+    declared = {
+        (operation.method, operation.path, operation.role.value)
+        for operation in declarations.OPERATIONS
+    }
     assert declared == {
         (method, route.path, role) for route in ROUTES for method, role in route.roles.items()
     }

@@ -87,7 +87,7 @@ def test_only_who_changed_is_read_again(
     assert api.get("/staff")["data"] == everybody
     assert asked == [2]
     database["latest"].delete_one({"_id": 7})
-    assert 7 not in [one["staff_id"] for one in api.get("/staff")["data"]]
+    assert 7 not in [row["staff_id"] for row in api.get("/staff")["data"]]
 
 
 def test_what_was_acknowledged_is_there_whoever_took_it(api: Api, other: Api) -> None:
@@ -96,12 +96,12 @@ def test_what_was_acknowledged_is_there_whoever_took_it(api: Api, other: Api) ->
 
     def walk(staff_id: int) -> None:
         mine = random.Random(staff_id)
-        services = [Api(one.client.application) for one in (api, other)]
+        services = [Api(client.client.application) for client in (api, other)]
         for number in range(15):
             mac = f"{staff_id + 1:06X}{number:06X}"
             mine.choice(services).hear(staff_id, mac, timestamp=base + number)
             found = mine.choice(services).get("/staff")["data"]
-            assert [one["mac"] for one in found if one["staff_id"] == staff_id] == [mac]
+            assert [row["mac"] for row in found if row["staff_id"] == staff_id] == [mac]
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(walk, range(4)))
@@ -115,7 +115,9 @@ def test_both_services_give_the_same_tag(
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
     for path in ("/staff", "/now", "/now?level=4"):
-        tags = {one.client.get(f"/api/v1{path}").headers["ETag"] for one in (api, other, api)}
+        tags = {
+            service.client.get(f"/api/v1{path}").headers["ETag"] for service in (api, other, api)
+        }
         assert len(tags) == 1
 
 
@@ -151,11 +153,11 @@ def test_an_answer_in_pieces_is_the_same_json(
         assert msgspec.json.encode(answer) + b"\n" == text
         assert answer.complete
     staff = msgspec.json.decode(api.client.get("/api/v1/staff").data, type=Staff).data
-    assert [one.staff_id for one in staff] == list(range(count))
-    assert all(isinstance(one, LastDetection) for one in staff)
+    assert [person.staff_id for person in staff] == list(range(count))
+    assert all(isinstance(person, LastDetection) for person in staff)
     by_level = msgspec.json.decode(api.client.get("/api/v1/now").data, type=Now).levels
-    assert [one.level for one in by_level] == {0: [], 1: ["5"]}.get(count, ["4", "5"])
-    assert sum(len(one.staff) for one in by_level) == count
+    assert [level.level for level in by_level] == {0: [], 1: ["5"]}.get(count, ["4", "5"])
+    assert sum(len(level.staff) for level in by_level) == count
 
 
 def drained(client: FlaskClient, path: str) -> int:

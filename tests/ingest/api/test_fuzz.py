@@ -109,8 +109,8 @@ def test_every_answer_is_declared_whatever_comes(service: Service) -> None:
 def test_nothing_strange_was_stored(service: Service, database: Database[Any]) -> None:
     staff = list(database["staff"].find())
     assert len(staff) > 20
-    for one in staff:
-        check_detection(one)
+    for row in staff:
+        check_detection(row)
     beacons = list(database["beacons"].find())
     assert len(beacons) > 5
     for beacon in beacons:
@@ -123,12 +123,12 @@ def test_nothing_strange_was_stored(service: Service, database: Database[Any]) -
         assert re.fullmatch("[0-9a-f]{64}", token["digest"])
         check_name(token["label"])
         assert token["role"] in ("ingest", "read", "admin")
-    for one in database["latest"].find():
-        check_staff_id(one["_id"])
-        assert one["version"] >= 1
-        assert 1 <= len(one["recent"]) <= 8
-        stored = {each["_id"] for each in staff if each["staff_id"] == one["_id"]}
-        assert {each["id"] for each in one["recent"]} <= stored
+    for row in database["latest"].find():
+        check_staff_id(row["_id"])
+        assert row["version"] >= 1
+        assert 1 <= len(row["recent"]) <= 8
+        stored = {each["_id"] for each in staff if each["staff_id"] == row["_id"]}
+        assert {each["id"] for each in row["recent"]} <= stored
 
 
 def check_detection(one: dict[str, Any]) -> None:

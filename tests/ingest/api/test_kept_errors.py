@@ -92,7 +92,7 @@ def nothing_collected() -> Iterator[None]:
 def kept() -> list[str]:
     """Return where the errors were raised that are still there."""
     return [
-        f"{error!r:.99} {[f'{one.filename}:{one.name}' for one in traceback.extract_tb(frames)]}"
+        f"{error!r:.99} {[f'{at.filename}:{at.name}' for at in traceback.extract_tb(frames)]}"
         for error in gc.get_objects()
         if isinstance(error, BaseException) and (frames := error.__traceback__)
         if any(

@@ -25,8 +25,8 @@ def say(api: Api, who: object, state: str, timestamp: int) -> Any:
 def told(api: Api) -> dict[object, str | None]:
     """Return what is told of each."""
     found = api.get("/staff")["data"]
-    assert all(one["lost_contact"] is None or one["lost_contact"]["by"] for one in found)
-    return {one["staff_id"]: (one["lost_contact"] or {}).get("state") for one in found}
+    assert all(row["lost_contact"] is None or row["lost_contact"]["by"] for row in found)
+    return {row["staff_id"]: (row["lost_contact"] or {}).get("state") for row in found}
 
 
 def test_it_is_told_until_they_are_heard_again(api: Api, database: Database[Any]) -> None:
@@ -40,7 +40,7 @@ def test_it_is_told_until_they_are_heard_again(api: Api, database: Database[Any]
     assert api.client.get("/api/v1/staff").headers["ETag"] != etag
     assert say(api, "ben", "gone_home", ben).status_code == 200
     assert told(api) == {7: "acknowledged", "ben": "gone_home"}
-    assert [one["lost_contact"] for one in api.get("/staff", level="1")["data"]] == []
+    assert [row["lost_contact"] for row in api.get("/staff", level="1")["data"]] == []
     assert say(api, 7, "gone_home", anna).status_code == 200  # in the place of what was said
     assert told(api) == {7: "gone_home", "ben": "gone_home"}
     again = api.hear(7, ago=1000)
@@ -83,7 +83,7 @@ def test_who_is_deleted_loses_it_too(
     api.context.people.notes.bring_up()
     database["staff"].delete_many({"staff_id": 7})
     api.context.recording.back_fill.sweep()
-    assert [one["_id"] for one in database["lost_contacts"].find()] == ["stays"]
+    assert [row["_id"] for row in database["lost_contacts"].find()] == ["stays"]
 
 
 def test_all_services_tell_who_said_it_and_a_reader_may_not(

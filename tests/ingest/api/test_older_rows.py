@@ -48,9 +48,9 @@ def test_histories_and_the_last_minutes(api: Api, row: dict[str, Any]) -> None:
     query = {"staff_id": 7, "start_time": 0, "end_time": 253_402_300_799}
     answer = api.client.get("/extractbeacon", query_string=query)
     assert answer.status_code == 200
-    for one in answer.json["location"]:  # type: ignore[index]
-        assert all(isinstance(one[name], str) for name in PLACE)
-        assert abs(one["timestamp"] - NOW) < 100
+    for place in answer.json["location"]:  # type: ignore[index]
+        assert all(isinstance(place[name], str) for name in PLACE)
+        assert abs(place["timestamp"] - NOW) < 100
     assert api.client.get("/retrieveformonitoring").status_code == 200
     api.get("/staff/7/detections")  # checked against its schema
     answer = api.client.get("/api/v1/staff/7/detections?format=csv")
@@ -89,8 +89,10 @@ def test_a_correction_of_the_past(api: Api, database: Database[Any]) -> None:
     for number in range(len(OLDER)):
         api.hear(number)
     everyone = api.get("/staff")["data"]
-    assert {one["level"] for one in everyone} == {"5"}
-    assert {one["staff_id"] for one in everyone} == set(range(len(OLDER)))  # nobody is "unknown"
+    assert {person["level"] for person in everyone} == {"5"}
+    assert {person["staff_id"] for person in everyone} == set(
+        range(len(OLDER))
+    )  # nobody is "unknown"
 
 
 def test_the_change_feed(api: Api, database: Database[Any]) -> None:
@@ -119,7 +121,7 @@ def test_pages_over_fractions_of_a_second_lose_nothing(api: Api, database: Datab
         query: dict[str, Any] = {"limit": limit}
         while query.get("cursor", "first"):
             page = api.get("/staff/7/detections", **query)
-            found += [one["id"] for one in page["data"]]
+            found += [detection["id"] for detection in page["data"]]
             query["cursor"] = page["next"]
         assert len(found) == len(set(found)) == len(times)
 

@@ -27,12 +27,12 @@ def test_the_latest_of_everybody(api: Api) -> None:
     api.hear(2, ago=901)
     found = api.get("/staff")
     assert abs(found["as_of"] - time.time()) < 5
-    assert [one["staff_id"] for one in found["data"]] == [2, 7, "SDA-001"]
-    assert [one["freshness"] for one in found["data"]] == ["stale", "now", "recent"]
+    assert [row["staff_id"] for row in found["data"]] == [2, 7, "SDA-001"]
+    assert [row["freshness"] for row in found["data"]] == ["stale", "now", "recent"]
     seven = found["data"][1]
     assert seven["timestamp"] == heard
     assert (seven["level"], seven["location"], seven["mac"]) == ("4", "Lobby B", MAC)
-    assert [one["known"] for one in found["data"]] == [True, True, False]
+    assert [row["known"] for row in found["data"]] == [True, True, False]
 
 
 def test_a_clock_ahead_is_not_somebody_here_for_a_day(api: Api) -> None:
@@ -44,16 +44,16 @@ def test_pages_of_everybody(api: Api) -> None:
     for staff_id in (10, "b", 9, "a", 11):
         api.hear(staff_id)
     everybody = api.get("/staff")["data"]
-    assert [one["staff_id"] for one in everybody] == [9, 10, 11, "a", "b"]
+    assert [row["staff_id"] for row in everybody] == [9, 10, 11, "a", "b"]
     found, path = [], "/api/v1/staff?limit=2"
     while path:
         answer = api.client.get(path)
         assert answer.json is not None
         assert len(answer.json["data"]) <= 2
-        found += [one["staff_id"] for one in answer.json["data"]]
+        found += [row["staff_id"] for row in answer.json["data"]]
         path = answer.headers.get("Link", "").removeprefix("<").removesuffix('>; rel="next"')
     assert found == [9, 10, 11, "a", "b"]
-    assert [one["staff_id"] for one in api.get("/staff", after=12)["data"]] == ["a", "b"]
+    assert [row["staff_id"] for row in api.get("/staff", after=12)["data"]] == ["a", "b"]
     assert api.get("/staff", after="b")["data"] == []
     assert api.client.get("/api/v1/staff?limit=0").status_code == 400
 
@@ -64,11 +64,11 @@ def test_now_by_level(api: Api) -> None:
     api.hear(3, "FFFFFFFFFFFE")
     api.hear(4, ago=1000)
     levels = api.get("/now")["levels"]
-    assert {one["level"]: [s["staff_id"] for s in one["staff"]] for one in levels} == {
+    assert {level["level"]: [s["staff_id"] for s in level["staff"]] for level in levels} == {
         "4": [1, 2],
         "unknown": [3],
     }
-    assert [one["level"] for one in api.get("/now", level="4")["levels"]] == ["4"]
+    assert [level["level"] for level in api.get("/now", level="4")["levels"]] == ["4"]
     assert api.get("/now", level="9")["levels"] == []
 
 
@@ -102,10 +102,10 @@ def test_now_has_the_lowest_level_first(api: Api) -> None:
         if level != "unknown":
             api.client.put(f"/api/v1/beacons/{mac}", json={"level": level, "location": "Lift"})
         api.hear(number, mac)
-    assert [one["level"] for one in api.get("/now")["levels"]] == levels
+    assert [entry["level"] for entry in api.get("/now")["levels"]] == levels
     directory = ["B2", "G", "2", "4", "10", "Roof"]  # the fourth is of the fixture
     for path in ("/beacons", "/coverage"):  # in the order in which the page shows them
-        assert [one["level"] for one in api.get(path)["data"]] == directory
+        assert [row["level"] for row in api.get(path)["data"]] == directory
 
 
 @pytest.mark.parametrize("at_once", [3, 500])
@@ -329,7 +329,7 @@ def test_bad_requests_are_problems(api: Api, path: str, status: int, field: str 
     assert (answer.status_code, answer.mimetype) == (status, "application/problem+json")
     assert answer.json is not None
     assert answer.json["request_id"] == "me"
-    assert [one["field"] for one in answer.json["errors"]] == ([field] if field else [])
+    assert [error["field"] for error in answer.json["errors"]] == ([field] if field else [])
 
 
 def test_addresses_that_are_not_there(api: Api) -> None:
@@ -352,10 +352,10 @@ def test_a_large_staff_id_is_the_same_everywhere(api: Api, staff_id: int | str) 
     cursor = api.client.get("/api/v1/changes").get_data(as_text=True).split('"')[3]
     api.hear(staff_id)
     api.hear(staff_id, "AAAAAAAAAAAA")
-    assert [one["staff_id"] for one in api.get("/staff")["data"]] == [staff_id]
+    assert [row["staff_id"] for row in api.get("/staff")["data"]] == [staff_id]
     assert api.get("/now")["levels"]
     assert len(api.get(f"/staff/{staff_id}/detections")["data"]) == 2
-    assert staff_id in [one["staff_id"] for one in api.get("/coverage")["data"]]
+    assert staff_id in [row["staff_id"] for row in api.get("/coverage")["data"]]
     assert [beacon["staff"] for beacon in api.get("/beacons/unknown")["data"]] == [[staff_id]]
     answer = api.client.get(f"/api/v1/changes?wait=5&after={cursor}")
     assert answer.status_code == 200

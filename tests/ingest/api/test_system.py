@@ -41,7 +41,7 @@ def test_it_counts_documents_and_minutes(api: Api) -> None:
     said = api.get("/system/database")
     assert sum(shard["documents"] for shard in said["shards"]) >= 1
     assert len(said["minutes"]) == 61
-    minute = next(one for one in said["minutes"] if one["timestamp"] == timestamp // 60 * 60)
+    minute = next(entry for entry in said["minutes"] if entry["timestamp"] == timestamp // 60 * 60)
     assert minute["count"] >= 1
     assert said["as_of"] - said["minutes"][-1]["timestamp"] < 60
 

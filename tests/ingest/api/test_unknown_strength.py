@@ -30,12 +30,12 @@ def test_it_is_stored_and_told_as_none(api: Api, database: Database[Any], path: 
         assert answer.status_code == 200, (way, answer.text)
         if answer.is_json:
             assert answer.get_json()["counts"]["stored"] == 1
-    assert [one["rssi"] for one in database["staff"].find()] == [None] * len(WAYS[path])
+    assert [row["rssi"] for row in database["staff"].find()] == [None] * len(WAYS[path])
     detections = api.get("/staff/1/detections")["data"]
     assert [detection["rssi"] for detection in detections] == [None] * len(WAYS[path])
-    assert [one["rssi"] for one in api.get("/staff")["data"]] == [None]
+    assert [row["rssi"] for row in api.get("/staff")["data"]] == [None]
     old = api.client.get("/retrieveformonitoring").get_json()["location"]
-    assert [one["rssi"] for one in old] == [-127] * len(WAYS[path])  # old readers want a number
+    assert [row["rssi"] for row in old] == [-127] * len(WAYS[path])  # old readers want a number
     rows = api.client.get("/api/v1/staff/1/detections?format=csv").text.splitlines()[1:]
     assert all(f",{MAC},,1" in row for row in rows)
 
@@ -53,7 +53,7 @@ def test_it_moves_nobody(api: Api) -> None:
     for ago in range(9, 1, -1):
         api.hear(1, ago=ago, rssi=-55)
     api.hear(1, "AABBCCDDEEFF", ago=1, rssi=0)
-    assert [one["level"] for one in api.get("/staff")["data"]] == ["4"]
+    assert [row["level"] for row in api.get("/staff")["data"]] == ["4"]
 
 
 def test_an_address_that_stands_for_none_is_no_beacon(api: Api, database: Database[Any]) -> None:

@@ -66,7 +66,7 @@ def plainly(
                 run = []
             run.append(at)
         found.append(visit(who, run))
-    return sorted(found, key=lambda one: (-one["from"], str(one["staff_id"]), one["level"]))
+    return sorted(found, key=lambda visit: (-visit["from"], str(visit["staff_id"]), visit["level"]))
 
 
 def visit(of: tuple[object, str], run: list[int]) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def visit(of: tuple[object, str], run: list[int]) -> dict[str, Any]:
 
 
 def store(database: Database[Any], found: list[Row]) -> None:
-    database["staff"].insert_many([dict(one) for one in found])
+    database["staff"].insert_many([dict(detection) for detection in found])
 
 
 def asked(api: Api, **query: Any) -> list[dict[str, Any]]:
@@ -111,7 +111,7 @@ def test_visits_are_those_of_a_plain_computation(
     twice = [both | {"level": level} for level in "45"]  # in one second: a clock was set back
     store(database, twice)
     of_all_levels = plainly([*stored, *twice], BASE, BASE + 30_000, levels="45")
-    assert {one["level"] for one in of_all_levels} == {"4", "5"}
+    assert {row["level"] for row in of_all_levels} == {"4", "5"}
     for limit in (1, 3, 100):
         assert asked(api, level=None, limit=limit) == of_all_levels
 
@@ -157,8 +157,8 @@ def test_rows_of_an_older_database_break_nothing(api: Api, database: Database[An
     for number, row in enumerate(OLDER.values()):
         store(database, [{"staff_id": number, **row}, row])  # the second is nobody's
     found = api.get("/visits", **HERE, **{"from": NOW - 900, "to": NOW + 900})["data"]
-    assert {one["staff_id"] for one in found} == {0, 2, 6}  # those with seconds, and this place
-    assert all(abs(one["from"] - NOW) < 300 for one in found)
+    assert {visit["staff_id"] for visit in found} == {0, 2, 6}  # those with seconds, and this place
+    assert all(abs(visit["from"] - NOW) < 300 for visit in found)
 
 
 GOOD = {**HERE, "from": "2026-01-01T10:00:00Z", "to": "2026-01-01T10:30:00+00:00"}
@@ -183,7 +183,7 @@ def test_an_error_names_the_field(api: Api, change: dict[str, Any], named: list[
     answer = api.client.get("/api/v1/visits", query_string=GOOD | change)
     assert answer.status_code == 400
     assert answer.json is not None
-    assert [one["field"] for one in answer.json["errors"]] == named
+    assert [error["field"] for error in answer.json["errors"]] == named
 
 
 def test_what_is_too_much_is_refused_with_what_is_not(

@@ -141,7 +141,7 @@ def test_a_clock_ahead_covers_no_place_before_somebody_comes(api: Api) -> None:
     send(api, [heard(MAC, -50, now + 43_200), heard(ROOMS[0], -50, now + 43_200)])
     time.sleep(1.1)
     api.hear(8)
-    found = {mac: one for one in api.get("/coverage")["data"] for mac in one["macs"]}
+    found = {mac: row for row in api.get("/coverage")["data"] for mac in row["macs"]}
     assert (found[MAC]["staff_id"], found[ROOMS[0]]["staff_id"]) == (8, 7)
     assert now < found[MAC]["last_visited"] <= time.time()
     assert now <= found[ROOMS[0]]["last_visited"] <= found[MAC]["last_visited"]
@@ -170,7 +170,7 @@ def test_who_was_last_at_a_place_is_told_by_our_clock(
     items = [heard(place, -50, clock - heard_before) for place in (MAC, ROOMS[0])]
     body = {"detections": items, "sent_at": clock}
     assert api.client.post("/api/v1/detections", json=body).status_code == 200
-    found = {mac: one for one in api.get("/coverage")["data"] for mac in one["macs"]}
+    found = {mac: row for row in api.get("/coverage")["data"] for mac in row["macs"]}
     assert found[MAC]["staff_id"] == last
     at = now - (heard_before if last == 7 else 60)
     assert found[MAC]["last_visited"] == pytest.approx(at, abs=5)
@@ -185,7 +185,7 @@ def test_a_clock_ahead_is_seen_nowhere_at_a_time_to_come(api: Api) -> None:
     place = {"level": "4", "location": "Lobby B", "from": now - 60, "to": now + 86_000}
     api.hear(8)
     found = api.get("/visits", **place)["data"]
-    assert {one["staff_id"] for one in found} == {7, 8}
-    assert all(now <= one["from"] == one["to"] <= time.time() for one in found)
+    assert {row["staff_id"] for row in found} == {7, 8}
+    assert all(now <= row["from"] == row["to"] <= time.time() for row in found)
     (unknown,) = api.get("/beacons/unknown")["data"]
     assert unknown["first_heard"] <= unknown["last_heard"] <= time.time()

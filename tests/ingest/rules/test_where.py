@@ -40,7 +40,7 @@ def test_a_walker_is_in_the_right_room(air: Air, goal: Score) -> None:
 def test_a_phone_that_reports_its_strongest_beacon_alone_is_told_better_than_as_heard(
     air: Air, goal: Score
 ) -> None:
-    alone = [one.strongest() for one in walks(air)]
+    alone = [walk.strongest() for walk in walks(air)]
     as_heard = walk.score(alone, walk.strongest_now)
     score = walk.score(alone, walk.by_rule(RULE))
     assert reaches(score, goal._replace(right=as_heard.right + 0.05)), (score, as_heard)
@@ -70,7 +70,7 @@ def test_what_is_told_was_heard_not_long_ago_in_whatever_order_it_came(
 ) -> None:
     told = where.settled(some, RULE)
     assert told in some
-    newest = max(one.heard_at for one in some if _is_ours(one) == _is_ours(told))
+    newest = max(detection.heard_at for detection in some if _is_ours(detection) == _is_ours(told))
     assert told.heard_at >= newest - RULE.silence_seconds - where.SCAN_SECONDS
     shuffled.shuffle(some)
     again = where.settled(some, RULE)
@@ -111,7 +111,11 @@ def test_a_far_beacon_moves_nobody_until_only_that_is_heard() -> None:
 
 
 def test_between_two_rooms_nobody_goes_to_and_fro() -> None:
-    both = [one for n in range(8) for one in (at("A", n, -70 - n % 2), at("B", n, -71 + n % 2))]
+    both = [
+        detection
+        for n in range(8)
+        for detection in (at("A", n, -70 - n % 2), at("B", n, -71 + n % 2))
+    ]
     assert {place(*both[: 2 * n]) for n in range(1, 9)} == {"A"}
 
 

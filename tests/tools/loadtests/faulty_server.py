@@ -10,7 +10,9 @@ from urllib.parse import parse_qsl, urlsplit
 from mongo.directory import parse
 from scripts.processes.cluster import DIRECTORY
 
-PLACES = {one.mac: (one.level, one.location) for one in parse(DIRECTORY.read_text("utf-8"))}
+PLACES = {
+    beacon.mac: (beacon.level, beacon.location) for beacon in parse(DIRECTORY.read_text("utf-8"))
+}
 
 
 class FaultyServer:
@@ -29,8 +31,10 @@ class FaultyServer:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                for one in body["detections"]:
-                    server._store(str(one["staff_id"]), one["mac"], one["timestamp"])
+                for detection in body["detections"]:
+                    server._store(
+                        str(detection["staff_id"]), detection["mac"], detection["timestamp"]
+                    )
                 server._send(self, b"{}")
 
             def log_message(self, *_: Any) -> None:
@@ -71,10 +75,10 @@ class FaultyServer:
         )
 
     def _extract(self, staff_id: str, fault: str) -> bytes:
-        found = [dict(one) for one in self._stored if one["staff_id"] == staff_id]
-        found.sort(key=lambda one: -int(one["timestamp"]))
-        for one in found:
-            del one["staff_id"]
+        found = [dict(row) for row in self._stored if row["staff_id"] == staff_id]
+        found.sort(key=lambda row: -int(row["timestamp"]))
+        for row in found:
+            del row["staff_id"]
         if fault == "drops":
             found = found[:-1]
         elif fault == "reorders" and len(found) > 1:

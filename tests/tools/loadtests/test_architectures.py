@@ -49,18 +49,18 @@ def profiled(name: str, plan: str, step: str, capfd: pytest.CaptureFixture[str])
         database = client["ICT3102"]
         database.command("profile", 2)
         assert passed(stack.url, plan, {"ramp": 0.3, "pages": 0, "only": step}, capfd)
-        return [one["command"] for one in database["system.profile"].find({"ns": "ICT3102.staff"})]
+        return [row["command"] for row in database["system.profile"].find({"ns": "ICT3102.staff"})]
 
 
 @pytest.mark.parametrize(("name", "ranged"), [("old", True), (UNOPTIMISED, False)])
 def test_the_query(name: str, capfd: pytest.CaptureFixture[str], *, ranged: bool) -> None:
     seen = profiled(name, "PERF-RT-2", "600", capfd)
-    finds = [one for one in seen if "find" in one]
+    finds = [command for command in seen if "find" in command]
     assert finds
-    for one in finds:
-        assert ("timestamp" in one["filter"]) == ranged
-        assert ("projection" in one) == ranged
-        assert one["sort"] == {"timestamp": -1}
+    for command in finds:
+        assert ("timestamp" in command["filter"]) == ranged
+        assert ("projection" in command) == ranged
+        assert command["sort"] == {"timestamp": -1}
 
 
 @pytest.mark.parametrize(("name", "plan"), [("old", "COLLSCAN"), (INDEXED, "IXSCAN")])
@@ -76,12 +76,14 @@ def test_the_index_is_all_that_differs(
         given = {"ramp": 0.3, "pages": 0, "only": "600"}
         assert passed(stack.url, "PERF-RT-2", given, capfd)
         wanted = {"ns": "ICT3102.staff", "command.find": "staff", "command.filter.staff_id": 0}
-        plans = {one["planSummary"].split()[0] for one in database["system.profile"].find(wanted)}
+        plans = {row["planSummary"].split()[0] for row in database["system.profile"].find(wanted)}
         indexes = client["ICT3102"]["staff"].index_information()
     assert plans - {"EOF"} == {plan}  # EOF: before there is anything
     theirs = [index.keys for index in STAFF.indexes]
     every = [dict(one["key"]) for key, one in indexes.items() if key != "_id_"]
-    assert [dict(one) in [dict(key) for key in theirs] for one in every] == [True] * (name != "old")
+    assert [dict(index) in [dict(key) for key in theirs] for index in every] == [True] * (
+        name != "old"
+    )
 
 
 @pytest.mark.parametrize(("name", "on_disk"), [("old", False), (DURABLE, True)])
@@ -89,9 +91,9 @@ def test_what_an_insert_waits_for(
     name: str, capfd: pytest.CaptureFixture[str], *, on_disk: bool
 ) -> None:
     seen = profiled(name, "PERF-TP-1", "210", capfd)
-    inserts = [one for one in seen if "insert" in one]
+    inserts = [command for command in seen if "insert" in command]
     assert inserts
-    assert {one.get("writeConcern", {}).get("j", False) for one in inserts} == {on_disk}
+    assert {command.get("writeConcern", {}).get("j", False) for command in inserts} == {on_disk}
 
 
 @pytest.mark.parametrize(("name", "parts"), [(COMBINED, 1), (SEPARATED, 2)])

@@ -101,7 +101,7 @@ def test_a_search_of_one_service(
     assert "| p99 <= 500 ms | new, 1 service |" in capfd.readouterr().out
     attempts = read_csv(tmp_path / f"capacity-new-1-CAP-{what}.csv", Attempt)
     end = found(attempts, options.p99)
-    assert 0 < end.rate < max(one.rate for one in attempts)
+    assert 0 < end.rate < max(attempt.rate for attempt in attempts)
     assert end.limit
     assert f"{end.rate:,.0f}/s" in (tmp_path / "capacity.md").read_text()
     assert (tmp_path / "capacity.csv").read_text().startswith(",".join(capacity.Result._fields))

@@ -96,27 +96,27 @@ def test_the_plans_rates_are_the_sources() -> None:
 
 def test_staff_0_has_a_fifth_of_the_documents_of_the_last_plan() -> None:
     for name in ("PERF-RT-2-1", "PERF-RT-2-1b"):
-        preloads = [one for step in PLANS[name].steps for one in step.preload]
+        preloads = [rows for step in PLANS[name].steps for rows in step.preload]
         assert sum(count for _, count in preloads) == 9000
         assert sum(count for staff, count in preloads if staff == 0) == 1800
 
 
 def test_the_third_pass_is_run_again_with_the_other_five() -> None:
     first, again = PLANS["PERF-RT-2-1"].steps, PLANS["PERF-RT-2-1b"].steps
-    assert [one.name for one in first[10:]] == [one.name for one in again]
-    assert [one.preload[-1] for one in first[10:]] == [(staff, 600) for staff in (0, 1, 2, 3, 4)]
+    assert [step.name for step in first[10:]] == [step.name for step in again]
+    assert [step.preload[-1] for step in first[10:]] == [(staff, 600) for staff in (0, 1, 2, 3, 4)]
     others = [(staff, 600) for staff in (0, 11, 12, 30, 40)]
-    assert [one.preload[-1] for one in again] == others
+    assert [step.preload[-1] for step in again] == others
     assert again[0].preload[:-1] == tuple((staff, 1200) for staff in (0, 1, 2, 3, 4))
 
 
 def test_threads_are_divided_over_staff_and_rounds_change_them() -> None:
-    assert [one.threads for one in PLANS["PERF-TP-1-1"].steps] == [210, 2100]
-    assert {one.staff for one in PLANS["PERF-TP-1-1"].steps} == {(0, 1, 2, 3, 4)}
+    assert [step.threads for step in PLANS["PERF-TP-1-1"].steps] == [210, 2100]
+    assert {step.staff for step in PLANS["PERF-TP-1-1"].steps} == {(0, 1, 2, 3, 4)}
     rounds = {"PERF-RT-1-1": (0, 1, 2, 3, 4), "PERF-RT-1-1b": (0, 11, 12, 30, 40)}
     for name, staff in rounds.items():
-        assert [one.staff for one in PLANS[name].steps] == [(one,) for one in staff]
-        assert [one.threads for one in PLANS[name].steps] == [2100, 2520, 2940, 3360, 3780]
+        assert [step.staff for step in PLANS[name].steps] == [(step,) for step in staff]
+        assert [step.threads for step in PLANS[name].steps] == [2100, 2520, 2940, 3360, 3780]
 
 
 def test_every_plan_of_the_source_has_an_open_page() -> None:

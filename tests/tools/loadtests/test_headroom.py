@@ -119,7 +119,7 @@ def test_the_limits_are_those_of_the_stack() -> None:
 def test_detections_tell_each_other_apart() -> None:
     ledger = Ledger()
     every = [*(ledger.now() for _ in range(5_000)), *ledger.backlog(1_000)]
-    assert len({(one["staff_id"], one["timestamp"], one["rssi"]) for one in every}) == len(every)
+    assert len({(row["staff_id"], row["timestamp"], row["rssi"]) for row in every}) == len(every)
 
 
 def test_what_is_lost_doubled_or_unknown_is_counted(
@@ -129,7 +129,9 @@ def test_what_is_lost_doubled_or_unknown_is_counted(
     ledger = Ledger()
     sent = ledger.backlog(5)
     ledger.acknowledge(sent[:3])
-    stored = [{name: one[name] for name in ("staff_id", "timestamp", "rssi")} for one in sent]
+    stored = [
+        {name: detection[name] for name in ("staff_id", "timestamp", "rssi")} for detection in sent
+    ]
     stranger = stored[0] | {"timestamp": 1}
     with MongoClient[dict[str, Any]](mongod) as client:
         staff = client[DATABASE]["staff"]

@@ -115,7 +115,7 @@ def test_a_sweep_that_the_generator_ended_is_a_lower_bound(
     report.write(folder)
     text = (folder / "report.md").read_text()
     old_line, new_line = (
-        next(one for one in text.splitlines() if one.startswith(f"| inserts | {name} |"))
+        next(line for line in text.splitlines() if line.startswith(f"| inserts | {name} |"))
         for name in ("old", "new")
     )
     assert f"| old | {old_rate} |" in old_line

@@ -24,12 +24,12 @@ from scripts.processes import ROOT
 from tests.needs import limited
 from tests.tools.loadtests.faulty_server import FaultyServer
 
-RATE = Figure("a second", lambda one: one.of().rate, at_least=4, base=OLD, is_rate=True)
-P50 = Figure("p50, ms", lambda one: one.of().p50, at_most=0.9, base=OLD)
+RATE = Figure("a second", lambda side: side.of().rate, at_least=4, base=OLD, is_rate=True)
+P50 = Figure("p50, ms", lambda side: side.of().p50, at_most=0.9, base=OLD)
 COST = Figure("CPU µs each", Turn.cpu_us, at_most=2500)
 MORE = Figure(
     "services, %",
-    lambda one: 100 * one.cores(SERVICES),
+    lambda side: 100 * side.cores(SERVICES),
     at_most=2,
     base=OLD,
     is_difference=True,
@@ -110,8 +110,8 @@ def test_each_case_has_sides_of_its_section_and_figures_of_its_sides() -> None:
         for case in section.cases:
             assert set(case.sides) <= set(section.sides)
             assert set(case.loads) <= set(case.sides)
-            assert {one.subject for one in case.figures} <= set(case.sides)
-            assert {one.base for one in case.figures if one.base} <= set(case.sides)
+            assert {figure.subject for figure in case.figures} <= set(case.sides)
+            assert {figure.base for figure in case.figures if figure.base} <= set(case.sides)
 
 
 @pytest.mark.parametrize(("fault", "is_right"), [("", True), ("loses", False), ("drops", False)])
@@ -162,10 +162,10 @@ def test_sides_take_turns_through_the_gateway_and_in_a_box(tmp_path: Path) -> No
     for sides in turns.values():
         for found in sides.values():
             assert len(found) == 2
-            assert all(one["requests"] for one in found)
+            assert all(row["requests"] for row in found)
     batches = turns["batches of 500, 4 senders; insert_many beside mongod"]
-    assert all(one["cpu_seconds"][SERVICES] for one in batches[NEW])
-    assert all(one["cpu_seconds"]["mongod"] for one in batches["insert_many"])
+    assert all(row["cpu_seconds"][SERVICES] for row in batches[NEW])
+    assert all(row["cpu_seconds"]["mongod"] for row in batches["insert_many"])
 
 
 def test_seeds_are_what_the_loads_ask_for() -> None:
@@ -178,4 +178,4 @@ def test_what_fills_a_database_was_heard_in_turn() -> None:
     at = datetime.datetime.now(datetime.UTC)
     for in_turn, times in ((True, [100, 96, 92, 88, 84]), (False, [100, 96, 92, 100, 96])):
         rows = _detections({1: 3, 2: 2}, 100, at, in_turn=in_turn)
-        assert [one["timestamp"] for one in rows] == times
+        assert [row["timestamp"] for row in rows] == times

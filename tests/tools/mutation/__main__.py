@@ -79,11 +79,14 @@ def main() -> int:
     wrong = 0
     for title, some in (
         ("not noticed by any test", found - listed.keys()),
-        ("listed, but noticed or gone", {one for one in listed if one.module in names} - found),
+        (
+            "listed, but noticed or gone",
+            {survivor for survivor in listed if survivor.module in names} - found,
+        ),
     ):
         wrong += len(some)
-        for one in sorted(some):
-            print(f"{title}:\n    {one.module}\n  - {one.before}\n  + {one.after}")
+        for survivor in sorted(some):
+            print(f"{title}:\n    {survivor.module}\n  - {survivor.before}\n  + {survivor.after}")
     lines.append(f"{len(found)} survived, {wrong} of them or of the list wrong")
     print(lines[-1])
     if not asked:

@@ -22,4 +22,4 @@ def test_what_may_survive_is_still_there_and_has_a_reason(row: list[str]) -> Non
 
 def test_every_rule_is_a_target() -> None:
     rules = (ROOT / INGEST / "ingest/rules").glob("[!_]*.py")
-    assert {f"ingest.rules.{one.stem}" for one in rules} <= SOURCES.keys()
+    assert {f"ingest.rules.{rule.stem}" for rule in rules} <= SOURCES.keys()

@@ -183,7 +183,7 @@ class Histories:
         """Return a history, now cached, that covers all that is wanted of it."""
         history = self._cached.get(staff_id)
         # Of equals the one that was read last.
-        state = max((read.state for read in reversed(wanted)), key=lambda one: one.mark.newest)
+        state = max((read.state for read in reversed(wanted)), key=lambda read: read.mark.newest)
         start = min(read.window.start for read in wanted)
         if history and history.mark and history.mark.newest > state.mark.newest:
             # Another reader was quicker, or the database is an older copy: it has to say.

@@ -85,7 +85,7 @@ def _strongest(newest_first: list[_Sighting[OneHeard]]) -> Iterator[_Sighting[On
     """Yield for each scan what was strongest in it and just before."""
     passed = 0
     for (at, _), scan in groupby(newest_first, _SCAN):
-        near = takewhile(lambda one: one.at > at - SCAN_SECONDS, newest_first[passed:])  # noqa: B023
+        near = takewhile(lambda detection: detection.at > at - SCAN_SECONDS, newest_first[passed:])  # noqa: B023
         yield max(near, key=itemgetter(2))
         passed += len(list(scan))
 

@@ -93,7 +93,7 @@ def declare(
 
 def in_order() -> list[Operation]:
     """Return everything declared, by tag and path."""
-    return sorted(OPERATIONS, key=lambda one: (TAGS.index(one.tag), one.path))
+    return sorted(OPERATIONS, key=lambda route: (TAGS.index(route.tag), route.path))
 
 
 def gives(answer: Any, *, cached: bool = False, file: str = "") -> dict[int, Body]:

@@ -89,7 +89,7 @@ def staff() -> Response:
     found = positions.on(level)
     if request.args.get(_AFTER.name):
         after = by_staff_id(request_parameters.staff_id(request.args, _AFTER.name))
-        first = bisect_right(found, after, key=lambda one: by_staff_id(one.staff_id))
+        first = bisect_right(found, after, key=lambda person: by_staff_id(person.staff_id))
     page = found[first : first + limit]
     etag = responses.tag(positions.tag, level, first, limit)
     if unchanged := responses.not_modified(etag):

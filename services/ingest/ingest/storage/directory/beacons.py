@@ -41,7 +41,9 @@ class Beacons:
         with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
             found = self._beacons.find().sort("_id", pymongo.ASCENDING)
             beacons = [Beacon.from_document(document) for document in found]
-        return sorted(beacons, key=lambda one: (by_level(one.level), by_name(one.location)))
+        return sorted(
+            beacons, key=lambda beacon: (by_level(beacon.level), by_name(beacon.location))
+        )
 
     def find(self, mac: str) -> Beacon | None:
         """Return one beacon as the directory has it now."""

@@ -109,8 +109,8 @@ class PastPlaces:
 
 def _by_place(found: Iterable[Found]) -> Iterator[tuple[Document, list[ObjectId]]]:
     """Yield each place as it is stored, and whose it is: mostly there is one."""
-    ordered = sorted(found, key=lambda one: repr(one[1:]))
-    for _, group in groupby(ordered, key=lambda one: repr(one[1:])):
+    ordered = sorted(found, key=lambda place: repr(place[1:]))
+    for _, group in groupby(ordered, key=lambda place: repr(place[1:])):
         first, *others = group
         yield first.place, [first.id, *(other.id for other in others)]
 

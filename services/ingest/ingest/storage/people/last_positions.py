@@ -141,7 +141,9 @@ class LastPositions:
         everybody = found.ahead.keys() | found.staff_ids
         if changed or not (same and len(everybody) == len(before.staff)):
             told = (found.ahead.get(who) or self._cached.get(who) for who in everybody)
-            staff = sorted((at for at in told if at), key=lambda one: by_staff_id(one.staff_id))
+            staff = sorted(
+                (at for at in told if at), key=lambda person: by_staff_id(person.staff_id)
+            )
             if found.complete:  # who is missing now is gone
                 present = set(found.staff_ids)
                 self._cached = {who: one for who, one in self._cached.items() if who in present}

@@ -26,7 +26,7 @@ Change = tuple[StaffId, dict[str, Any]]  # whose, and the constants of the updat
 
 def newest_first(shown: Iterable[Document], name: str = "id") -> list[Document]:
     """Return the newest in their order; `name`: of what names each."""
-    return sorted(shown, key=lambda one: _order(one, name), reverse=True)[:RECENT]
+    return sorted(shown, key=lambda detection: _order(detection, name), reverse=True)[:RECENT]
 
 
 def _order(found: Document, name: str) -> tuple[Any, ...]:
