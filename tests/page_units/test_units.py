@@ -4,9 +4,11 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from common.audit_events import Event
 from monitoring.static_files import FOLDER
 
 UNITS = sorted(Path(__file__).parent.glob("*.test.mjs"))
@@ -30,6 +32,11 @@ def test_a_rule_or_layout_knows_no_browser_and_is_tested(file: Path) -> None:
     assert imported <= set(PURE), "it imports what may know the browser"
     tested = "".join(unit.read_text() for unit in UNITS)
     assert f"static/{file.relative_to(FOLDER)}" in tested
+
+
+@pytest.mark.parametrize("event", get_args(Event))
+def test_the_page_has_words_for_what_is_audited(event: str) -> None:
+    assert f'"{event}": (' in (FOLDER / "rules/audit/audit_entries.js").read_text()
 
 
 def test_what_checks_the_types_is_locked_by_hash_and_names_no_registry(root: Path) -> None:

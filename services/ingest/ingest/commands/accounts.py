@@ -10,6 +10,7 @@ import secrets
 import sys
 import time
 
+from common.audit_events import Event
 from ingest.access.passwords import Passwords
 from ingest.config import Config
 from ingest.errors import ParameterError, StoreUnavailable
@@ -84,7 +85,7 @@ def _remove(options: argparse.Namespace, accounts: Accounts, audit: Audit) -> No
     _note(audit, "account removed", name, {})
 
 
-def _note(audit: Audit, what: str, of: str, details: dict[str, str | bool]) -> None:
+def _note(audit: Audit, what: Event, of: str, details: dict[str, str | bool]) -> None:
     audit.add(Entry(int(time.time()), "command line", "command", what, of, details, ""))
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 from datetime import UTC, datetime
 
+from common.audit_events import Event
 from ingest.access import tokens
 from ingest.config import Config
 from ingest.errors import StoreUnavailable
@@ -102,7 +103,7 @@ def _revoke(stored: Tokens, audit: Audit, options: argparse.Namespace) -> None:
     print(f"token {options.id}: revoked; within 30 s all services refuse it")
 
 
-def _note(audit: Audit, what: str, of: str, details: dict[str, str | bool]) -> None:
+def _note(audit: Audit, what: Event, of: str, details: dict[str, str | bool]) -> None:
     audit.add(Entry(int(time.time()), "command line", "command", what, of, details, ""))
 
 

@@ -2,6 +2,7 @@
 
 import time
 
+from common.audit_events import Event
 from ingest.api.http.problems import Problem
 from ingest.assembly import get_context
 from ingest.storage.access.audit import Entry
@@ -14,7 +15,7 @@ def refuse_anybody() -> None:
         raise Problem("conflict", "access is open: first run ./scripts/configure and restart")
 
 
-def note(what: str, of: str = "", **details: str | float | bool | None) -> None:
+def note(what: Event, of: str = "", **details: str | float | bool | None) -> None:
     """Note what whoever makes this request did. Raises StoreUnavailable: it is not noted.
 
     It was done all the same; the answer is a 503, and who sends it again does it again, noted.
@@ -24,7 +25,7 @@ def note(what: str, of: str = "", **details: str | float | bool | None) -> None:
 
 
 def note_of(
-    who: str, kind: str, what: str, of: str = "", **details: str | float | bool | None
+    who: str, kind: str, what: Event, of: str = "", **details: str | float | bool | None
 ) -> None:
     """Note what somebody did who is known by what this request says."""
     address = credentials.address()

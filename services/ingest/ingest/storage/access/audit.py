@@ -9,6 +9,7 @@ from pymongo import DESCENDING
 from pymongo.database import Database
 
 from common import schema
+from common.audit_events import Event
 from ingest.storage.database.driver import domain_errors
 
 TIMEOUT_SECONDS = 2.0
@@ -22,7 +23,7 @@ class Entry(NamedTuple):
     at: int  # unix seconds
     who: str  # the name of whoever did it
     kind: str  # and by what they are known
-    what: str
+    what: Event
     of: str  # to whom or what; empty where that is who did it
     details: Mapping[str, str | int | float | bool | None]
     address: str
