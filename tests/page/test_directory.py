@@ -162,7 +162,7 @@ def test_an_unknown_beacon_is_assigned_in_one_step_with_its_past(
     expect(unknown).to_have_count(1)
     assert places() == [("unknown", "unknown")] * 2
     office.hear("stranger", "AABBCCDD0043")  # once: a phone that came by
-    page.get_by_text("heard once").click()
+    page.locator("#once-count").click()
     expect(page.locator("#unknown-once li").filter(has_text="DD:00:43")).to_be_visible()
 
 
