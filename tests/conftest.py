@@ -35,10 +35,10 @@ settings.load_profile("shared machine")
 PLAN = (
     (  # their shards are emulated: two such stacks at once would slow everything else down
         "tests/mongo/test_sharded.py",
-        "tests/system/test_sharded.py",
+        "tests/stack/test_sharded.py",
         "tests/mongo/test_bootstrap_killed.py",
     ),
-    ("tests/system/test_chaos.py",),
+    ("tests/stack/test_chaos.py",),
     (  # they measure time, and would disturb each other
         "tests/gateway/test_breaker.py",
         "tests/gateway/test_pollers.py",
@@ -47,17 +47,17 @@ PLAN = (
         "tests/gateway/test_busy.py",
         "tests/gateway/test_rolling.py",
     ),
-    ("tests/system/test_verdict.py",),
-    ("tests/system/test_lifecycle.py",),
+    ("tests/stack/test_verdict.py",),
+    ("tests/stack/test_lifecycle.py",),
     (  # they share one stack that requires tokens
-        "tests/hostile/test_slow_clients.py",
-        "tests/hostile/test_table.py",
-        "tests/hostile/test_sessions.py",
-        "tests/hostile/test_access.py",
+        "tests/security/test_slow_clients.py",
+        "tests/security/test_table.py",
+        "tests/security/test_sessions.py",
+        "tests/security/test_access.py",
     ),
     (  # they share one stack and one browser
-        "tests/hostile/test_page.py",
-        "tests/hostile/test_api.py",
+        "tests/security/test_page.py",
+        "tests/security/test_api.py",
     ),
     (  # they share one stack and one browser
         "tests/page/test_blind.py",

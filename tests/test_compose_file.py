@@ -1,4 +1,4 @@
-"""What confines the containers, read without Docker; tests/compose asks Docker Compose itself."""
+"""What confines the containers, read without Docker; tests/docker asks Docker Compose itself."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ import pytest
     [
         ("scripts", {"tests", "ingest", "monitoring"}),
         ("loadtests", {"tests", "ingest", "monitoring"}),
-        ("tests/system", {"ingest", "monitoring"}),
+        ("tests/stack", {"ingest", "monitoring"}),
     ],
 )
 def test_what_imports_what(root: Path, package: str, forbidden: set[str]) -> None:

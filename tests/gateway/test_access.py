@@ -15,8 +15,8 @@ from ingest.rules.roles import Role
 from ingest.storage.access.tokens import Token
 from scripts.processes.waiting import eventually
 from tests.gateway.conftest import Gateway
-from tests.monitoring.conftest import Service as Monitoring
 from tests.service import Service, running
+from tests.services.monitoring.conftest import Service as Monitoring
 
 DETECTION = "/newbeacondetect?user_address=7&beacon_address=C2A628384B08&rssi=-20"
 HISTORY = "/extractbeacon?staff_id=7&start_time=0&end_time=4102444800"

@@ -20,9 +20,9 @@ from scripts.processes.health import http_problem
 from scripts.processes.ports import free_port
 from scripts.processes.process import Process
 from tests.gateway.conftest import Gateway
-from tests.ingest.people import office
-from tests.monitoring.conftest import Service as Monitoring
 from tests.service import Service, running
+from tests.services.ingest.people import office
+from tests.services.monitoring.conftest import Service as Monitoring
 
 pytestmark = pytest.mark.long
 

@@ -13,9 +13,9 @@ from ingest.access import tokens
 from ingest.rules.roles import Role
 from scripts.processes.waiting import eventually
 from tests.gateway.conftest import Gateway
-from tests.ingest.people import KEY, PASSWORD, office
-from tests.monitoring.conftest import Service as Monitoring
 from tests.service import Service, running
+from tests.services.ingest.people import KEY, PASSWORD, office
+from tests.services.monitoring.conftest import Service as Monitoring
 
 MACS = {"4": "C2A628040001", "5": "C2A628050001"}  # by level
 ROOMS = {"4": "Room 4-01", "5": "Room 5-01"}

@@ -43,12 +43,12 @@ from mongo import clients, topology
 from mongo.sharding import misplaced
 from scripts.processes.cluster import DIRECTORY, Cluster
 from scripts.processes.waiting import eventually
-from tests.ingest.api import contract
 from tests.loops import run
 from tests.mongo.settings import settings
 from tests.needs import need_routers
 from tests.phones import Phones, inside
 from tests.reads import EXTRACT, RECOVERY_SECONDS, answered, read_while_frozen
+from tests.services.ingest.api import contract
 
 pytestmark = pytest.mark.long
 

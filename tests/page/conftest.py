@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 
 from scripts.processes.waiting import eventually
 from tests.needs import need
-from tests.system.conftest import Stack
+from tests.stack.conftest import Stack
 
 ZONE = "Asia/Singapore"
 LAPTOP = (1280, 800)

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from mongo.directory import parse
 from tests.page.browser import launched
-from tests.system.conftest import Stack
+from tests.stack.conftest import Stack
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "docs" / "screenshots"

@@ -23,9 +23,9 @@ from ingest.storage.access.audit import Entry
 from monitoring.config import Config
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
-from tests.ingest.people import PASSWORD, office
 from tests.page.conftest import LAPTOP, ZONE, Sheets, loaded, watch_policy
 from tests.page.one_origin import one_origin
+from tests.services.ingest.people import PASSWORD, office
 
 pytestmark = pytest.mark.long
 

@@ -16,7 +16,7 @@ from werkzeug.serving import make_server
 import monitoring
 from ingest.rules.roles import Role
 from monitoring.config import Config
-from tests.ingest.people import PASSWORD, office
+from tests.services.ingest.people import PASSWORD, office
 
 Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 

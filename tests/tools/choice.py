@@ -29,8 +29,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "tests/tools/test_processes.py": ("scripts/processes/",),
     "tests/tools/test_setup.py": ("scripts/lib.sh", "scripts/install", "scripts/configure"),
     # They need Docker's engine, whose fixtures are there.
-    "tests/compose/test_mirror.py": ("Dockerfile", "docker-compose.yml"),
-    "tests/compose/test_pin.py": ("scripts/pin", "scripts/lib.sh"),
+    "tests/docker/test_mirror.py": ("Dockerfile", "docker-compose.yml"),
+    "tests/docker/test_pin.py": ("scripts/pin", "scripts/lib.sh"),
 }
 # After a change of these, nobody knows which tools still work.
 ALL = ("tests/requirements.txt", "tests/conftest.py", "tests/tools/choice.py")

@@ -16,7 +16,7 @@ import pytest
 
 from scripts.processes.waiting import eventually
 from tests.needs import only_root
-from tests.system.conftest import kill_tree
+from tests.stack.conftest import kill_tree
 
 pytestmark = only_root
 POLICY = "usr/sbin/policy-rc.d"

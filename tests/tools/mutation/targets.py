@@ -21,11 +21,13 @@ class Target(NamedTuple):
 
 
 def _rules(name: str) -> Target:
-    return Target(INGEST, f"ingest.rules.{name}", (f"tests/ingest/rules/test_{name}.py",))
+    return Target(INGEST, f"ingest.rules.{name}", (f"tests/services/ingest/rules/test_{name}.py",))
 
 
 def _monitoring(name: str, *tests: str) -> Target:
-    return Target(MONITORING, f"monitoring.{name}", tests or (f"tests/monitoring/test_{name}.py",))
+    return Target(
+        MONITORING, f"monitoring.{name}", tests or (f"tests/services/monitoring/test_{name}.py",)
+    )
 
 
 TARGETS = (
@@ -40,7 +42,7 @@ TARGETS = (
     _rules("strict_json"),
     _rules("unique_keys"),
     _rules("where"),
-    Target(INGEST, "ingest.recording.recorder", ("tests/ingest/test_groups.py",)),
+    Target(INGEST, "ingest.recording.recorder", ("tests/services/ingest/test_groups.py",)),
     _monitoring("snapshot_cache"),
     _monitoring("verdict"),
 )
