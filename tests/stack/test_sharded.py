@@ -84,6 +84,7 @@ def test_a_frozen_router_is_told_though_the_other_service_answers_everybody(stac
 
 
 def test_a_shard_is_added_while_everything_runs(stack: Stack, servers: Path) -> None:
+    seen_until(stack, HEALTHY, 300)  # whatever the test before did
     before = stack.pids()
     last = 'shard2 = ["shard2:27018"]\n'
     servers.write_text(servers.read_text().replace(last, f'{last}shard3 = ["shard3:27018"]\n'))
