@@ -9,7 +9,7 @@ from typing import NamedTuple
 from loadtests import refusals
 from loadtests.architectures import ARCHITECTURES, NEW
 from loadtests.comparison.compare import DEFAULT_OUTPUT
-from loadtests.engine.attempts import STACK, Attempt, found
+from loadtests.engine.attempts import STACK, Attempt, capacity_of
 from loadtests.engine.generator import generate
 from loadtests.figures import read_csv, write_csv
 from loadtests.plans import PLANS
@@ -26,7 +26,7 @@ class Result(NamedTuple):
     plan: str
     what: str
     rate: float  # arrivals/s
-    each: int  # detections or documents of one
+    per_request: int  # detections or documents of one
     p99_ms: float
     limit: str
     problem: str  # what makes the rate void
@@ -77,10 +77,12 @@ def _search(options: argparse.Namespace, name: str, architecture: str, services:
         how = {"ramp": options.ramp, "p99": options.p99, "gateway": stack.pid("gateway")}
         status = generate(stack.url, name, how | {"attempts": file})
     step = plan.steps[0]
-    each = step.batch if step.kind == "batch" else sum(count for _, count in step.preload) or 1
-    rate, p99, limit = found(read_csv(file, Attempt), options.p99)
+    per_request = (
+        step.batch if step.kind == "batch" else sum(count for _, count in step.preload) or 1
+    )
+    rate, p99, limit = capacity_of(read_csv(file, Attempt), options.p99)
     problem = PROBLEMS.get(status, "FAILED")
-    return Result(architecture, services, name, plan.text, rate, each, p99, limit, problem)
+    return Result(architecture, services, name, plan.text, rate, per_request, p99, limit, problem)
 
 
 def _table(results: Sequence[Result], options: argparse.Namespace) -> str:

@@ -107,7 +107,7 @@ def turn(
 ) -> Iterator[tuple[str, Result]]:
     """Start a service (or two), warm it up, measure it, stop it; yield what each part took."""
     if case.old_load and not checkout:
-        case = case._replace(load=case.old_load, before=case.old_load, each=1)
+        case = case._replace(load=case.old_load, before=case.old_load, per_request=1)
     uri, folder = cluster.uri(), cluster.folder
     with ExitStack() as started:
         services = [

@@ -17,7 +17,7 @@ class Case(NamedTuple):
 
     name: str
     load: Load
-    each: int = 1  # detections a request
+    per_request: int = 1  # detections a request
     before: Load | None = None  # not measured: a service runs for weeks, not for seconds
     services: int = 1
     paced: bool = False  # at a fixed rate: only what it costs can be compared, and not with the old

@@ -29,7 +29,7 @@ def result(
 ) -> Result:
     """Return what requests took, and what they cost by the kernel's counters."""
     figures = summary(rows)
-    done = (figures.requests - figures.wrong) * case.each
+    done = (figures.requests - figures.wrong) * case.per_request
     cpu = sum(now.cpu_seconds - then.cpu_seconds for now, then in zip(after, before, strict=True))
     return Result(
         figures.rate * done / figures.requests,

@@ -104,7 +104,7 @@ def find_highest(
     search(step.threads, lambda threads: decide(partial(attempt, threads), limit_ms))
 
 
-class Found(NamedTuple):
+class Capacity(NamedTuple):
     """The end of a search."""
 
     rate: float  # arrivals/s; 0 when none was kept
@@ -112,7 +112,7 @@ class Found(NamedTuple):
     limit: str  # what was the limit beyond; "" when nothing was beyond
 
 
-def found(attempts: Sequence[Attempt], limit_ms: float) -> Found:
+def capacity_of(attempts: Sequence[Attempt], limit_ms: float) -> Capacity:
     """Return the highest rate that was kept, and what most attempts of the next one met."""
     threads = sorted({attempt.threads for attempt in attempts})
     by_rate = {n: [attempt for attempt in attempts if attempt.threads == n] for n in threads}
@@ -122,4 +122,4 @@ def found(attempts: Sequence[Attempt], limit_ms: float) -> Found:
     met = Counter(attempt.verdict for attempt in by_rate.get(beyond, []) if attempt.verdict != KEPT)
     limit = met.most_common(1)[0][0] if met else ""
     p99 = statistics.median_high([attempt.p99 for attempt in by_rate.get(best, [])] or [0.0])
-    return Found(best / RAMP_SECONDS, p99, limit)
+    return Capacity(best / RAMP_SECONDS, p99, limit)

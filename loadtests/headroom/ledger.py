@@ -71,14 +71,14 @@ class Ledger:
             query = {"staff_id": {"$in": list(self.staff)}}
             fields = {"_id": 0, "staff_id": 1, "timestamp": 1, "rssi": 1}
 
-            def found() -> Counter[Key]:
+            def in_database() -> Counter[Key]:
                 return Counter(map(_key, staff.find(query, fields)))
 
             stored: Counter[Key] = Counter()
 
             def complete() -> bool:
                 stored.clear()
-                stored.update(found())
+                stored.update(in_database())
                 return self._acknowledged <= stored.keys()
 
             with suppress(TimeoutError):  # then it counts as lost

@@ -64,13 +64,13 @@ def sections(stored: int) -> list[Section]:
     return [*first, _much_stored(stored), _pages()]
 
 
-def _rate(least: float = -math.inf, base: str = OLD, each: int = 1) -> Figure:
+def _rate(least: float = -math.inf, base: str = OLD, per_request: int = 1) -> Figure:
     """Return the rate of what is right, which is to be so many times the base's."""
 
     def per_second(turn: Turn) -> float:
         figures = turn.of()
         done = figures.requests - figures.wrong
-        return figures.rate * done / figures.requests * each if figures.requests else 0.0
+        return figures.rate * done / figures.requests * per_request if figures.requests else 0.0
 
     return Figure("a second", per_second, at_least=least, base=base, is_rate=base != RAW)
 
@@ -87,8 +87,8 @@ def _p99(turn: Turn) -> float:
     return turn.of().p99
 
 
-def _cpu(name: str, part: str, each: int = 1) -> Figure:
-    return Figure(f"{name}, CPU µs each", partial(Turn.cpu_us, part=part, each=each))
+def _cpu(name: str, part: str, per_request: int = 1) -> Figure:
+    return Figure(f"{name}, CPU µs each", partial(Turn.cpu_us, part=part, per_request=per_request))
 
 
 def _parts(base: str = OLD) -> tuple[Figure, ...]:

@@ -32,9 +32,11 @@ class Turn(NamedTuple):
         """Return how many cores a kind of part kept busy."""
         return self.cpu_seconds[part] / self.seconds
 
-    def cpu_us(self, part: str = EVERYTHING, each: int = 1) -> float:
+    def cpu_us(self, part: str = EVERYTHING, per_request: int = 1) -> float:
         """Return the µs of CPU for each request that was answered, or each detection of it."""
-        done = sum(summed.requests - summed.wrong for summed in self.requests.values()) * each
+        done = (
+            sum(summed.requests - summed.wrong for summed in self.requests.values()) * per_request
+        )
         return self.cpu_seconds.get(part, math.nan) * 1e6 / done if done else math.nan
 
 

@@ -112,8 +112,8 @@ class Batcher(Generic[Item, Result]):
 
     def _results(self, group: list[_Waiting[Item]]) -> list[Result | Exception]:
         try:
-            given = self._work([item for item, _, _ in group])
-            return [result for _, result in zip(group, given, strict=True)]
+            results = self._work([item for item, _, _ in group])
+            return [result for _, result in zip(group, results, strict=True)]
         except Exception as error:
             return [error] * len(group)
         except BaseException as error:  # in the futures of a loop it would end the loop

@@ -72,10 +72,10 @@ class Busy(Exception):
 class LogInRefused(Exception):
     """A log-in by a provider that led to none: why, and whose where the provider told."""
 
-    def __init__(self, why: str, who: str = "") -> None:
+    def __init__(self, why: str, name: str = "") -> None:
         super().__init__(why)
         self.why = why
-        self.who = who
+        self.name = name
 
 
 class TooManyAttempts(Exception):

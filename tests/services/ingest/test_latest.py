@@ -17,7 +17,7 @@ from pymongo.database import Database
 from ingest.assembly import Context
 from ingest.errors import StoreUnavailable
 from ingest.rules.where import RECENT
-from ingest.storage.database.driver import told
+from ingest.storage.database.driver import cluster_time
 from ingest.storage.detections import stamps
 from ingest.storage.detections.documents import document
 from ingest.storage.histories import recent_state
@@ -548,15 +548,15 @@ def test_a_command_is_close_when_the_database_says_so() -> None:
     begun = clock.begin()
     assert clock.is_close(begun, Timestamp(107, 9))
     assert not clock.is_close(begun, Timestamp(99, 1))  # of another shard: it tells too little
-    assert not clock.is_close(begun, told({}))  # or nothing
+    assert not clock.is_close(begun, cluster_time({}))  # or nothing
     slow = begun._replace(at=begun.at - stamps.WRITE_SECONDS - 1)
     assert not clock.is_close(slow, Timestamp(107, 9))
 
 
 def test_a_server_that_has_just_started_tells_its_own_time() -> None:
     own, other = Timestamp(100, 1), Timestamp(101, 1)
-    assert told({"operationTime": own}) == own
-    assert told({"operationTime": own, "$clusterTime": {"clusterTime": other}}) == other
+    assert cluster_time({"operationTime": own}) == own
+    assert cluster_time({"operationTime": own, "$clusterTime": {"clusterTime": other}}) == other
 
 
 def test_after_a_while_a_detection_is_stamped_with_a_time_that_is_known(
@@ -577,6 +577,6 @@ def test_after_a_while_a_detection_is_stamped_with_a_time_that_is_known(
     renewed.clear()
     send(client, 101)
     assert renewed == []
-    monkeypatch.setattr(inserts._clock, "_told", Timestamp(int(time.time()) - 60, 1))
+    monkeypatch.setattr(inserts._clock, "_cluster_time", Timestamp(int(time.time()) - 60, 1))
     send(client, 102)
     assert renewed == [1]

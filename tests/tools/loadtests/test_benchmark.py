@@ -62,7 +62,7 @@ def test_ratios_are_of_neighbouring_turns() -> None:
 def test_a_result_counts_what_was_done_right() -> None:
     rows = [Row("", "", "", n / 10, n / 10, 100, 200, 0, HTTP * (n == 9)) for n in range(10)]
     before, after = (Usage(cpu, 0, 0, 0, 50 << 20, 0) for cpu in (1, 1.9))
-    case, meter = FAST._replace(each=50), Meter()
+    case, meter = FAST._replace(per_request=50), Meter()
     meter.seconds, meter.machine_share = 1.0, 0.95
     expected = (450, 2, 100, 100, 1, 50, 0, 0)  # it used 0.9 of its 0.3 cores
     assert result(case, rows, [before], [after], meter) == pytest.approx(expected)

@@ -11,8 +11,8 @@ from loadtests.engine.attempts import (
     MACHINE,
     STACK,
     Attempt,
+    capacity_of,
     decide,
-    found,
     judge,
     search,
 )
@@ -78,9 +78,9 @@ def test_the_search_finds_the_limit(limit: int) -> None:
 def test_the_end_of_a_search() -> None:
     every = [attempt(KEPT, 10, 60), attempt(STACK, 900, 240), attempt(STACK, 900, 240)]
     every += [attempt(GENERATOR, 700, 120), attempt(STACK, 700, 120), attempt(GENERATOR, 700, 120)]
-    assert found(every, LIMIT) == (1, 10, GENERATOR)
-    assert found(every[1:], LIMIT).rate == 0
-    assert found([], LIMIT) == (0, 0, "")
+    assert capacity_of(every, LIMIT) == (1, 10, GENERATOR)
+    assert capacity_of(every[1:], LIMIT).rate == 0
+    assert capacity_of([], LIMIT) == (0, 0, "")
 
 
 def test_attempts_survive_their_file(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_search_of_one_service(
     assert options.command(options) == 0
     assert "| p99 <= 500 ms | new, 1 service |" in capfd.readouterr().out
     attempts = read_csv(tmp_path / f"capacity-new-1-CAP-{what}.csv", Attempt)
-    end = found(attempts, options.p99)
+    end = capacity_of(attempts, options.p99)
     assert 0 < end.rate < max(attempt.rate for attempt in attempts)
     assert end.limit
     assert f"{end.rate:,.0f}/s" in (tmp_path / "capacity.md").read_text()

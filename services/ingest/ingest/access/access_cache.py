@@ -150,11 +150,11 @@ class AccessCache:
         with self._refreshing:
             began = time.time()
             tokens, accounts = self._tokens.valid(began), self._accounts.everyone()
-            found = _Snapshot.of(began, tokens, accounts)
-            self._snapshot = found
+            snapshot = _Snapshot.of(began, tokens, accounts)
+            self._snapshot = snapshot
             self._note_use()
-            if (found.holders.keys(), found.accounts) != self._kept:
-                self._keep(found, tokens)
+            if (snapshot.holders.keys(), snapshot.accounts) != self._kept:
+                self._keep(snapshot, tokens)
 
     def _read(self) -> _Snapshot:
         if self._snapshot is None:

@@ -45,7 +45,9 @@ class Admission:
         """Tell whether nobody is asked."""
         return self._open
 
-    def admit(self, needed: Role, path: str, given: Credentials, level: str | None = "") -> Visitor:
+    def admit(
+        self, needed: Role, path: str, credentials: Credentials, level: str | None = ""
+    ) -> Visitor:
         """Return who makes a request to an address that needs a role.
 
         The answer tells of a level, "" for all of them, None for none. Raises Unauthenticated,
@@ -53,39 +55,43 @@ class Admission:
         """
         if self._open or needed is Role.NOBODY or (self._legacy_open and path in LEGACY_PATHS):
             return ANYBODY
-        visitor = self.visitor(given)
+        visitor = self.visitor(credentials)
         if visitor is None:
             raise Unauthenticated
         if not visitor.role.allows(needed):
             raise Forbidden(f"needs the role {needed.value}, this is {visitor.role.value}")
         if visitor.level is not None and level not in (None, visitor.level):
             raise Forbidden(f"this link or token shows level {visitor.level} alone")
-        if visitor.csrf and given.method not in _SAFE and not _same(given.csrf, visitor.csrf):
+        if (
+            visitor.csrf
+            and credentials.method not in _SAFE
+            and not _same(credentials.csrf, visitor.csrf)
+        ):
             raise Forbidden("send the header X-CSRF-Token with what GET /session tells")
         return visitor
 
-    def stranger(self, given: Credentials) -> bool:
+    def stranger(self, credentials: Credentials) -> bool:
         """Tell whether nothing but log-in and health may be given to who makes a request."""
         try:
-            return not self._open and self.visitor(given) is None
+            return not self._open and self.visitor(credentials) is None
         except StoreUnavailable:
             return True
 
-    def visitor(self, given: Credentials) -> Visitor | None:
+    def visitor(self, credentials: Credentials) -> Visitor | None:
         """Return who makes a request, None for a stranger; a token counts more than a cookie."""
-        if not given.authorization:
-            return self._logged_in(given) if given.cookie else None
-        if len(given.authorization) > _MAX_HEADER:
+        if not credentials.authorization:
+            return self._logged_in(credentials) if credentials.cookie else None
+        if len(credentials.authorization) > _MAX_HEADER:
             return None
-        digest = _digest(given.authorization)
+        digest = _digest(credentials.authorization)
         if digest is None:
             return None
         return self._built_in.get(digest) or self._access_cache.visitor(digest)
 
-    def _logged_in(self, given: Credentials) -> Visitor | None:
-        header = given.cookie.encode("ascii", "replace").decode()  # others may hold all
+    def _logged_in(self, credentials: Credentials) -> Visitor | None:
+        header = credentials.cookie.encode("ascii", "replace").decode()  # others may hold all
         cookies = parse_cookie(header)
-        names = SESSION_COOKIES[:1] if given.over_tls else SESSION_COOKIES
+        names = SESSION_COOKIES[:1] if credentials.over_tls else SESSION_COOKIES
         text = next((cookies[name] for name in names if name in cookies), "")
         session = self._sessions.read(text)
         if session is None:
@@ -105,17 +111,17 @@ def _digest(authorization: str) -> str | None:
 
 def _built_in(settings: Config) -> dict[str, Visitor]:
     """Return who is known by the settings, not by the database, by the digests of their tokens."""
-    found: dict[str, Visitor] = {}
+    visitors: dict[str, Visitor] = {}
     if settings.waymark_admin_token_sha256:
         first = Visitor("first administrator", "token", Role.ADMIN)
-        found[settings.waymark_admin_token_sha256] = first
+        visitors[settings.waymark_admin_token_sha256] = first
     if settings.page_token_file:
         secret = Path(settings.page_token_file).read_text("utf-8").strip()
         if not secret:
             raise ValueError(f"{settings.page_token_file}: holds no token")
-        found[tokens.digest(secret)] = Visitor("monitoring service", "token", Role.READ)
-    return {digest: one._replace(token_id=digest[:16]) for digest, one in found.items()}
+        visitors[tokens.digest(secret)] = Visitor("monitoring service", "token", Role.READ)
+    return {digest: one._replace(token_id=digest[:16]) for digest, one in visitors.items()}
 
 
-def _same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode(), expected.encode())
+def _same(text: str, expected: str) -> bool:
+    return hmac.compare_digest(text.encode(), expected.encode())

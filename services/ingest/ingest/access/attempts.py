@@ -74,9 +74,9 @@ class Throttle:
         self._lock = threading.Lock()
         self._passed: OrderedDict[_Key, float] = OrderedDict()
 
-    def passes(self, what: str, who: str) -> bool:
+    def passes(self, what: str, name: str) -> bool:
         """Tell whether it has not passed within a minute."""
-        now, key = self._clock(), (what, who)
+        now, key = self._clock(), (what, name)
         with self._lock:
             if now - self._passed.get(key, -math.inf) < SELDOM_SECONDS:
                 return False
@@ -104,8 +104,8 @@ class Attempts:
             if wait > 0:
                 raise TooManyAttempts(math.ceil(wait))
             for key in rules:
-                count, found = self._count(key, now), self._failures.get(key)
-                before = found.last if found else -math.inf
+                count, failures = self._count(key, now), self._failures.get(key)
+                before = failures.last if failures else -math.inf
                 self._failures[key] = _Failures(count + 1, now, before)
                 self._failures.move_to_end(key)
             while len(self._failures) > MAX_REMEMBERED:
@@ -115,9 +115,9 @@ class Attempts:
         """Take an attempt back that did not fail."""
         with self._lock:
             for key in source.rules(name):
-                if found := self._failures.get(key):
-                    times = max(0, found.times - 1)
-                    self._failures[key] = _Failures(times, found.before, found.before)
+                if failures := self._failures.get(key):
+                    times = max(0, failures.times - 1)
+                    self._failures[key] = _Failures(times, failures.before, failures.before)
 
     def succeeded(self, name: str, source: Source) -> None:
         """Forget the failures of who has logged in, but not what else came from there."""
@@ -128,12 +128,12 @@ class Attempts:
                     self._failures.pop(key, None)
 
     def _wait(self, key: _Key, rule: _Rule, now: float) -> float:
-        found = self._failures.get(key)
-        return found.last + rule.delay(self._count(key, now)) - now if found else 0.0
+        failures = self._failures.get(key)
+        return failures.last + rule.delay(self._count(key, now)) - now if failures else 0.0
 
     def _count(self, key: _Key, now: float) -> int:
-        found = self._failures.get(key)
-        return found.times if found and now - found.last < FORGET_SECONDS else 0
+        failures = self._failures.get(key)
+        return failures.times if failures and now - failures.last < FORGET_SECONDS else 0
 
 
 def _network(address: str) -> str:

@@ -31,10 +31,10 @@ class Devices:
 
     def read(self, kept: str) -> Device | None:
         """Return the browser that keeps this, None for one that no service knows."""
-        found = signed(self._signer, kept, max_age=MAX_AGE_SECONDS)
-        if found is None:
+        payload = signed(self._signer, kept, max_age=MAX_AGE_SECONDS)
+        if payload is None:
             return None
-        device, names = found
+        device, names = payload
         return Device(device, tuple(names))
 
     def issue(self, device: Device | None, name: str) -> str:

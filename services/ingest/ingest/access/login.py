@@ -43,8 +43,8 @@ class Login:
         name = account_name(typed) or ""
         self._attempts.begin(name, source)
         try:
-            found = self._accounts.find(name)
-            account, stored = found or (None, None)
+            account_and_hash = self._accounts.find(name)
+            account, stored = account_and_hash or (None, None)
             good = self._passwords.verify(stored, password)
         except (Busy, StoreUnavailable) as error:
             self._attempts.undo(name, source)
@@ -58,14 +58,14 @@ class Login:
 
     def holder(self, secret: str, source: Source) -> Visitor | None:
         """Return whose token that is, None for no valid one's. Raises TooManyAttempts, Busy."""
-        given = Credentials(f"Bearer {secret}")
+        credentials = Credentials(f"Bearer {secret}")
         try:
             # Nobody guesses 256 bits: what is counted are the questions to the database.
-            return self._admission.visitor(given) or self._just_made(given, source)
+            return self._admission.visitor(credentials) or self._just_made(credentials, source)
         except StoreUnavailable as error:
             raise Busy from error  # no 503: as above
 
-    def _just_made(self, given: Credentials, source: Source) -> Visitor | None:
+    def _just_made(self, credentials: Credentials, source: Source) -> Visitor | None:
         """Return whose token was made at another service just now, None for no valid one's."""
         self._attempts.begin("", source)
         # One at a time: the threads of log-ins also tell the page who looks at it.
@@ -78,7 +78,7 @@ class Login:
                 raise Busy  # nobody can say that it is not good
         finally:
             self._asking.release()
-        found = self._admission.visitor(given)
-        if found:
+        visitor = self._admission.visitor(credentials)
+        if visitor:
             self._attempts.undo("", source)
-        return found
+        return visitor

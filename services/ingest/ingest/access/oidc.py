@@ -80,26 +80,28 @@ class Oidc:
 
     def expected(self, kept: str) -> dict[str, str] | None:
         """Return what a browser kept of a log-in that was begun here or at another service."""
-        found: dict[str, str] | None = signed(self._signer, kept, max_age=MAX_AGE_SECONDS)
-        return found
+        payload: dict[str, str] | None = signed(self._signer, kept, max_age=MAX_AGE_SECONDS)
+        return payload
 
-    def prove(self, given: dict[str, str], expected: dict[str, str]) -> Identity:
+    def prove(self, parameters: dict[str, str], expected: dict[str, str]) -> Identity:
         """Return who comes back from the provider with these parameters."""
-        if not secrets.compare_digest(given.get("state", "").encode(), expected["state"].encode()):
+        if not secrets.compare_digest(
+            parameters.get("state", "").encode(), expected["state"].encode()
+        ):
             raise LogInRefused("expired")
-        if "error" in given:
-            raise LogInRefused("cancelled" if given["error"] == "access_denied" else "failed")
+        if "error" in parameters:
+            raise LogInRefused("cancelled" if parameters["error"] == "access_denied" else "failed")
         email = self._claim == EMAIL
         wanted = (EMAIL, "email_verified") if email else (self._claim,)
         with self._asking() as provider:
-            claims = provider.claims(given, expected, wanted)
-        told = claims.get(self._claim)
+            claims = provider.claims(parameters, expected, wanted)
+        claim = claims.get(self._claim)
         # Some letters that are not ASCII become so in lower case.
-        if not isinstance(told, str) or not told.isascii():
+        if not isinstance(claim, str) or not claim.isascii():
             raise LogInRefused("unnamed")
         if email and claims.get("email_verified") is not True:
             raise LogInRefused("unverified")
-        name = account_name(told)
+        name = account_name(claim)
         if name is None:
             raise LogInRefused("unnamed")
         role = role_of(name, self._admins, self._readers)

@@ -79,38 +79,38 @@ class Provider(OAuth2Mixin, OpenIDMixin, BaseApp):  # type: ignore[misc]  # with
         with self._get_session() as session:
             answer = session.request("GET", self._server_metadata_url, withhold_token=True)
             answer.raise_for_status()
-            told = answer.json()
-        if told["issuer"] != self._issuer:
-            raise BadAnswer(f"it calls itself {told['issuer']!r}, OIDC_ISSUER {self._issuer!r}")
-        supported = told.get("id_token_signing_alg_values_supported", ["RS256"])
+            document = answer.json()
+        if document["issuer"] != self._issuer:
+            raise BadAnswer(f"it calls itself {document['issuer']!r}, OIDC_ISSUER {self._issuer!r}")
+        supported = document.get("id_token_signing_alg_values_supported", ["RS256"])
         algorithms = [name for name in ALGORITHMS if name in supported]
         if not algorithms:  # joserfc would take that for no limit
             raise BadAnswer(f"it signs with none of {', '.join(ALGORITHMS)}")
-        methods = told.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        methods = document.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         if self.client_secret and "client_secret_basic" not in methods:
             known["token_endpoint_auth_method"] = "client_secret_post"  # noqa: S105
-        known |= {name: told[name] for name in _METADATA if name in told}
+        known |= {name: document[name] for name in _METADATA if name in document}
         known["id_token_signing_alg_values_supported"] = algorithms
         return known
 
     def claims(
-        self, given: Mapping[str, str], expected: Mapping[str, str], wanted: Iterable[str]
+        self, parameters: Mapping[str, str], expected: Mapping[str, str], wanted: Iterable[str]
     ) -> dict[str, Any]:
         """Return what the provider says of who was led back to us with a code.
 
         Raises ProviderAway; whatever else it raises is the provider's, or a forger's, fault.
         """
-        if "code" not in given:
+        if "code" not in parameters:
             raise BadAnswer("there is no code")
         metadata = self.load_server_metadata()
-        told = given.get("iss", "")
-        if told != self._issuer and (
-            told or metadata.get("authorization_response_iss_parameter_supported")
+        issuer = parameters.get("iss", "")
+        if issuer != self._issuer and (
+            issuer or metadata.get("authorization_response_iss_parameter_supported")
         ):
             raise BadAnswer("another provider led back to us")
         token = self.fetch_access_token(
             expected["redirect_uri"],
-            authorization_response=f"?{urlencode(given)}",
+            authorization_response=f"?{urlencode(parameters)}",
             state=expected["state"],
             code_verifier=expected["code_verifier"],
         )
@@ -118,20 +118,20 @@ class Provider(OAuth2Mixin, OpenIDMixin, BaseApp):  # type: ignore[misc]  # with
             "iss": {"essential": True, "value": self._issuer},
             "aud": {"essential": True, "value": self.client_id},
         }
-        found = self.parse_id_token(
+        id_token = self.parse_id_token(
             token, expected["nonce"], claims_options=one_of, leeway=_LEEWAY_SECONDS
         )
-        if found is None or not isinstance(found["sub"], str):
+        if id_token is None or not isinstance(id_token["sub"], str):
             raise BadAnswer("there is no ID token")
-        if found.keys() >= set(wanted) or not metadata.get("userinfo_endpoint"):
-            return dict(found)
+        if id_token.keys() >= set(wanted) or not metadata.get("userinfo_endpoint"):
+            return dict(id_token)
         more = self.userinfo(token=token)
-        if more["sub"] != found["sub"]:
+        if more["sub"] != id_token["sub"]:
             raise BadAnswer("the user info is of another person")
         for name in wanted:
-            if more.get(name) != found.get(name, more.get(name)):
+            if more.get(name) != id_token.get(name, more.get(name)):
                 raise BadAnswer(f"the user info has another {name}")
-        return dict(more) | dict(found)
+        return dict(more) | dict(id_token)
 
 
 class _Answer(NamedTuple):

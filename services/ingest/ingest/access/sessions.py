@@ -73,17 +73,17 @@ class Sessions:
 
     def read(self, text: str) -> Session | TokenSession | None:
         """Return a session that was issued here or by another service, and has not expired."""
-        found = signed(self._people, text, max_age=MAX_AGE_SECONDS, return_timestamp=True)
-        if found is None:
+        payload = signed(self._people, text, max_age=MAX_AGE_SECONDS, return_timestamp=True)
+        if payload is None:
             return self._read_of_token(text)
-        (name, role, epoch, csrf), when = found
+        (name, role, epoch, csrf), when = payload
         return Session(name, Role(role), epoch, csrf, int(when.timestamp()))
 
     def _read_of_token(self, text: str) -> TokenSession | None:
-        found = signed(self._tokens, text, return_timestamp=True)
-        if found is None:
+        payload = signed(self._tokens, text, return_timestamp=True)
+        if payload is None:
             return None
-        (token_id, name, role, level, until, csrf), when = found
+        (token_id, name, role, level, until, csrf), when = payload
         if until is not None and until <= time.time():
             return None
         visitor = Visitor(name, "token", Role(role), until, csrf, level, token_id)

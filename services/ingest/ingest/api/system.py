@@ -143,8 +143,8 @@ def system_database() -> Response:
     """Answer what lies where, and what came in."""
     context = get_context()
     context.database.availability.check_answers()
-    found: Database = _shared.get(context.database.cluster, lambda: _database(context))
-    return responses.as_json(found)
+    database: Database = _shared.get(context.database.cluster, lambda: _database(context))
+    return responses.as_json(database)
 
 
 def _database(context: Context) -> Database:
@@ -170,10 +170,10 @@ def _mongodb(context: Context) -> MongoDB:
         return MongoDB(reachable=False, complete=False, latency_ms=None)
     if (latency_ms := _latency_ms(context)) is not None:
         return MongoDB(reachable=True, complete=True, latency_ms=latency_ms)
-    some = context.database.availability.any_answers(PING_TIMEOUT_SECONDS)
+    reachable = context.database.availability.any_answers(PING_TIMEOUT_SECONDS)
     # A server alone that answers now was slow.
-    complete = some and not context.database.client.is_sharded()
-    return MongoDB(reachable=some, complete=complete, latency_ms=None)
+    complete = reachable and not context.database.client.is_sharded()
+    return MongoDB(reachable=reachable, complete=complete, latency_ms=None)
 
 
 def _latency_ms(context: Context) -> float | None:

@@ -61,8 +61,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _create(options: argparse.Namespace, accounts: Accounts, audit: Audit) -> None:
     name = rules.new_name(vars(options), "name")
-    given = sys.stdin.readline().rstrip("\r\n") if options.password_stdin else ""
-    password = given if options.password_stdin else secrets.token_urlsafe(15)
+    line = sys.stdin.readline().rstrip("\r\n") if options.password_stdin else ""
+    password = line if options.password_stdin else secrets.token_urlsafe(15)
     stored = Passwords().hash(rules.new_password({"password": password}, "password"))
     made = accounts.put(name, Role(options.role), stored, time.time())
     _note(audit, "account put", name, {"role": made.role.value, "new_password": True})

@@ -120,8 +120,8 @@ def blocks_of(rows: Iterable[Row]) -> tuple[Block, ...]:
 def in_blocks(rows: Iterable[Row]) -> Iterator[Block]:
     """Yield rows as blocks that are not compressed."""
     source = iter(rows)
-    while some := list(itertools.islice(source, BLOCK_ROWS)):
-        yield Block([timestamp for timestamp, _ in some], [text for _, text in some])
+    while group := list(itertools.islice(source, BLOCK_ROWS)):
+        yield Block([timestamp for timestamp, _ in group], [text for _, text in group])
 
 
 def packed(blocks: Iterable[Block]) -> tuple[Block, ...]:

@@ -103,8 +103,8 @@ class LastMinutes:
             cached = self._cached = _Cached(cached.state, since - 1, history)
         rows = self._rows(state, since, end)
         if cached and since > start:
-            some, older = cached.history.before(since)
-            blocks = grown(itertools.chain(rows, some)) + older
+            cut, older = cached.history.before(since)
+            blocks = grown(itertools.chain(rows, cut)) + older
             blocks = tuple(block for block in blocks if len(range(*block.span(start, end))))
         else:
             blocks = grown(rows)
@@ -127,8 +127,8 @@ class LastMinutes:
     def _rows(self, state: RecentState, start: int, end: int) -> Iterator[Row]:
         """Yield each row as JSON; what repeats in them is encoded once."""
         encoded: dict[tuple[Any, ...], tuple[str, str]] = {}
-        found = self._detections.list_recent(start, end, state.read_at)
-        for count, (staff_id, level, location, timestamp, rssi, mac) in enumerate(found):
+        detections = self._detections.list_recent(start, end, state.read_at)
+        for count, (staff_id, level, location, timestamp, rssi, mac) in enumerate(detections):
             if count >= MAX_ROWS:
                 raise StoreUnavailable(TOO_MANY)
             texts = encoded.get(key := (staff_id, level, location, mac))

@@ -21,10 +21,10 @@ def read_blocks(
     return packed(_blocks(detections, wanted, state))
 
 
-def texts(found: Iterable[HistoryRow]) -> Iterator[Row]:
+def texts(rows: Iterable[HistoryRow]) -> Iterator[Row]:
     """Yield rows of the database as those of the answer."""
     beginnings: dict[tuple[str, str], bytes] = {}
-    for timestamp, level, location in found:
+    for timestamp, level, location in rows:
         place = level, location
         if place not in beginnings:
             beginnings[place] = _beginning(*place)
@@ -51,9 +51,9 @@ def _blocks(detections: Detections, wanted: TimeRange, state: State | None) -> I
                 while keys and keys[-1] // count == end:
                     keys.pop()
             for first in range(0, len(keys), BLOCK_ROWS):
-                some = [divmod(key, count) for key in keys[first : first + BLOCK_ROWS]]
-                rows = [b"%b%d}" % (beginnings[place], timestamp) for timestamp, place in some]
-                yield Block([timestamp for timestamp, _ in some], rows)
+                times = [divmod(key, count) for key in keys[first : first + BLOCK_ROWS]]
+                rows = [b"%b%d}" % (beginnings[place], timestamp) for timestamp, place in times]
+                yield Block([timestamp for timestamp, _ in times], rows)
         if is_all:
             return
         if not keys:  # a second of a phone whose clock stands still: it has no bound

@@ -120,29 +120,29 @@ class Histories:
         known = self._known(staff_ids)
         try:
             with time_limit(STATE_SECONDS):
-                found = self._states.read(known)
+                states = self._states.read(known)
         except StoreUnavailable:
             if len(known) > 1:  # one dead shard is enough
                 return self._read_states_there(staff_ids)
             self._note_silent(staff_ids, set(staff_ids))
             raise
-        return [found.get(staff_id) for staff_id in staff_ids]
+        return [states.get(staff_id) for staff_id in staff_ids]
 
     def _read_states_there(self, staff_ids: list[StaffId]) -> list[State | Exception | None]:
         """Do so for those whose shards answer; the others are silent from now on."""
         self._check_reachable()
         with time_limit(STATE_SECONDS):
-            found, silent = self._states.read_there(self._known(staff_ids))
+            states, silent = self._states.read_there(self._known(staff_ids))
         self._note_silent(staff_ids, silent)
         unavailable = StoreUnavailable("the shard of this staff member does not answer")
         return [
-            unavailable if staff_id in silent else found.get(staff_id) for staff_id in staff_ids
+            unavailable if staff_id in silent else states.get(staff_id) for staff_id in staff_ids
         ]
 
     def _known(self, staff_ids: list[StaffId]) -> dict[StaffId, Mark | None]:
         """Return what is remembered of each."""
         cached = {staff_id: self._cached.get(staff_id) for staff_id in staff_ids}
-        return {who: one.mark if one else None for who, one in cached.items()}
+        return {staff_id: one.mark if one else None for staff_id, one in cached.items()}
 
     def _note_silent(self, asked: list[StaffId], silent: set[StaffId]) -> None:
         self._silent.difference_update(asked)
@@ -187,8 +187,8 @@ class Histories:
         start = min(read.window.start for read in wanted)
         if history and history.mark and history.mark.newest > state.mark.newest:
             # Another reader was quicker, or the database is an older copy: it has to say.
-            [found] = self._read_states([staff_id])
-            state = found if isinstance(found, State) else state
+            [answer] = self._read_states([staff_id])
+            state = answer if isinstance(answer, State) else state
         history = self._read_missing(history, staff_id, start, state)
         if history.counted_at <= time.monotonic() - COUNT_SECONDS:
             history = self._counted(history, staff_id, state)

@@ -25,9 +25,9 @@ def endpoint(context: Context) -> Endpoint[Document, Outcome]:
         identity = identify(
             request.header(b"x-request-id"), request.header(b"x-request-start"), time.time()
         )
-        given = request.parameters()
+        parameters = request.parameters()
         staff_id, mac, rssi, timestamp, event_id = request_parameters.sighting(
-            given, identity.received_at
+            parameters, identity.received_at
         )
         key = identity.key if event_id is None else event_key(event_id, timestamp)
         when = int(identity.received_at) if timestamp is None else timestamp

@@ -22,10 +22,10 @@ def retrieve_for_monitoring() -> Response:
     context = get_context()
     context.database.availability.check_reachable()
     # Complete before the first byte leaves, so that a failing database gives 503, not half a 200.
-    found, etag = context.histories.last_minutes.read()
-    length, body, headers = found.length, found.text(), {"Vary": "Accept-Encoding"}
+    answer, etag = context.histories.last_minutes.read()
+    length, body, headers = answer.length, answer.text(), {"Vary": "Accept-Encoding"}
     if length >= GZIP_MIN_BYTES and takes_gzip(request.headers.get("Accept-Encoding", "")):
-        length, body = sum(map(len, found.gzip())), found.gzip_pieces()
+        length, body = sum(map(len, answer.gzip())), answer.gzip_pieces()
         headers["Content-Encoding"] = "gzip"
     headers["Content-Length"] = str(length)
     response = Response(body, headers=headers, mimetype="application/json")

@@ -76,8 +76,8 @@ class Corrections:
         total = 0
         until = time.monotonic() + MOVE_SECONDS
         with time_limit(MOVE_SECONDS + TIMEOUT_SECONDS):
-            for found in self._past_places.corrected(mac, name, GROUP):
-                total += self._past_places.give_back(found, mac, name)
+            for detections in self._past_places.corrected(mac, name, GROUP):
+                total += self._past_places.give_back(detections, mac, name)
                 if time.monotonic() > until:
                     break
                 time.sleep(REST_SECONDS)
@@ -87,10 +87,10 @@ class Corrections:
         """Move detections to the first of the places; return how many, and whether that is all."""
         total = 0
         until = time.monotonic() + seconds
-        while found := self._past_places.elsewhere(mac, places, GROUP):
+        while detections := self._past_places.elsewhere(mac, places, GROUP):
             self._note_edit(mac, places)  # after the look: a place that is there was edited before
             with time_limit(self._write_seconds):
-                total += self._past_places.move(found, mac, places, name)
+                total += self._past_places.move(detections, mac, places, name)
             if time.monotonic() > until:
                 return total, False
             time.sleep(REST_SECONDS)

@@ -80,7 +80,7 @@ class Drain:
                 log.exception("%d detections stay in a spool", len(spool))
                 rest = FAULT_REST_SECONDS
         if everybody:
-            availability.found()
+            availability.note_success()
         return rest
 
     def store_group(self, spool: Spool, *, everybody: bool) -> bool:
@@ -99,9 +99,9 @@ class Drain:
             outcomes = self._recorder.commit_reachable(documents)
         if rows and not everybody:
             spool.skip(rows[-1][0])
-        each = iter(outcomes)
+        remaining = iter(outcomes)
         results = {
-            number: Outcome.REJECTED if document is None else next(each)
+            number: Outcome.REJECTED if document is None else next(remaining)
             for number, document in rows
         }
         spool.put_aside([n for n, how in results.items() if how is Outcome.REJECTED])

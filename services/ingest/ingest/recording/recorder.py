@@ -87,8 +87,8 @@ class Recorder:
         try:
             documents = [document for request in requests for document in request]
             outcomes = self.commit_reachable(documents)
-            each = iter(outcomes)
-            results = [list(islice(each, len(request))) for request in requests]
+            remaining = iter(outcomes)
+            results = [list(islice(remaining, len(request))) for request in requests]
             if Outcome.UNAVAILABLE in outcomes:
                 return self._queue_rest(requests, results)
             return list(results)
@@ -114,8 +114,8 @@ class Recorder:
             places is not None and self._availability.reachable(document["staff_id"])
             for document in documents
         ]
-        here = [one for one, is_here in zip(documents, reachable, strict=True) if is_here]
-        outcomes = iter(self.commit(here) if here else ())
+        storable = [one for one, is_here in zip(documents, reachable, strict=True) if is_here]
+        outcomes = iter(self.commit(storable) if storable else ())
         return [next(outcomes) if is_here else Outcome.UNAVAILABLE for is_here in reachable]
 
     def commit(self, documents: list[Document]) -> list[Outcome]:
@@ -187,8 +187,8 @@ class Recorder:
                 waits = {Outcome.UNAVAILABLE: Outcome.QUEUED}
                 results.append([waits.get(how, how) for how in outcomes])
             else:
-                some = len(rest) < len(outcomes)
-                results.append(PartlyStored(outcomes) if some else failure)
+                partly = len(rest) < len(outcomes)
+                results.append(PartlyStored(outcomes) if partly else failure)
         return results
 
 

@@ -35,9 +35,9 @@ class DamagedFile(sqlite3.DatabaseError):
 
 def check(file: sqlite3.Connection) -> None:
     """Read the whole file, a tenth of a second for 200,000 rows. Raises DamagedFile."""
-    (found,) = file.execute("PRAGMA quick_check(1)").fetchone()
-    if found != b"ok":
-        raise DamagedFile(found.decode(errors="replace"))
+    (report,) = file.execute("PRAGMA quick_check(1)").fetchone()
+    if report != b"ok":
+        raise DamagedFile(report.decode(errors="replace"))
 
 
 def primary_code(error: sqlite3.Error) -> int:
@@ -86,8 +86,8 @@ def save_rows(path: Path, file: sqlite3.Connection) -> None:
 
 def files_set_aside(path: Path) -> list[Path]:
     """Return the damaged files that wait for a person to look at them."""
-    found = path.parent.glob(f"{path.name}{_DAMAGED}-*")
-    return [file for file in found if file.name.rpartition("-")[2].isdecimal()]
+    files = path.parent.glob(f"{path.name}{_DAMAGED}-*")
+    return [file for file in files if file.name.rpartition("-")[2].isdecimal()]
 
 
 def _readable(damaged: Path) -> Iterator[list[tuple[int, bytes, bytes]]]:

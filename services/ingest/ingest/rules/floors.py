@@ -47,7 +47,7 @@ def _height(name: str) -> float:
         return _UNKNOWN
     if name in _NUMBERS:
         return _NUMBERS[name]
-    if found := _BELOW.fullmatch(name):
-        return -float(found[1] or found[2])
-    found = _ABOVE.fullmatch(name)
-    return float(found[1]) if found else _OTHER
+    if match := _BELOW.fullmatch(name):
+        return -float(match[1] or match[2])
+    match = _ABOVE.fullmatch(name)
+    return float(match[1]) if match else _OTHER

@@ -136,14 +136,14 @@ def staff_id(parameters: Parameters, name: str) -> StaffId:
         if abs(value) > MAX_EXACT:
             raise ParameterError(name, NOT_EXACT)
     text = _text(parameters, name)
-    found = _staff_id(text)
-    if found is None:
+    canonical = _staff_id(text)
+    if canonical is None:
         if _DOUBLE.fullmatch(text):
             raise ParameterError(name, NOT_EXACT)
         dots = ", not dots alone" * (text in (".", ".."))
         reason = f"must be 1 to 64 letters, digits, dots, hyphens or underscores{dots}"
         raise ParameterError(name, reason)
-    return found
+    return canonical
 
 
 @lru_cache(CACHED)

@@ -64,7 +64,7 @@ def needed(view: Callable[..., Any]) -> Role:
     return role
 
 
-def told(view: Callable[..., Any]) -> Tells:
+def levels_of(view: Callable[..., Any]) -> Tells:
     """Return of which levels a view tells."""
-    found: Tells = getattr(view, "tells", Tells.ALL)
-    return found
+    tells: Tells = getattr(view, "tells", Tells.ALL)
+    return tells

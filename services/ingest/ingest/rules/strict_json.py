@@ -35,12 +35,12 @@ def strict_object(body: bytes) -> dict[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         counted = Counter(name for name, _ in pairs)
         twice = counted.most_common(1)[0][0]
         raise ParameterError("body", f"names {twice[:MAX_TEXT]!a} twice in one object")
-    return found
+    return fields
 
 
 def _no_number(name: str) -> NoReturn:

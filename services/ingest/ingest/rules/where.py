@@ -93,7 +93,7 @@ def _strongest(newest_first: list[_Sighting[OneHeard]]) -> Iterator[_Sighting[On
 def _strongest_place(newest_first: list[_Sighting[OneHeard]]) -> OneHeard:
     """Return the newest detection of the strongest place."""
     last: dict[tuple[str, str], _Sighting[OneHeard]] = {}  # of each place, with the mean as dbm
-    here = None
+    current = None
     for (at, _), scan in groupby(reversed(newest_first), _SCAN):
         for place, one in {
             detection.place: detection for detection in scan
@@ -101,9 +101,9 @@ def _strongest_place(newest_first: list[_Sighting[OneHeard]]) -> OneHeard:
             last[place] = one._replace(dbm=_mean(last.get(place), one))
         now = {place: one.dbm - FALL_DB_PER_SECOND * (at - one.at) for place, one in last.items()}
         strongest = max(now, key=now.__getitem__)
-        if here is None or now[strongest] >= now[here] + MARGIN_DB:
-            here = strongest
-    return last[here or newest_first[0].place].heard
+        if current is None or now[strongest] >= now[current] + MARGIN_DB:
+            current = strongest
+    return last[current or newest_first[0].place].heard
 
 
 def _mean(before: _Sighting[OneHeard] | None, one: _Sighting[OneHeard]) -> float:

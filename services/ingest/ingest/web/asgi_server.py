@@ -110,8 +110,8 @@ class Server:
     def _refusal(self, endpoint: Endpoint[Any, Any], request: Request) -> Response | None:
         """Return the response to whoever may not call an endpoint of the loop."""
         try:
-            given = credentials.of_headers(request.headers, request.method)
-            self._admission.admit(endpoint.role, request.path, given)
+            presented = credentials.of_headers(request.headers, request.method)
+            self._admission.admit(endpoint.role, request.path, presented)
         except (Unauthenticated, Forbidden, StoreUnavailable) as error:
             return error_responses.response_to(error, request.header(b"x-request-id"))
         return None

@@ -38,8 +38,8 @@ def check_roles(app: Flask) -> None:
 
 def visitor() -> Visitor:
     """Return who makes Flask's current request."""
-    found: Visitor = g.visitor
-    return found
+    current: Visitor = g.visitor
+    return current
 
 
 def address() -> str:
@@ -88,12 +88,12 @@ def _admit() -> None:
     if request.endpoint is None or request.method == "OPTIONS":
         return  # Flask's own answers: no such address, not with this method, these methods
     view = current_app.view_functions[request.endpoint]
-    given = Credentials(
+    presented = Credentials(
         request.headers.get("Authorization", ""),
         request.headers.get("Cookie", ""),
         request.method,
         request.headers.get("X-CSRF-Token", ""),
         over_tls(),
     )
-    needed, level = roles.needed(view), roles.told(view).level(request.args)
-    g.visitor = get_context().access.admission.admit(needed, request.path, given, level)
+    needed, level = roles.needed(view), roles.levels_of(view).level(request.args)
+    g.visitor = get_context().access.admission.admit(needed, request.path, presented, level)

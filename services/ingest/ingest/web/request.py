@@ -104,11 +104,11 @@ def _first_values(text: str) -> dict[str, str]:
         pairs = parse_qsl(text, keep_blank_values=True, errors=QUOTED)
         pairs.reverse()
         return dict(pairs)
-    given: dict[str, str] = {}  # several times as fast
+    parameters: dict[str, str] = {}  # several times as fast
     for pair in text.split("&"):
         name, _, value = pair.partition("=")
-        given.setdefault(name, value)
-    return given
+        parameters.setdefault(name, value)
+    return parameters
 
 
 def _multipart(request: Request) -> dict[str, str]:

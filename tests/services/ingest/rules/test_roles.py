@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from ingest.rules.roles import LEVEL, Role, Tells, needed, needs, told
+from ingest.rules.roles import LEVEL, Role, Tells, levels_of, needed, needs
 
 
 def test_every_pair_of_roles() -> None:
@@ -34,11 +34,11 @@ def test_a_view_declares_its_role() -> None:
 
     with pytest.raises(TypeError, match="declares no role: who may call it"):
         needed(view)
-    assert told(view) is Tells.ALL
+    assert levels_of(view) is Tells.ALL
     assert needs(Role.READ, Tells.ASKED)(view) is view
-    assert (needed(view), told(view)) == (Role.READ, Tells.ASKED)
+    assert (needed(view), levels_of(view)) == (Role.READ, Tells.ASKED)
     needs(Role.INGEST)(view)
-    assert (needed(view), told(view)) == (Role.INGEST, Tells.ALL)
+    assert (needed(view), levels_of(view)) == (Role.INGEST, Tells.ALL)
     view.role = "read"  # type: ignore[attr-defined]  # is no role
     with pytest.raises(TypeError):
         needed(view)

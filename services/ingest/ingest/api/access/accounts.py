@@ -74,8 +74,8 @@ class PersonInput(Struct):
 )
 def accounts() -> Response:
     """Answer everybody who may log in."""
-    found = get_context().access.accounts.everyone()
-    return responses.as_json(People([_person(account) for account in found]))
+    everyone = get_context().access.accounts.everyone()
+    return responses.as_json(People([_person(account) for account in everyone]))
 
 
 @declare(
@@ -101,11 +101,11 @@ def accounts() -> Response:
 def put_account(name: str) -> Response:
     """Make an account, or give it another role or password."""
     audited.refuse_anybody()
-    given = bodies.json_object() | {"name": name}
+    body = bodies.json_object() | {"name": name}
     readers: dict[str, Reader] = {"name": rules.new_name, "role": _role}
-    if "password" in given:
+    if "password" in body:
         readers["password"] = rules.new_password
-    values, faults = read_all(readers, given)
+    values, faults = read_all(readers, body)
     if faults:
         raise invalid(faults)
     context = get_context()
@@ -155,7 +155,7 @@ def _person(account: Account) -> Person:
     return Person(account.name, account.role.value, account.created_at, account.provider)
 
 
-def _role(given: Mapping[str, Any], field: str) -> Role:
-    if given.get(field) not in ROLES:
+def _role(body: Mapping[str, Any], field: str) -> Role:
+    if body.get(field) not in ROLES:
         raise ParameterError(field, f"must be {' or '.join(ROLES)}")
-    return Role(given[field])
+    return Role(body[field])

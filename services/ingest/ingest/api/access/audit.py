@@ -75,9 +75,9 @@ def audit() -> Response:
         disposition = {"Content-Disposition": 'attachment; filename="audit.csv"'}
         return Response(downloads.begun(_csv(before)), headers=disposition, mimetype="text/csv")
     # One more tells whether there are more: no "next" leads to nothing.
-    found = [_entry(*row) for row in stored.page(limit + 1, before)]
-    page = found[:limit]
-    return responses.as_json(AuditPage(page[-1].id if len(found) > limit else None, page))
+    entries = [_entry(*row) for row in stored.page(limit + 1, before)]
+    page = entries[:limit]
+    return responses.as_json(AuditPage(page[-1].id if len(entries) > limit else None, page))
 
 
 def _csv(before: str) -> Iterator[bytes]:

@@ -25,8 +25,8 @@ def note(what: Event, of: str = "", **details: str | float | bool | None) -> Non
 
 
 def note_of(
-    who: str, kind: str, what: Event, of: str = "", **details: str | float | bool | None
+    actor: str, kind: str, what: Event, of: str = "", **details: str | float | bool | None
 ) -> None:
     """Note what somebody did who is known by what this request says."""
     address = credentials.address()
-    get_context().access.audit.add(Entry(int(time.time()), who, kind, what, of, details, address))
+    get_context().access.audit.add(Entry(int(time.time()), actor, kind, what, of, details, address))

@@ -111,10 +111,10 @@ def _account(oidc: "Oidc", expected: dict[str, str]) -> Account:
     context, source = get_context(), credentials.source()
     context.access.attempts.begin("", source)
     try:
-        found = oidc.prove(request.args.to_dict(), expected)
-        name = found.name
+        identity = oidc.prove(request.args.to_dict(), expected)
+        name = identity.name
         try:
-            account = context.access.accounts.vouched_for(*found, time.time())
+            account = context.access.accounts.vouched_for(*identity, time.time())
         except OtherLogIn:
             raise LogInRefused("taken", name) from None
         except TooManyAccounts:
@@ -125,8 +125,8 @@ def _account(oidc: "Oidc", expected: dict[str, str]) -> Account:
     except LogInRefused as refused:
         if refused.why in ("away", "cancelled"):  # no guess of anybody
             context.access.attempts.undo("", source)
-        if refused.who:  # the provider says so: it is nothing that a stranger typed
-            audited.note_of("", "anybody", "log-in refused", refused.who, why=refused.why)
+        if refused.name:  # the provider says so: it is nothing that a stranger typed
+            audited.note_of("", "anybody", "log-in refused", refused.name, why=refused.why)
         raise
     context.access.attempts.undo("", source)
     return account

@@ -134,10 +134,10 @@ def log_in() -> Response:
     if context.access.admission.open or not context.access.sessions.possible:
         why = "access is open" if context.access.admission.open else "SESSION_KEY_FILE is not set"
         raise Problem("not_found", f"nobody can log in here: {why}")
-    given = bodies.json_object()
-    if "token" in given:
-        return _log_in_by_token(given)
-    values, faults = read_all({"name": rules.any_text, "password": rules.password}, given)
+    body = bodies.json_object()
+    if "token" in body:
+        return _log_in_by_token(body)
+    values, faults = read_all({"name": rules.any_text, "password": rules.password}, body)
     if faults:
         raise invalid(faults)
     name, account = context.access.login.prove(
@@ -150,12 +150,10 @@ def log_in() -> Response:
     return begun(account)
 
 
-def _log_in_by_token(given: Mapping[str, Any]) -> Response:
-    if len(given) > 1:
+def _log_in_by_token(body: Mapping[str, Any]) -> Response:
+    if len(body) > 1:
         raise ParameterError("token", "comes alone: send it, or name and password")
-    visitor = get_context().access.login.holder(
-        rules.any_text(given, "token"), credentials.source()
-    )
+    visitor = get_context().access.login.holder(rules.any_text(body, "token"), credentials.source())
     if visitor and not visitor.role.allows(Role.READ):
         raise Forbidden(f"a token of the role {visitor.role.value} cannot log in")
     context = get_context()

@@ -111,8 +111,8 @@ def tokens() -> Response:
 def make_token() -> Response:
     """Make a token."""
     audited.refuse_anybody()
-    given = bodies.json_object()
-    values, faults = read_all(_READERS, given)
+    body = bodies.json_object()
+    values, faults = read_all(_READERS, body)
     if faults:
         raise invalid(faults)
     context = get_context()
@@ -153,41 +153,41 @@ def revoke_token(token_id: str) -> Response:
 
 
 def _fields(token: Token) -> dict[str, Any]:
-    found = token._asdict() | {"id": token.token_id, "role": token.role.value}
-    return {name: found[name] for name in TokenInfo.__struct_fields__}
+    fields = token._asdict() | {"id": token.token_id, "role": token.role.value}
+    return {name: fields[name] for name in TokenInfo.__struct_fields__}
 
 
 def _info(token: Token) -> TokenInfo:
     return TokenInfo(**_fields(token))
 
 
-def _role(given: Mapping[str, Any], field: str) -> Role:
-    if given.get(field) not in ROLES:
+def _role(body: Mapping[str, Any], field: str) -> Role:
+    if body.get(field) not in ROLES:
         raise ParameterError(field, f"must be one of {', '.join(ROLES)}")
-    return Role(given[field])
+    return Role(body[field])
 
 
-def _level(given: Mapping[str, Any], field: str) -> str | None:
-    if given.get(field) is None:
+def _level(body: Mapping[str, Any], field: str) -> str | None:
+    if body.get(field) is None:
         return None
-    if given.get("role") != Role.READ.value:
+    if body.get("role") != Role.READ.value:
         raise ParameterError(field, "only with the role read")
-    return request_parameters.printable(given, field)
+    return request_parameters.printable(body, field)
 
 
-def _days(given: Mapping[str, Any], field: str) -> int | None:
-    days = _whole(given, field, MAX_DAYS)
+def _days(body: Mapping[str, Any], field: str) -> int | None:
+    days = _whole(body, field, MAX_DAYS)
     return None if days is None else days * 24
 
 
-def _hours(given: Mapping[str, Any], field: str) -> int | None:
-    if None not in (given.get(field), given.get("expires_in_days")):
+def _hours(body: Mapping[str, Any], field: str) -> int | None:
+    if None not in (body.get(field), body.get("expires_in_days")):
         raise ParameterError(field, "not together with expires_in_days")
-    return _whole(given, field, MAX_HOURS)
+    return _whole(body, field, MAX_HOURS)
 
 
-def _whole(given: Mapping[str, Any], field: str, most: int) -> int | None:
-    number = given.get(field)
+def _whole(body: Mapping[str, Any], field: str, most: int) -> int | None:
+    number = body.get(field)
     if number is None:
         return None
     is_number = isinstance(number, int | float) and not isinstance(number, bool)

@@ -67,7 +67,7 @@ def as_line(change: StoredChange) -> bytes:
 
 def as_lines(changes: Changes) -> bytes:
     """Return the lines in their order, and behind them where the next request goes on."""
-    return b"".join([*changes.found, msgspec.json.encode(Next(changes.next)), b"\n"])
+    return b"".join([*changes.lines, msgspec.json.encode(Next(changes.next)), b"\n"])
 
 
 def _line(change: StoredChange) -> Change:

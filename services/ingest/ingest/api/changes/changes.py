@@ -73,11 +73,11 @@ _WAIT = Integer(
 )
 def changes() -> Response:
     """Answer what was stored since a cursor."""
-    given = {name: value for name, value in request.args.items() if value}
-    limit = _LIMIT.read(given)
-    wait = _WAIT.read(given)
+    parameters = {name: value for name, value in request.args.items() if value}
+    limit = _LIMIT.read(parameters)
+    wait = _WAIT.read(parameters)
     context = get_context()
-    start = _start(given)
+    start = _start(parameters)
     context.database.availability.check_answers()
     try:
         with _place_to_wait(wait):
@@ -91,13 +91,15 @@ def changes() -> Response:
     return Response(as_lines(read), mimetype=_MEDIA_TYPE)
 
 
-def _start(given: Mapping[str, str]) -> Mapping[str, Any]:
-    if "after" in given and "from" in given:
+def _start(parameters: Mapping[str, str]) -> Mapping[str, Any]:
+    if "after" in parameters and "from" in parameters:
         raise ParameterError("from", "is for the first request only, without after")
-    if "after" in given:
-        return change_stream.after(given["after"])
-    if "from" in given:
-        return change_stream.since(request_parameters.moment(given, "from", 1, int(time.time())))
+    if "after" in parameters:
+        return change_stream.after(parameters["after"])
+    if "from" in parameters:
+        return change_stream.since(
+            request_parameters.moment(parameters, "from", 1, int(time.time()))
+        )
     return {}
 
 

@@ -133,11 +133,11 @@ def read(body: bytes) -> Sent:
     return Sent(items, single=False, at=at, meant=meant)
 
 
-def _sent_at(given: Mapping[str, Any]) -> int | None:
+def _sent_at(body: Mapping[str, Any]) -> int | None:
     """Return when a body was sent: a clock may say any time."""
-    if given.get("sent_at", UNSET) in (UNSET, None, ""):
+    if body.get("sent_at", UNSET) in (UNSET, None, ""):
         return None
-    return moment(given, "sent_at", 0, MAX_UNIX_SECONDS)
+    return moment(body, "sent_at", 0, MAX_UNIX_SECONDS)
 
 
 def _read_strictly(body: bytes) -> _Batch | None:

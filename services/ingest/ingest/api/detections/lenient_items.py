@@ -38,31 +38,31 @@ def readers(latest: int) -> dict[str, Reader]:
         "mac": request_parameters.beacon,
         "rssi": request_parameters.strength,
         "timestamp": partial(_device_time, latest=latest),
-        "event_id": lambda given, _: request_parameters.event_id(given),
+        "event_id": lambda fields, _: request_parameters.event_id(fields),
     }
 
 
-def _device_time(given: Mapping[str, Any], name: str, latest: int) -> int | None:
-    if given.get(name) in (None, ""):
+def _device_time(fields: Mapping[str, Any], name: str, latest: int) -> int | None:
+    if fields.get(name) in (None, ""):
         return None
-    return request_parameters.moment(given, name, EARLIEST, latest)
+    return request_parameters.moment(fields, name, EARLIEST, latest)
 
 
 def read(item: Any, by_field: Mapping[str, Reader]) -> LenientItem:
     """Return an item with every value as it is stored. Raises ParameterError."""
-    given = _fields(item)
-    values = {name: read_field(given, name) for name, read_field in by_field.items()}
-    ignored = sorted(name[:MAX_IGNORED_TEXT] for name in given.keys() - _FIELDS)[:MAX_IGNORED]
+    fields = _fields(item)
+    values = {name: read_field(fields, name) for name, read_field in by_field.items()}
+    ignored = sorted(name[:MAX_IGNORED_TEXT] for name in fields.keys() - _FIELDS)[:MAX_IGNORED]
     # What Python's JSON reads but no UTF-8 can hold is answered as a question mark.
     texts = [name.encode("utf-8", "replace").decode() for name in ignored]
     return LenientItem(**values, ignored=texts or UNSET)
 
 
 def _fields(item: Any) -> dict[str, Any]:
-    given = msgspec.to_builtins(item) if isinstance(item, StrictItem) else item
-    if not isinstance(given, dict):
+    fields = msgspec.to_builtins(item) if isinstance(item, StrictItem) else item
+    if not isinstance(fields, dict):
         raise ParameterError("item", "must be a JSON object")
-    return given
+    return fields
 
 
 def faults_of(item: Any, by_field: Mapping[str, Reader], fields: Collection[str]) -> list[Fault]:

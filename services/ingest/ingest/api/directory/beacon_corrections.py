@@ -106,9 +106,9 @@ def foresee_correction(mac: str) -> Response:
     context = get_context()
     context.database.availability.check_reachable()
     place = Place(wanted.level, wanted.location)
-    found = context.directory.corrections.foresee(wanted.mac, place)
-    named = [Whose(*person) for person in found[:MAX_NAMED]]
-    return responses.as_json(Foreseen(sum(count for _, count in found), len(found), named))
+    people = context.directory.corrections.foresee(wanted.mac, place)
+    named = [Whose(*person) for person in people[:MAX_NAMED]]
+    return responses.as_json(Foreseen(sum(count for _, count in people), len(people), named))
 
 
 @declare(
@@ -130,10 +130,10 @@ def correct_beacon(mac: str) -> Response:
     with only_correction():
         context = get_context()
         context.database.availability.check_reachable()
-        found = present(context.directory.beacons.find(wanted), wanted)
-        place = {"level": found.level, "location": found.location}
+        beacon = present(context.directory.beacons.find(wanted), wanted)
+        place = {"level": beacon.level, "location": beacon.location}
         audited.note("beacon corrected", wanted, **place, correction=name)
-        return correct(found, name)
+        return correct(beacon, name)
 
 
 @declare(
@@ -183,21 +183,21 @@ def new_name() -> str:
     return secrets.token_hex(8)
 
 
-def correct(found: Beacon, name: str) -> Response:
+def correct(beacon: Beacon, name: str) -> Response:
     """Correct the past of a beacon, audited before it begins, for some seconds; answer how far."""
-    done = get_context().directory.corrections.correct(found, name)
-    audited.note("past corrected", found.mac, correction=name, detections=done.corrected)
+    done = get_context().directory.corrections.correct(beacon, name)
+    audited.note("past corrected", beacon.mac, correction=name, detections=done.corrected)
     if done.remaining is None:
-        corrected = CorrectedBeacon(*found, done.corrected, name, warning(found))
+        corrected = CorrectedBeacon(*beacon, done.corrected, name, warning(beacon))
         return responses.as_json(corrected)
-    answer = UnfinishedCorrection(*found, done.corrected, name, remaining=done.remaining)
+    answer = UnfinishedCorrection(*beacon, done.corrected, name, remaining=done.remaining)
     return responses.as_json(answer, 202)
 
 
-def warning(found: Beacon) -> str | UnsetType:
+def warning(beacon: Beacon) -> str | UnsetType:
     """Return what looks wrong with a beacon's position."""
     directory = get_context().directory.cache.current()
-    return beacon_input.doubts_of([found], directory.beacons.values()).get(found.mac, UNSET)
+    return beacon_input.doubts_of([beacon], directory.beacons.values()).get(beacon.mac, UNSET)
 
 
 def _name() -> str:

@@ -92,8 +92,8 @@ def import_beacons() -> Response:
         context = get_context()
         context.database.availability.check_reachable()
         directory = context.directory_snapshot().beacons.values()
-        found = beacon_input.doubts_of(file.beacons, directory)
-        warnings = [f"{mac}: {doubt}" for mac, doubt in found.items()][:MAX_ERRORS]
+        doubts = beacon_input.doubts_of(file.beacons, directory)
+        warnings = [f"{mac}: {doubt}" for mac, doubt in doubts.items()][:MAX_ERRORS]
         done = context.directory.beacons.put(file.beacons, dry_run=dry_run)
     if not dry_run:
         context.directory.cache.reload()

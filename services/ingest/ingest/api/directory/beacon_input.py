@@ -78,13 +78,13 @@ def doubts_of(beacons: Iterable[Beacon], directory: Iterable[Beacon]) -> dict[st
     for beacon in every.values():
         if beacon.x is not None and beacon.y is not None:
             levels.setdefault(beacon.level, {})[beacon.mac] = (beacon.x, beacon.y)
-    found = {}
+    texts = {}
     for beacon in beacons:
         there = levels.get(beacon.level, {})
         if beacon.mac in there:
             others = [at for mac, at in there.items() if mac != beacon.mac]
-            found[beacon.mac] = doubts(there[beacon.mac], others)
-    return {mac: doubt for mac, doubt in found.items() if doubt}
+            texts[beacon.mac] = doubts(there[beacon.mac], others)
+    return {mac: doubt for mac, doubt in texts.items() if doubt}
 
 
 def write_file(beacons: Iterable[Beacon]) -> str:

@@ -54,15 +54,15 @@ def beacons() -> Response:
     directory, level = get_context().directory_snapshot(), request.args.get(LEVEL.name, "")
     is_file = _FORMAT.read(request.args) == "csv"
     etag = responses.tag(directory.tag, level, is_file)
-    told = (beacon for beacon in directory.beacons.values() if level in ("", beacon.level))
+    of_level = (beacon for beacon in directory.beacons.values() if level in ("", beacon.level))
     if not is_file:
         return responses.json_unless_held(
-            etag, lambda: Directory([RegisteredBeacon(*beacon) for beacon in told])
+            etag, lambda: Directory([RegisteredBeacon(*beacon) for beacon in of_level])
         )
     if held := responses.not_modified(etag):
         return held
     disposition = {"Content-Disposition": 'attachment; filename="beacons.csv"'}
-    file = beacon_input.write_file(told)
+    file = beacon_input.write_file(of_level)
     return responses.tagged(Response(file, headers=disposition, mimetype="text/csv"), etag)
 
 
@@ -79,8 +79,8 @@ def beacons() -> Response:
 def beacon(mac: str) -> Response:
     """Answer where one beacon hangs."""
     wanted = request_parameters.mac({"mac": mac}, "mac")
-    found = get_context().directory_snapshot().beacons.get(wanted)
-    return responses.as_json(RegisteredBeacon(*present(found, wanted)))
+    entry = get_context().directory_snapshot().beacons.get(wanted)
+    return responses.as_json(RegisteredBeacon(*present(entry, wanted)))
 
 
 @declare(
@@ -118,25 +118,25 @@ def beacon(mac: str) -> Response:
 def put_beacon(mac: str) -> Response:
     """Put one beacon into the directory."""
     correct_past = _CORRECT_PAST.read(request.args)
-    found, faults = beacon_input.beacon(bodies.json_object() | {"mac": mac})
-    if found is None:
+    entry, faults = beacon_input.beacon(bodies.json_object() | {"mac": mac})
+    if entry is None:
         raise invalid(faults)
     if not correct_past:
-        _put(found)
-        return responses.as_json(CorrectedBeacon(*found, 0, "", beacon_corrections.warning(found)))
+        _put(entry)
+        return responses.as_json(CorrectedBeacon(*entry, 0, "", beacon_corrections.warning(entry)))
     name = beacon_corrections.new_name()
     with beacon_corrections.only_correction():
-        _put(found, correct_past=True, correction=name)
-        return beacon_corrections.correct(found, name)
+        _put(entry, correct_past=True, correction=name)
+        return beacon_corrections.correct(entry, name)
 
 
-def _put(found: Beacon, **details: str | bool) -> None:
+def _put(entry: Beacon, **details: str | bool) -> None:
     context = get_context()
     context.database.availability.check_reachable()
-    context.directory.beacons.put([found])
+    context.directory.beacons.put([entry])
     context.directory.cache.reload()
-    place = {"level": found.level, "location": found.location, "x": found.x, "y": found.y}
-    audited.note("beacon put", found.mac, **place, **details)
+    place = {"level": entry.level, "location": entry.location, "x": entry.x, "y": entry.y}
+    audited.note("beacon put", entry.mac, **place, **details)
 
 
 @declare(

@@ -20,8 +20,8 @@ class RegisteredBeacon(ResponseBody):
     y: Metres | None
 
 
-def present(found: Beacon | None, mac: str) -> Beacon:
+def present(beacon: Beacon | None, mac: str) -> Beacon:
     """Return a beacon that was looked for. Raises Problem: it is not there."""
-    if found is None:
+    if beacon is None:
         raise Problem("not_found", f"beacon {mac} is not in the directory")
-    return found
+    return beacon

@@ -61,7 +61,7 @@ def unknown_beacons() -> Response:
         )
     context = get_context()
     context.database.availability.check_answers()
-    found = context.places.coverage.unknown_beacons(
+    beacons = context.places.coverage.unknown_beacons(
         context.directory.cache.current().beacons, since
     )
     now = int(time.time())  # no time of a clock that is ahead
@@ -73,6 +73,6 @@ def unknown_beacons() -> Response:
             last_heard=min(beacon.last_heard, now),
             staff=sorted(beacon.staff, key=request_parameters.by_staff_id),
         )
-        for beacon in found[:MAX_UNKNOWN]
+        for beacon in beacons[:MAX_UNKNOWN]
     ]
-    return responses.as_json(UnknownBeacons(data, len(found) > MAX_UNKNOWN))
+    return responses.as_json(UnknownBeacons(data, len(beacons) > MAX_UNKNOWN))

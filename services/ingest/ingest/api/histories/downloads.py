@@ -92,15 +92,15 @@ class Subject(NamedTuple):
 
     def file_name(self, kind: str) -> str:
         """Return a name such as `staff-7_2026-11-21_0900-1000.csv`; of an open range, no times."""
-        who, start, end = self.range
+        staff_id, start, end = self.range
         try:
             first, last = (datetime.fromtimestamp(time, self.zone) for time in (start, end))
         except (OverflowError, ValueError):  # beyond what a calendar has
-            return f"staff-{who}.{kind}"
+            return f"staff-{staff_id}.{kind}"
         if not start or last.year > _LAST_YEAR:
-            return f"staff-{who}.{kind}"
+            return f"staff-{staff_id}.{kind}"
         day = "" if first.date() == last.date() else f"{last:%Y-%m-%d}_"
-        return f"staff-{who}_{first:%Y-%m-%d_%H%M}-{day}{last:%H%M}.{kind}"
+        return f"staff-{staff_id}_{first:%Y-%m-%d_%H%M}-{day}{last:%H%M}.{kind}"
 
     def local(self, timestamp: int) -> str:
         """Return a time in the zone, in ISO 8601 with its distance from UTC."""
@@ -110,9 +110,9 @@ class Subject(NamedTuple):
 _LAST_YEAR = 2100  # a later end is none
 
 
-def zone_of(given: Mapping[str, str], name: str) -> tzinfo:
+def zone_of(parameters: Mapping[str, str], name: str) -> tzinfo:
     """Return the time zone of a parameter, UTC where none is given. Raises ParameterError."""
-    zone = request_parameters.zone(given, name)
+    zone = request_parameters.zone(parameters, name)
     try:
         return zoneinfo.ZoneInfo(zone) if zone else UTC
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -156,9 +156,9 @@ def _csv(pages: Pages, subject: Subject) -> Iterator[bytes]:
 
 
 def _cells(subject: Subject, row: Row) -> list[Any]:
-    who, local = str(subject.range.staff_id), subject.local(row.timestamp)
+    staff_id, local = str(subject.range.staff_id), subject.local(row.timestamp)
     values = (
-        *(who, row.time, local, row.level, row.location, row.mac, row.rssi),
+        *(staff_id, row.time, local, row.level, row.location, row.mac, row.rssi),
         *(row.timestamp, row.id, row.x, row.y),
     )
     return ["" if value is UNSET else spreadsheet.cell(value) for value in values]
@@ -177,8 +177,8 @@ def _geojson(pages: Pages, subject: Subject) -> Iterator[bytes]:
 def _feature(subject: Subject, row: Row) -> Feature:
     *properties, x, y = msgspec.structs.astuple(row)
     at = None if x is UNSET else Point([x, y])
-    who, local = subject.range.staff_id, subject.local(row.timestamp)
-    return Feature(at, Exported(*(*properties, who, local)))
+    staff_id, local = subject.range.staff_id, subject.local(row.timestamp)
+    return Feature(at, Exported(*(*properties, staff_id, local)))
 
 
 KINDS: dict[str, tuple[Callable[[Pages, Subject], Iterator[bytes]], str]] = {

@@ -127,17 +127,17 @@ _ANSWERS[200] = Body(
 )
 def staff_detections(staff_id: str) -> Response:
     """Answer one page of somebody's detections."""
-    given = {name: value for name, value in request.args.items() if value}
-    wanted = _wanted(staff_id, given)
-    who = wanted.range.staff_id
+    parameters = {name: value for name, value in request.args.items() if value}
+    wanted = _wanted(staff_id, parameters)
+    person = wanted.range.staff_id
     context = get_context()
     context.database.availability.check_reachable()
     with time_limit(READ_PROBE_SECONDS):  # whether the shard answers that this person is on
-        state = context.histories.states.read({who: None}).get(who)
+        state = context.histories.states.read({person: None}).get(person)
     directory = context.directory.cache.current()
-    told = sorted(given.items()), state and state.mark.name, directory.tag
+    content = sorted(parameters.items()), state and state.mark.name, directory.tag
     turn = int(time.time() // TAG_SECONDS)
-    etag, before = responses.tag(*told, turn), responses.tag(*told, turn - 1)
+    etag, before = responses.tag(*content, turn), responses.tag(*content, turn - 1)
     if state and (unchanged := responses.not_modified(etag) or responses.not_modified(before)):
         return unchanged
     as_of = state.read_at if state else None
@@ -145,23 +145,23 @@ def staff_detections(staff_id: str) -> Response:
     is_large = wanted.limit > SMALL_LIMIT and not wanted.whole
     with responses.one_at_a_time if is_large else nullcontext():
         page = read(wanted.after, min(wanted.limit, READ_AT_ONCE))
-        if not page.detections and not context.histories.detections.has(who):
+        if not page.detections and not context.histories.detections.has(person):
             raise Problem("not_found", f"nothing was ever heard of staff member {staff_id}")
         response, following = _response(wanted, page, read, directory)
     response.headers["X-Truncated"] = "true" if following else "false"
     if following:
-        query = urlencode(given | {"cursor": _cursor(following)})
+        query = urlencode(parameters | {"cursor": _cursor(following)})
         response.headers["Link"] = f'<{request.path}?{query}>; rel="next"'
     return responses.tagged(response, etag) if state else response
 
 
-def _wanted(staff_id: str, given: dict[str, str]) -> _Wanted:
-    between = request_parameters.between({"staff_id": staff_id} | given)
-    limit = _LIMIT.read(given)
-    after = _position(given.get("cursor"))
-    kind = _FORMAT.read(given)
-    whole = kind != "json" and _LIMIT.name not in given
-    zone = zone_of(given, _ZONE.name)
+def _wanted(staff_id: str, parameters: dict[str, str]) -> _Wanted:
+    between = request_parameters.between({"staff_id": staff_id} | parameters)
+    limit = _LIMIT.read(parameters)
+    after = _position(parameters.get("cursor"))
+    kind = _FORMAT.read(parameters)
+    whole = kind != "json" and _LIMIT.name not in parameters
+    zone = zone_of(parameters, _ZONE.name)
     return _Wanted(between, after, sys.maxsize if whole else limit, kind, whole, zone)
 
 
@@ -181,11 +181,11 @@ def _response(
         return Response(body, mimetype=JSON), page.next
     following = None
     if not wanted.whole:
-        some = list(pages)  # what follows is said before the first of them
-        following, pages = some[-1].next, iter(some)
+        page_list = list(pages)  # what follows is said before the first of them
+        following, pages = page_list[-1].next, iter(page_list)
     elif page.next:
         pages = _in_turn(pages)
-    rows_of = ([_row(detection, directory) for detection in some.detections] for some in pages)
+    rows_of = ([_row(detection, directory) for detection in page.detections] for page in pages)
     return download(wanted.kind, rows_of, Subject(wanted.range, wanted.zone)), following
 
 
@@ -219,10 +219,10 @@ def _cursor(position: Position) -> str:
 def _position(cursor: str | None) -> Position | None:
     if cursor is None:
         return None
-    found = _CURSOR.fullmatch(cursor)
-    if not found:
+    match = _CURSOR.fullmatch(cursor)
+    if not match:
         raise ParameterError("cursor", "is not one that we gave")
-    return Position(int(found[1]), found[2])
+    return Position(int(match[1]), match[2])
 
 
 def _row(detection: Detection, directory: Snapshot) -> Row:

@@ -67,11 +67,11 @@ def _inflated(packed: bytes, limit: int) -> bytes:
     """Return what a body was before gzip; nothing beyond the limit is ever made of it."""
     reader = zlib.decompressobj(zlib.MAX_WBITS | 16)  # 16: with the head and the checksum of gzip
     try:
-        found = reader.decompress(packed, limit + 1)
+        body = reader.decompress(packed, limit + 1)
     except zlib.error:
         raise ParameterError("body", "is not gzip") from None
-    if len(found) > limit:
+    if len(body) > limit:
         raise RequestEntityTooLarge
     if not reader.eof or reader.unused_data:
         raise ParameterError("body", "is not one whole gzip member")
-    return found
+    return body

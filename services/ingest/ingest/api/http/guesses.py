@@ -15,17 +15,17 @@ ADDRESS_RATIO = 0.75  # what stands for a parameter is alike by itself
 _PLACEHOLDER = re.compile(r"<\w+>")
 
 
-def unknown(given: Iterable[str], known: Collection[str]) -> list[Fault]:
+def unknown(fields: Iterable[str], known: Collection[str]) -> list[Fault]:
     """Return the first names that are not known as faults, each with the nearest that is."""
     # What Python's JSON reads but no UTF-8 can hold is answered as a question mark.
-    names = sorted(name for name in given if name not in known)[:MAX_NAMED]
+    names = sorted(name for name in fields if name not in known)[:MAX_NAMED]
     texts = [name[:MAX_TEXT].encode("utf-8", "replace").decode() for name in names]
     return [Fault(text, _meant(text, tuple(sorted(known)))) for text in texts]
 
 
-def meant(given: Iterable[str], known: Collection[str]) -> dict[str, str]:
+def meant(fields: Iterable[str], known: Collection[str]) -> dict[str, str]:
     """Return the known names that are near the first names that are not known."""
-    names = sorted(name for name in given if name not in known)[:MAX_NAMED]
+    names = sorted(name for name in fields if name not in known)[:MAX_NAMED]
     near = {name: _near(name[:MAX_TEXT], tuple(sorted(known))) for name in names}
     return {name: one for name, one in near.items() if one}
 

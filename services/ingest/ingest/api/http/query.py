@@ -8,7 +8,7 @@ from ingest.errors import ParameterError
 from ingest.rules import request_parameters, roles
 
 Described = dict[str, Any]  # as OpenAPI has it
-Given = Mapping[str, Any]  # what the request's address says, by name
+Parameters = Mapping[str, Any]  # what the request's address says, by name
 
 
 class Parameter(Protocol):
@@ -54,11 +54,11 @@ class Integer(NamedTuple):
         bounds = {"minimum": self.low, "maximum": self.high, "default": self.default}
         return _described(self.name, "query", self.description, {"type": "integer"} | bounds)
 
-    def read(self, given: Given) -> int:
+    def read(self, parameters: Parameters) -> int:
         """Return the number. Raises ParameterError."""
-        if not given.get(self.name):
+        if not parameters.get(self.name):
             return self.default
-        return request_parameters.integer(given, self.name, self.low, self.high)
+        return request_parameters.integer(parameters, self.name, self.low, self.high)
 
 
 class Choice(NamedTuple):
@@ -73,9 +73,9 @@ class Choice(NamedTuple):
         schema = {"type": "string", "enum": list(self.words), "default": self.words[0]}
         return _described(self.name, "query", self.description, schema)
 
-    def read(self, given: Given) -> str:
+    def read(self, parameters: Parameters) -> str:
         """Return the word. Raises ParameterError."""
-        word: str = given.get(self.name) or self.words[0]
+        word: str = parameters.get(self.name) or self.words[0]
         if word not in self.words:
             *most, last = self.words
             raise ParameterError(self.name, f"must be {', '.join(most)} or {last}")
@@ -93,9 +93,9 @@ class Flag(NamedTuple):
         schema = {"type": "string", "enum": ["0", "1", "true", "false", ""]}
         return _described(self.name, "query", self.description, schema)
 
-    def read(self, given: Given) -> bool:
+    def read(self, parameters: Parameters) -> bool:
         """Return whether it is set. Raises ParameterError."""
-        return request_parameters.flag(given, self.name)
+        return request_parameters.flag(parameters, self.name)
 
 
 def _described(name: str, where: str, description: str, schema: Described) -> Described:

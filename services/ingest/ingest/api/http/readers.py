@@ -10,7 +10,7 @@ Reader = Callable[[Mapping[str, Any], str], Any]  # of an object's field; raises
 
 
 def read_all(
-    readers: Mapping[str, Reader], given: Mapping[str, Any], others: Collection[str] = ()
+    readers: Mapping[str, Reader], fields: Mapping[str, Any], others: Collection[str] = ()
 ) -> tuple[dict[str, Any], list[Fault]]:
     """Return the values that the readers find, by name, and the faults of the others.
 
@@ -21,9 +21,9 @@ def read_all(
     faults: list[Fault] = []
     for name, read in readers.items():
         try:
-            values[name] = read(given, name)
+            values[name] = read(fields, name)
         except ParameterError as error:
             faults.append(error.fault)
     if faults:
-        faults += guesses.unknown(given, (*readers, *others))
+        faults += guesses.unknown(fields, (*readers, *others))
     return values, faults

@@ -140,12 +140,12 @@ def _fields_of(content: Content) -> list[_Field]:
 
 def _fields(schema: Schema, prefix: str = "") -> list[_Field]:
     """Return the fields of a schema, those inside of them included."""
-    found = []
+    fields = []
     for name, field in document.schemas().resolved(schema).get("properties", {}).items():
-        found.append(_Field(prefix + name, _type(field), _description(field)))
+        fields.append(_Field(prefix + name, _type(field), _description(field)))
         inner = field.get("items", field)
-        found += _fields(inner, f"{prefix}{name}{'[]' if 'items' in field else ''}.")
-    return found
+        fields += _fields(inner, f"{prefix}{name}{'[]' if 'items' in field else ''}.")
+    return fields
 
 
 def _description(schema: Schema) -> str:

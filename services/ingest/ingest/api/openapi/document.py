@@ -38,8 +38,10 @@ class Schemas(NamedTuple):
 def schemas() -> Schemas:
     """Return the schemas of everything declared; call it when all is."""
     types = list(dict.fromkeys(_types(declarations.OPERATIONS)))
-    found, components = msgspec.json.schema_components(types, ref_template=f"{_REFERENCE}{{name}}")
-    return Schemas(dict(zip(types, found, strict=True)), components)
+    references, components = msgspec.json.schema_components(
+        types, ref_template=f"{_REFERENCE}{{name}}"
+    )
+    return Schemas(dict(zip(types, references, strict=True)), components)
 
 
 def _types(operations: Iterable[Operation]) -> Iterator[Any]:
@@ -78,7 +80,7 @@ def document(*, required: bool = False) -> Schema:
 
 
 def _described(operation: Operation) -> Schema:
-    found: Schema = {
+    schema: Schema = {
         "operationId": operation.name,
         "summary": operation.summary,
         "description": description(operation),
@@ -88,12 +90,12 @@ def _described(operation: Operation) -> Schema:
         | _problems(operation.problems),
     }
     if operation.body:
-        found["requestBody"] = {
+        schema["requestBody"] = {
             "description": operation.body.description,
             "content": _contents(operation.body),
             "required": True,
         }
-    return found
+    return schema
 
 
 def description(operation: Operation) -> str:
@@ -107,12 +109,12 @@ def description(operation: Operation) -> str:
 
 def parameters(operation: Operation) -> list[Schema]:
     """Return the parameters of an operation as OpenAPI has them."""
-    found = [parameter.described() for parameter in operation.parameters]
+    parameter_list = [parameter.described() for parameter in operation.parameters]
     if operation.query:
         struct = schemas().resolved(schemas().of(operation.query))
         for name, schema in struct["properties"].items():
             inner = {key: value for key, value in schema.items() if key != "description"}
-            found.append(
+            parameter_list.append(
                 {
                     "name": name,
                     "in": "query",
@@ -121,19 +123,19 @@ def parameters(operation: Operation) -> list[Schema]:
                     "required": name in struct["required"],
                 }
             )
-    return found
+    return parameter_list
 
 
 def _answer(body: Body) -> Schema:
-    found: Schema = {"description": body.description}
+    schema: Schema = {"description": body.description}
     if body.content:
-        found["content"] = _contents(body)
+        schema["content"] = _contents(body)
     if body.headers:
-        found["headers"] = {
+        schema["headers"] = {
             name: {"description": description, "schema": {"type": "string"}}
             for name, description in body.headers.items()
         }
-    return found
+    return schema
 
 
 def _contents(body: Body) -> Schema:

@@ -139,11 +139,11 @@ def _describe(
     path: str,
     summary: str,
     answers: Mapping[int, Body],
-    given: Any = None,
+    query: Any = None,
     example: str = "",
 ) -> None:
-    """Describe an endpoint that takes GET and POST alike; `given` are its parameters."""
-    content = Content(given)
+    """Describe an endpoint that takes GET and POST alike; `query` are its parameters."""
+    content = Content(query)
     body = Body("The parameters, as a form or JSON.", {JSON: content, _FORM: content})
     get = Operation(
         method="GET",
@@ -151,7 +151,7 @@ def _describe(
         role=role_at("GET", path),
         name=f"{path[1:]}_get",
         summary=summary,
-        query=given,
+        query=query,
         answers={**answers, **_ERRORS, **_FAILED},
         curl=f"curl 'HOST{path}{example}'",
         tag="legacy",
@@ -163,7 +163,7 @@ def _describe(
             role=role_at("POST", path),
             name=f"{path[1:]}_post",
             query=None,
-            body=body if given else None,
+            body=body if query else None,
             curl="",
         )
     )

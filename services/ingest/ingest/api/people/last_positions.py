@@ -117,15 +117,15 @@ class PositionsAnswer:
     def texts(self, staff: Sequence[LastHeard]) -> Iterator[bytes]:
         """Yield people as JSON, with commas between them, in pieces."""
         for first in range(0, len(staff), PIECE):
-            some = [self._told(person) for person in staff[first : first + PIECE]]
-            text = msgspec.json.encode(some)[1:-1]
+            piece = [self._item(person) for person in staff[first : first + PIECE]]
+            text = msgspec.json.encode(piece)[1:-1]
             yield b"," + text if first else text
 
     def _before(self, age_seconds: int) -> float:
         """Return until when somebody was heard who is older than that."""
         return self._at - age_seconds - 1
 
-    def _told(self, heard: LastHeard) -> LastDetection:
+    def _item(self, heard: LastHeard) -> LastDetection:
         age = max(0, int(self._at - heard.heard_at))
         skew = heard.heard_at - heard.timestamp
         level, location, mac = heard.beacon

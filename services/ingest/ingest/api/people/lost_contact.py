@@ -73,20 +73,20 @@ def put_lost_contact(staff_id: str) -> Response:
     values, faults = read_all(readers, bodies.json_object() | {"staff_id": staff_id})
     if faults:
         raise invalid(faults)
-    who, state, timestamp = values.values()
-    _check_last(who, timestamp)
+    person, state, timestamp = values.values()
+    _check_last(person, timestamp)
     visitor = credentials.visitor()
     by = visitor.name or f"somebody at {credentials.address()}"  # where access is open
     lost = lost_contacts.LostContact(state, by, int(time.time()), timestamp)
-    get_context().people.lost_contacts.put(who, lost)
-    audited.note("lost contact", str(who), state=state, timestamp=timestamp)
+    get_context().people.lost_contacts.put(person, lost)
+    audited.note("lost contact", str(person), state=state, timestamp=timestamp)
     return responses.as_json(LostContact(lost.state, lost.by, lost.at))
 
 
-def _check_last(who: StaffId, timestamp: int) -> None:
+def _check_last(staff_id: StaffId, timestamp: int) -> None:
     """Raise Problem where that is not the last time at which somebody was heard."""
     positions = last_positions.answer()
-    last = next((person for person in positions.staff if person.staff_id == who), None)
+    last = next((person for person in positions.staff if person.staff_id == staff_id), None)
     if last is None:
         if not positions.complete:
             raise StoreUnavailable("the shard of this person does not answer")
@@ -95,11 +95,11 @@ def _check_last(who: StaffId, timestamp: int) -> None:
         raise Problem("conflict", "they were heard since: read `/staff` again")
 
 
-def _state(given: Mapping[str, Any], field: str) -> str:
-    if given.get(field) not in STATES:
+def _state(body: Mapping[str, Any], field: str) -> str:
+    if body.get(field) not in STATES:
         raise ParameterError(field, f"must be {' or '.join(STATES)}")
-    return str(given[field])
+    return str(body[field])
 
 
-def _timestamp(given: Mapping[str, Any], field: str) -> int:
-    return request_parameters.integer(given, field, 0, MAX_UNIX_SECONDS)
+def _timestamp(body: Mapping[str, Any], field: str) -> int:
+    return request_parameters.integer(body, field, 0, MAX_UNIX_SECONDS)

@@ -86,17 +86,17 @@ def staff() -> Response:
     limit, first = _LIMIT.read(request.args), 0
     level = request.args.get(LEVEL.name, "")
     positions = last_positions.answer()
-    found = positions.on(level)
+    people = positions.on(level)
     if request.args.get(_AFTER.name):
         after = by_staff_id(request_parameters.staff_id(request.args, _AFTER.name))
-        first = bisect_right(found, after, key=lambda person: by_staff_id(person.staff_id))
-    page = found[first : first + limit]
+        first = bisect_right(people, after, key=lambda person: by_staff_id(person.staff_id))
+    page = people[first : first + limit]
     etag = responses.tag(positions.tag, level, first, limit)
     if unchanged := responses.not_modified(etag):
         return unchanged
     answer = Staff(positions.as_of, positions.complete, [])
     response = responses.tagged(responses.filled(answer, positions.texts(page)), etag)
-    if page and first + limit < len(found):
+    if page and first + limit < len(people):
         following = urlencode(
             ({LEVEL.name: level} if level else {})
             | {_LIMIT.name: limit, _AFTER.name: page[-1].staff_id}
@@ -125,18 +125,20 @@ def now() -> Response:
     etag = responses.tag(positions.tag, wanted)
     if unchanged := responses.not_modified(etag):
         return unchanged
-    found: dict[str, list[LastHeard]] = {}
+    people_by_level: dict[str, list[LastHeard]] = {}
     for person in positions.present():
         if wanted in ("", person.beacon.level):
-            found.setdefault(person.beacon.level, []).append(person)
+            people_by_level.setdefault(person.beacon.level, []).append(person)
     answer = Now(positions.as_of, positions.complete, [])
-    return responses.tagged(responses.filled(answer, _by_level(positions, found)), etag)
+    return responses.tagged(responses.filled(answer, _by_level(positions, people_by_level)), etag)
 
 
-def _by_level(positions: PositionsAnswer, found: dict[str, list[LastHeard]]) -> Iterator[bytes]:
+def _by_level(
+    positions: PositionsAnswer, people_by_level: dict[str, list[LastHeard]]
+) -> Iterator[bytes]:
     """Yield who is on each level, the lowest first."""
-    for number, level in enumerate(sorted(found, key=by_level)):
+    for number, level in enumerate(sorted(people_by_level, key=by_level)):
         opening, closing = responses.around_items(StaffOfLevel(level, []))
         yield b"," + opening if number else opening
-        yield from positions.texts(found[level])
+        yield from positions.texts(people_by_level[level])
         yield closing

@@ -86,15 +86,15 @@ def coverage() -> Response:
     directory = context.directory.cache.current()
     # The object itself: an address alone is given to another one later.
     key = (context.places.coverage, directory.tag, people.complete)
-    found: Coverage = _shared.get(key, lambda: _coverage(context, directory, people))
-    etag = responses.tag(found.data, found.complete)
-    return responses.json_unless_held(etag, lambda: found)
+    answer: Coverage = _shared.get(key, lambda: _coverage(context, directory, people))
+    etag = responses.tag(answer.data, answer.complete)
+    return responses.json_unless_held(etag, lambda: answer)
 
 
 def _coverage(context: Context, directory: Snapshot, people: People) -> Coverage:
     now = int(time.time())
-    who = None if people.complete else [person.staff_id for person in people.staff]
-    visits = context.places.coverage.last_visits(directory.beacons.values(), who)
+    staff_ids = None if people.complete else [person.staff_id for person in people.staff]
+    visits = context.places.coverage.last_visits(directory.beacons.values(), staff_ids)
     registered = context.directory.beacons.registered() if people.complete else {}
     by_place: dict[tuple[str, str], list[Beacon]] = {}
     for beacon in directory.beacons.values():
@@ -123,8 +123,8 @@ def _place(
     now: int,
 ) -> CoveredPlace:
     """Return the last visit of the beacons that hang at one location."""
-    found = [visits[beacon.mac] for beacon in beacons if beacon.mac in visits]
-    last = max(found, key=lambda visit: visit.timestamp, default=None)
+    last_visits = [visits[beacon.mac] for beacon in beacons if beacon.mac in visits]
+    last = max(last_visits, key=lambda visit: visit.timestamp, default=None)
     at = next((beacon for beacon in beacons if beacon.x is not None), beacons[0])
     since = [registered.get(beacon.mac) for beacon in beacons]
     return CoveredPlace(

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from common import names
 from ingest.api.http import problems, readers, responses
-from ingest.api.http.query import Given, Integer, Text
+from ingest.api.http.query import Integer, Parameters, Text
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import declare
 from ingest.api.openapi.schema_fields import Level, ResponseBody, Seconds, StaffId
@@ -19,7 +19,7 @@ from ingest.errors import ParameterError
 from ingest.rules import request_parameters
 from ingest.storage.detections.documents import UNKNOWN
 from ingest.storage.places.visits import MAX_DETECTIONS, TooMany
-from ingest.storage.places.visits import Visit as Found
+from ingest.storage.places.visits import Visit as StoredVisit
 
 MAX_DAYS = 31
 # The beginning, how long the name of the level is, that name, and the staff id.
@@ -93,8 +93,8 @@ def visits() -> Response:
     after = _position(request.args.get("cursor"))
     context = get_context()
     context.database.availability.check_answers()
-    found = context.places.visits.read(location, level, start, end, gap)
-    wanted = (visit for visit in found if after is None or _order(visit) > after)
+    all_visits = context.places.visits.read(location, level, start, end, gap)
+    wanted = (visit for visit in all_visits if after is None or _order(visit) > after)
     with responses.one_at_a_time:  # it is little here, but megabytes in the router
         try:
             page = heapq.nsmallest(limit + 1, wanted, _order)
@@ -129,28 +129,28 @@ def _wanted() -> tuple[str, str | None, int, int]:
     return location, level, start, min(end, int(time.time()))
 
 
-def _level(given: Given, name: str) -> str | None:
-    return request_parameters.printable(given, name) if given.get(name) else None
+def _level(parameters: Parameters, name: str) -> str | None:
+    return request_parameters.printable(parameters, name) if parameters.get(name) else None
 
 
-def _moment(given: Given, name: str) -> int:
-    return request_parameters.moment(given, name, 0, request_parameters.MAX_UNIX_SECONDS)
+def _moment(parameters: Parameters, name: str) -> int:
+    return request_parameters.moment(parameters, name, 0, request_parameters.MAX_UNIX_SECONDS)
 
 
-def _order(visit: Found) -> tuple[int, str, str]:
+def _order(visit: StoredVisit) -> tuple[int, str, str]:
     # By its beginning: what comes in between two pages makes a visit longer, not another.
     return -visit.start, str(visit.staff_id), visit.level
 
 
-def _cursor(visit: Found) -> str:
+def _cursor(visit: StoredVisit) -> str:
     return f"{visit.start}-{len(visit.level)}-{visit.level}{visit.staff_id}"
 
 
 def _position(cursor: str | None) -> tuple[int, str, str] | None:
     if not cursor:
         return None
-    found = _CURSOR.fullmatch(cursor)
-    if not found:
+    match = _CURSOR.fullmatch(cursor)
+    if not match:
         raise ParameterError("cursor", "is not one that we gave")
-    level, who = found[3][: int(found[2])], found[3][int(found[2]) :]
-    return -int(found[1]), who, level
+    level, staff_id = match[3][: int(match[2])], match[3][int(match[2]) :]
+    return -int(match[1]), staff_id, level

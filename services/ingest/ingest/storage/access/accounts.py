@@ -35,16 +35,16 @@ class Account(NamedTuple):
     provider: str = ""  # who vouches for them; empty: they have a password
 
     @classmethod
-    def from_document(cls, found: Document) -> "Account":
+    def from_document(cls, document: Document) -> "Account":
         """Read a document as `document` writes it."""
-        role, provider = Role(found["role"]), found.get("provider", "")
-        return cls(found["_id"], role, found["epoch"], found["created_at"], provider)
+        role, provider = Role(document["role"]), document.get("provider", "")
+        return cls(document["_id"], role, document["epoch"], document["created_at"], provider)
 
     def document(self) -> Document:
         """Return the document to store, without the hash of the password."""
-        found = self._asdict() | {"role": self.role.value}
-        found["_id"] = found.pop("name")
-        return found
+        document = self._asdict() | {"role": self.role.value}
+        document["_id"] = document.pop("name")
+        return document
 
 
 class AccountRefused(Exception):
@@ -77,18 +77,18 @@ class Accounts:
     def everyone(self) -> list[Account]:
         """Return all by name; the hashes of their passwords stay where they are."""
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
-            found = (
+            documents = (
                 self._accounts.find(_PEOPLE, {"hash": 0, "subject": 0})
                 .sort("_id")
                 .limit(MAX_ACCOUNTS)
             )
-            return list(readable(Account.from_document, found))
+            return list(readable(Account.from_document, documents))
 
     def find(self, name: str) -> tuple[Account, str | None] | None:
         """Return an account and the hash of its password, if it has one."""
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
-            found = self._accounts.find_one({"_id": name})
-        return (Account.from_document(found), found.get("hash")) if found else None
+            document = self._accounts.find_one({"_id": name})
+        return (Account.from_document(document), document.get("hash")) if document else None
 
     def put(self, name: str, role: Role, password_hash: str | None, now: float) -> Account:
         """Make or change an account; a new password ends its sessions.
@@ -129,8 +129,8 @@ class Accounts:
             return self._replace(old, {"role": role.value}, None, now, session)
 
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
-            found = self._accounts.find_one({"_id": name, "role": role.value} | theirs)
-        return Account.from_document(found) if found else self._change(work)
+            document = self._accounts.find_one({"_id": name, "role": role.value} | theirs)
+        return Account.from_document(document) if document else self._change(work)
 
     def remove(self, name: str) -> bool:
         """Remove an account; tell whether there was one. Raises LastAdmin."""

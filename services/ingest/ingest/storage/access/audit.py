@@ -47,5 +47,5 @@ class Audit:
         """Return entries with their ids, newest first; those `before` an id."""
         older = {"_id": {"$lt": ObjectId(before)}} if before else {}
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
-            found = self._audit.find(older).sort("_id", DESCENDING).limit(limit)
-            return [(str(document.pop("_id")), Entry(**document)) for document in found]
+            documents = self._audit.find(older).sort("_id", DESCENDING).limit(limit)
+            return [(str(document.pop("_id")), Entry(**document)) for document in documents]

@@ -32,25 +32,25 @@ class Token(NamedTuple):
     level: str | None = None  # the only one of which its holder is told
 
     @classmethod
-    def from_document(cls, found: Document) -> "Token":
+    def from_document(cls, document: Document) -> "Token":
         """Read a document as this class writes it."""
         return cls(
-            token_id=found["_id"],
-            digest=found["digest"],
-            label=found["label"],
-            role=Role(found["role"]),
-            created_at=found["created_at"],
-            expires_at=found.get("expires_at"),
-            last_used_at=found.get("last_used_at"),
-            revoked_at=found.get("revoked_at"),
-            level=found.get("level"),
+            token_id=document["_id"],
+            digest=document["digest"],
+            label=document["label"],
+            role=Role(document["role"]),
+            created_at=document["created_at"],
+            expires_at=document.get("expires_at"),
+            last_used_at=document.get("last_used_at"),
+            revoked_at=document.get("revoked_at"),
+            level=document.get("level"),
         )
 
     def document(self) -> Document:
         """Return the document to store."""
-        found = self._asdict() | {"role": self.role.value}
-        found["_id"] = found.pop("token_id")
-        return found
+        document = self._asdict() | {"role": self.role.value}
+        document["_id"] = document.pop("token_id")
+        return document
 
 
 class TooManyTokens(Exception):
@@ -69,14 +69,14 @@ class Tokens:
         """Return those that were neither revoked nor have expired. Raises StoreUnavailable."""
         not_expired = {"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]}
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
-            found = self._tokens.find({"revoked_at": None} | not_expired).limit(MAX_TOKENS)
-            return list(readable(Token.from_document, found))
+            documents = self._tokens.find({"revoked_at": None} | not_expired).limit(MAX_TOKENS)
+            return list(readable(Token.from_document, documents))
 
     def everyone(self) -> list[Token]:
         """Return the newest first, with those that were revoked or have expired."""
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
-            found = self._tokens.find().sort([("created_at", -1), ("_id", 1)]).limit(MAX_TOKENS)
-            return list(readable(Token.from_document, found))
+            documents = self._tokens.find().sort([("created_at", -1), ("_id", 1)]).limit(MAX_TOKENS)
+            return list(readable(Token.from_document, documents))
 
     def add(self, token: Token) -> None:
         """Store a new one. Raises TooManyTokens, StoreUnavailable."""

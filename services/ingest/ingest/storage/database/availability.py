@@ -93,7 +93,7 @@ class Availability:
         self._silent = OrderedDict()
         self.drain_wanted.set()
 
-    def found(self) -> None:
+    def note_success(self) -> None:
         """Note that writes were tried since `everything_answers`, and none has failed."""
         if self._on_trial:
             log.warning("the database is back")
@@ -143,11 +143,15 @@ class Availability:
         del hidden[ASKED_IN_TURN:]
         with ThreadPoolExecutor(ASKED_AT_ONCE, "shard-of") as pool:
             answers = list(pool.map(self._answers, hidden))
-        answering.update(who for who, is_there in zip(hidden, answers, strict=True) if is_there)
+        answering.update(
+            staff_id for staff_id, is_there in zip(hidden, answers, strict=True) if is_there
+        )
         if len(reachable) < MAX_PEOPLE:
             reachable.update(answering)
         if len(silent) < MAX_PEOPLE:
-            silent.update(dict.fromkeys(who for who in hidden if who not in answering))
+            silent.update(
+                dict.fromkeys(staff_id for staff_id in hidden if staff_id not in answering)
+            )
 
     def _answers(self, staff_id: StaffId) -> bool:
         return self._latest.answers(staff_id, PROBE_SECONDS)

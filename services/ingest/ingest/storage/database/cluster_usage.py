@@ -38,14 +38,14 @@ class Cluster:
         """Return what lies on each shard."""
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
             alone = self._staff.database.command("hello").get("setName", "")
-            found = list(self._staff.aggregate([{"$collStats": {"storageStats": {}}}]))
+            rows = list(self._staff.aggregate([{"$collStats": {"storageStats": {}}}]))
         return [
             Shard(
                 shard.get("shard") or alone or shard["host"],
                 _documents(shard["storageStats"]),
                 int(shard["storageStats"]["storageSize"]),
             )
-            for shard in found
+            for shard in rows
         ]
 
     def minutes(self, now: float) -> list[Minute]:
@@ -58,12 +58,12 @@ class Cluster:
             {"$group": {"_id": minute, "count": {"$sum": 1}}},
         ]
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
-            found = {
+            counts = {
                 int(minute["_id"]): int(minute["count"])
                 for minute in self._staff.aggregate(pipeline)
             }
         every = range(first, last + 1, MINUTE_SECONDS)
-        return [Minute(at, found.get(at, 0)) for at in every]
+        return [Minute(at, counts.get(at, 0)) for at in every]
 
 
 def _documents(stats: dict[str, Any]) -> int:

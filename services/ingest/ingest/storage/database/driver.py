@@ -94,7 +94,7 @@ class There(NamedTuple):
     A server that has just started tells none yet.
     """
 
-    found: list[dict[str, Any]]
+    rows: list[dict[str, Any]]
     all_answered: bool
     at: Timestamp | None
 
@@ -136,10 +136,10 @@ def write(collection: Collection[dict[str, Any]], name: str, statements: dict[st
     failed = {
         error["index"]: (error["code"], error["errmsg"]) for error in reply.get("writeErrors", [])
     }
-    return Written(failed, told(reply))
+    return Written(failed, cluster_time(reply))
 
 
-def told(reply: dict[str, Any]) -> Timestamp:
+def cluster_time(reply: dict[str, Any]) -> Timestamp:
     """Return the latest time that a reply tells: of its own shard, and of what that heard of.
 
     0 of a server that has just started, which tells none yet.

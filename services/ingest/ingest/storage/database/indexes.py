@@ -52,8 +52,8 @@ class Indexes:
     def ensure(self) -> None:
         """Make what is missing. Two services may do so at once. Raises StoreUnavailable."""
         with domain_errors():
-            found = self._staff.index_information()
-        missing = [index for index in schema.STAFF.indexes if index.name not in found]
+            existing = self._staff.index_information()
+        missing = [index for index in schema.STAFF.indexes if index.name not in existing]
         if missing:
             self._present.clear()
             log.info("making %d indexes", len(missing))

@@ -66,17 +66,17 @@ class Stamps:
         self.is_all = True
         left, digest = most, blake2b(digest_size=8)
         for encoded in batches:
-            some = _Batch(encoded[: left * _STAMP_BYTES])
-            left -= len(some)
-            self.is_all = len(some) * _STAMP_BYTES == len(encoded)
-            self.has_known = self.has_known or some.has(known)
-            for second, text in some.by_second():
+            batch = _Batch(encoded[: left * _STAMP_BYTES])
+            left -= len(batch)
+            self.is_all = len(batch) * _STAMP_BYTES == len(encoded)
+            self.has_known = self.has_known or batch.has(known)
+            for second, text in batch.by_second():
                 before = self.seconds.get(second)
                 digest = digest if before else blake2b(digest_size=8)
                 digest.update(text)
                 rows = (before.rows if before else 0) + len(text) // _STAMP_BYTES
                 self.seconds[second] = Second(rows, int.from_bytes(digest.digest(), "little"))
-            self.newest = some[len(some) - 1] if len(some) else self.newest
+            self.newest = batch[len(batch) - 1] if len(batch) else self.newest
             if not self.is_all:
                 return
 
@@ -95,8 +95,8 @@ class _Batch:
         return int.from_bytes(self._encoded[begin : begin + 8], "little")
 
     def has(self, known: int) -> bool:
-        found = bisect_left(self, known)
-        return found < len(self) and self[found] == known
+        index = bisect_left(self, known)
+        return index < len(self) and self[index] == known
 
     def by_second(self) -> Iterator[tuple[int, bytes]]:
         first = 0
@@ -124,12 +124,12 @@ class Arrivals:
         Raises StoreUnavailable.
         """
         with domain_errors():
-            found = self._staff.find_one(
+            row = self._staff.find_one(
                 {}, {"_id": 0, STAMP: 1}, sort=[(STAMP, DESCENDING)], session=session
             )
         if not session.operation_time:
             raise StoreUnavailable("the database has just started")
-        newest = (found or {}).get(STAMP)
+        newest = (row or {}).get(STAMP)
         known = number(newest) if isinstance(newest, Timestamp) else 0
         return known, number(session.operation_time)
 
@@ -164,14 +164,14 @@ class Arrivals:
         """
         within = {"$match": _within(floor, seconds)}
         with domain_errors():
-            for found in self._aggregate([within, *NEWEST_OF_EACH], session):
-                staff_id, shown = documents.staff_id(found["_id"]), found["shown"]
+            for group in self._aggregate([within, *NEWEST_OF_EACH], session):
+                staff_id, shown = documents.staff_id(group["_id"]), group["shown"]
                 if staff_id == documents.UNKNOWN:
                     continue
                 if not _is_plain(shown[0]):  # of an older database: its numbers have no order
-                    shown = self._whole(found["_id"], session)
+                    shown = self._whole(group["_id"], session)
                 if shown := [row for row in shown if has_staff_and_time(row)]:
-                    yield Group(staff_id, shown, found["newest"])
+                    yield Group(staff_id, shown, group["newest"])
 
     def first_time(
         self, floor: int, seconds: Sequence[int], start: int, session: ClientSession
@@ -180,15 +180,15 @@ class Arrivals:
         within = _within(floor, seconds) | {"timestamp": {"$gte": start}}
         lowest = {"$group": {"_id": None, "first": {"$min": "$timestamp"}}}
         with domain_errors():
-            for found in self._aggregate([{"$match": within}, lowest], session):
-                return documents.unix_seconds(found["first"])
+            for row in self._aggregate([{"$match": within}, lowest], session):
+                return documents.unix_seconds(row["first"])
         return None
 
-    def ahead(self, told: int, limit: int) -> list[Document]:
+    def ahead(self, cluster_time: int, limit: int) -> list[Document]:
         """Return what names detections with stamps after a time. Raises StoreUnavailable."""
         with domain_errors():
-            found = self._staff.find({STAMP: {"$gt": stamp(told)}}, {"staff_id": 1})
-            return list(found.sort(STAMP, DESCENDING).limit(limit))
+            rows = self._staff.find({STAMP: {"$gt": stamp(cluster_time)}}, {"staff_id": 1})
+            return list(rows.sort(STAMP, DESCENDING).limit(limit))
 
     def _aggregate(
         self, pipeline: list[dict[str, Any]], session: ClientSession
@@ -202,7 +202,7 @@ class Arrivals:
 
     def _whole(self, staff_id: Any, session: ClientSession) -> list[Document]:
         """Return somebody's newest detections as `documents.document` would have stored them."""
-        found: list[Document] = []
+        newest: list[Document] = []
         kinds: tuple[Document, ...] = (
             {"$lt": FIRST_MILLISECONDS},
             {"$gte": FIRST_MILLISECONDS},
@@ -211,12 +211,12 @@ class Arrivals:
         for times in kinds:
             query = {"staff_id": staff_id, "timestamp": times}
             rows = self._staff.find(query, session=session).sort("timestamp", DESCENDING)
-            found += [whole(row) | {STAMP: row.get(STAMP, NEVER)} for row in rows.limit(RECENT)]
-        return newest_first(found, "_id")
+            newest += [whole(row) | {STAMP: row.get(STAMP, NEVER)} for row in rows.limit(RECENT)]
+        return newest_first(newest, "_id")
 
 
-def _is_plain(found: Document) -> bool:
-    timestamp = found.get("timestamp")
+def _is_plain(row: Document) -> bool:
+    timestamp = row.get("timestamp")
     return isinstance(timestamp, int | float) and timestamp < FIRST_MILLISECONDS
 
 
@@ -228,8 +228,8 @@ def _within(floor: int, seconds: Sequence[int]) -> Document:
             ranges[-1][1] = second + 1
         else:
             ranges.append([second, second + 1])
-    found = [
+    conditions = [
         {STAMP: {"$gt": stamp(max(floor, start_of(first))), "$lt": stamp(start_of(last))}}
         for first, last in ranges
     ]
-    return found[0] if len(found) == 1 else {"$or": found}
+    return conditions[0] if len(conditions) == 1 else {"$or": conditions}

@@ -86,8 +86,8 @@ class Detections:
         """
         ids = [document["_id"] for document in documents]
         with domain_errors():
-            found = self._staff.find({"_id": {"$in": ids}}, {"timestamp": 1})
-            times = {row["_id"]: unix_seconds(row.get("timestamp")) for row in found}
+            rows = self._staff.find({"_id": {"$in": ids}}, {"timestamp": 1})
+            times = {row["_id"]: unix_seconds(row.get("timestamp")) for row in rows}
         repeats = []
         for document in documents:
             stored = times.setdefault(document["_id"], NOT_STORED)
@@ -109,10 +109,10 @@ class Detections:
         """Return those that are not stored any more; `as_of`: by then all of them were."""
         with reading(self._staff, as_of) as session:
             query, size = {"_id": {"$in": list(ids)}}, len(ids) + 1
-            found: Cursor[Any] = self._durable.find_raw_batches(
+            batches: Cursor[Any] = self._durable.find_raw_batches(
                 query, {"_id": 1}, batch_size=size, session=session
             )
-            encoded = b"".join(found)
+            encoded = b"".join(batches)
         if len(encoded) == len(ids) * _ID_BYTES:  # as nearly always: nothing is made of it
             return set()
         return ids - {row["_id"] for row in bson.decode_all(encoded)}
@@ -124,7 +124,7 @@ class Detections:
 
         `as_of` as in `list_between`.
         """
-        found: list[Document] = []
+        documents: list[Document] = []
         # An older database's milliseconds are large numbers, and need not be the newest.
         for times in ({"$lt": FIRST_MILLISECONDS}, {"$gte": FIRST_MILLISECONDS}):
             query = {"staff_id": staff_id, "timestamp": times}
@@ -132,8 +132,8 @@ class Detections:
                 rows = self._durable.find(query, session=session)
                 rows = rows.sort("timestamp", DESCENDING).limit(limit)
                 # What has no time cannot be the latest of anything.
-                found += [known for row in rows if (known := whole(row))["timestamp"]]
-        return sorted(found, key=itemgetter("timestamp"), reverse=True)[:limit]
+                documents += [known for row in rows if (known := whole(row))["timestamp"]]
+        return sorted(documents, key=itemgetter("timestamp"), reverse=True)[:limit]
 
     def list_between(
         self, wanted: TimeRange, as_of: Timestamp | None = None
@@ -144,9 +144,9 @@ class Detections:
         """
         projection = {"_id": 0, "timestamp": 1, "level": 1, "location": 1}
         with reading(self._staff, as_of) as session:
-            found = self._durable.find(_between(wanted), projection, session=session)
-            found = found.sort("timestamp", DESCENDING).batch_size(BATCH)
-            for row in in_turns(found, BATCH):
+            rows = self._durable.find(_between(wanted), projection, session=session)
+            rows = rows.sort("timestamp", DESCENDING).batch_size(BATCH)
+            for row in in_turns(rows, BATCH):
                 level, location = row.get("level"), row.get("location")
                 timestamp = int(row["timestamp"])
                 yield timestamp, text(level, UNKNOWN), text(location, UNKNOWN)
@@ -157,8 +157,8 @@ class Detections:
         """Return the newest detections of a range, at most `limit`, as `list_between` has them."""
         with reading(self._staff, as_of) as session:
             pipeline = by_place(_between(wanted), limit)
-            found = self._durable.aggregate(pipeline, session=session, batchSize=limit)
-            return [times_at(row) for row in found]
+            rows = self._durable.aggregate(pipeline, session=session, batchSize=limit)
+            return [times_at(row) for row in rows]
 
     def list_recent(
         self, start: int, end: int, as_of: Timestamp | None = None
@@ -171,9 +171,9 @@ class Detections:
         projection = {"_id": 0} | dict.fromkeys(fields, 1)
         with reading(self._staff, as_of) as session:
             times = {"$gte": start, "$lt": end + 1}
-            found = self._durable.find({"timestamp": times}, projection, session=session)
-            found = found.sort("timestamp", DESCENDING).batch_size(BATCH)
-            for row in in_turns(found, BATCH):
+            rows = self._durable.find({"timestamp": times}, projection, session=session)
+            rows = rows.sort("timestamp", DESCENDING).batch_size(BATCH)
+            for row in in_turns(rows, BATCH):
                 yield RecentRow(
                     staff_id(row.get("staff_id")),
                     text(row.get("level"), UNKNOWN),
@@ -197,31 +197,31 @@ class Detections:
         `as_of` as in `list_between`.
         """
         with reading(self._staff, as_of) as session, turn():
-            found: list[Document] = []
+            rows: list[Document] = []
             end = wanted.end
             if after and wanted.start <= after.timestamp <= end:
                 below = ObjectId(after.id)
-                found = self._second(wanted.staff_id, after.timestamp, limit + 1, session, below)
+                rows = self._second(wanted.staff_id, after.timestamp, limit + 1, session, below)
                 end = after.timestamp - 1
             elif after:
                 end = min(end, after.timestamp - 1)
-            missing = limit + 1 - len(found)
+            missing = limit + 1 - len(rows)
             if missing > 0:
-                found += self._older(wanted._replace(end=end), missing, session)
-        page = [detection(row) for row in found[:limit]]
-        more = len(found) > limit
+                rows += self._older(wanted._replace(end=end), missing, session)
+        page = [detection(row) for row in rows[:limit]]
+        more = len(rows) > limit
         return Page(page, Position(page[-1].timestamp, page[-1].id) if more else None)
 
     def _older(self, wanted: TimeRange, limit: int, session: ClientSession) -> list[Document]:
         rows = self._durable.find(_between(wanted), session=session)
         rows = rows.sort("timestamp", DESCENDING).limit(limit)
         # Without a size the first answer has 101 of them, and the rest costs a second command.
-        found = sorted(rows.batch_size(limit + 1), key=_position, reverse=True)
-        if len(found) < limit:
-            return found
-        last = int(found[-1]["timestamp"])  # this second may have more than these
-        found = [row for row in found if row["timestamp"] >= last + 1]
-        return found + self._second(wanted.staff_id, last, limit - len(found), session)
+        documents = sorted(rows.batch_size(limit + 1), key=_position, reverse=True)
+        if len(documents) < limit:
+            return documents
+        last = int(documents[-1]["timestamp"])  # this second may have more than these
+        documents = [row for row in documents if row["timestamp"] >= last + 1]
+        return documents + self._second(wanted.staff_id, last, limit - len(documents), session)
 
     def _second(
         self,
@@ -236,8 +236,8 @@ class Detections:
         query: Document = {"staff_id": staff_id, "timestamp": times}
         if below:
             query["_id"] = {"$lt": below}
-        found = self._durable.find(query, session=session)
-        return list(found.sort("_id", DESCENDING).limit(limit))
+        rows = self._durable.find(query, session=session)
+        return list(rows.sort("_id", DESCENDING).limit(limit))
 
     def count(self, wanted: TimeRange, as_of: Timestamp | None) -> int:
         """Count the detections of a range, in the index; `as_of` as in `list_between`."""
@@ -252,12 +252,12 @@ class Detections:
         if as_of:
             read_concern["afterClusterTime"] = as_of
         with pymongo.timeout(COUNT_TIMEOUT_SECONDS):
-            found = command(self._staff, "count", {"query": query, "readConcern": read_concern})
-        return int(found["n"])
+            reply = command(self._staff, "count", {"query": query, "readConcern": read_concern})
+        return int(reply["n"])
 
 
-def _position(found: Document) -> tuple[int, ObjectId]:
-    return int(found["timestamp"]), found["_id"]
+def _position(row: Document) -> tuple[int, ObjectId]:
+    return int(row["timestamp"]), row["_id"]
 
 
 def _between(wanted: TimeRange) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def document(
     stored as a date so that a TTL index can use it: rows that go are seen to be gone in a minute.
     `heard` is stored where the clock is known to be wrong.
     """
-    found = {
+    fields = {
         "_id": ObjectId(detection_id(staff_id, mac, key)),
         "staff_id": staff_id,
         "level": place[0],
@@ -72,20 +72,20 @@ def document(
         "received_at": _date(received_at),
     }
     if timestamp - received_at > RIGHT_SECONDS:
-        found["heard"] = int(received_at)
-    return found
+        fields["heard"] = int(received_at)
+    return fields
 
 
-def correct(found: Document, sent_at: int) -> None:
+def correct(row: Document, sent_at: int) -> None:
     """Let a document count as heard by our clock; `sent_at`: when it was sent, by the device's.
 
     Nobody sends what he has yet to hear, or of a clock too far ahead: such a time says nothing.
     """
-    received_at = int(found["received_at"].timestamp())
+    received_at = int(row["received_at"].timestamp())
     behind = received_at - sent_at
     is_wrong = behind > RIGHT_SECONDS or -MAX_FUTURE_SECONDS <= behind < -RIGHT_SECONDS
-    if is_wrong and found["timestamp"] <= sent_at + RIGHT_SECONDS:
-        found["heard"] = min(found["timestamp"] + behind, received_at)
+    if is_wrong and row["timestamp"] <= sent_at + RIGHT_SECONDS:
+        row["heard"] = min(row["timestamp"] + behind, received_at)
 
 
 @lru_cache(1)  # a batch has one
@@ -93,42 +93,42 @@ def _date(unix_seconds: float) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(unix_seconds, datetime.UTC)
 
 
-def detection(found: Mapping[str, Any]) -> Detection:
+def detection(row: Mapping[str, Any]) -> Detection:
     """Return a document of `staff`, or an entry of `latest`, with every field as it should be."""
-    timestamp = unix_seconds(found.get("timestamp"))
-    received_at = found.get("received_at")
+    timestamp = unix_seconds(row.get("timestamp"))
+    received_at = row.get("received_at")
     received = (
         received_at.replace(tzinfo=datetime.UTC).timestamp()
         if isinstance(received_at, datetime.datetime)
         else float(timestamp)
     )
     return Detection(
-        id=str(found["_id"] if "_id" in found else found.get("id")),
-        staff_id=staff_id(found.get("staff_id")),
-        mac=text(found.get("mac"), NO_MAC),
-        rssi=strength(found.get("rssi")),
+        id=str(row["_id"] if "_id" in row else row.get("id")),
+        staff_id=staff_id(row.get("staff_id")),
+        mac=text(row.get("mac"), NO_MAC),
+        rssi=strength(row.get("rssi")),
         timestamp=timestamp,
-        heard_at=min(unix_seconds(found.get("heard", timestamp)), int(received)),
+        heard_at=min(unix_seconds(row.get("heard", timestamp)), int(received)),
         received_at=received,
-        level=text(found.get("level"), UNKNOWN),
-        location=text(found.get("location"), UNKNOWN),
+        level=text(row.get("level"), UNKNOWN),
+        location=text(row.get("location"), UNKNOWN),
     )
 
 
-def whole(found: Document) -> Document:
+def whole(row: Document) -> Document:
     """Return a stored document with every field as `document` would have stored it."""
-    complete = detection(found)._asdict()
+    complete = detection(row)._asdict()
     del complete["id"]
     heard_at = complete.pop("heard_at")
     received_at = datetime.datetime.fromtimestamp(complete["received_at"], datetime.UTC)
-    heard = {"heard": heard_at} if "heard" in found else {}
-    return {"_id": found["_id"]} | complete | {"received_at": received_at} | heard
+    heard = {"heard": heard_at} if "heard" in row else {}
+    return {"_id": row["_id"]} | complete | {"received_at": received_at} | heard
 
 
-def has_staff_and_time(found: Document) -> bool:
+def has_staff_and_time(row: Document) -> bool:
     """Tell whether a stored document is somebody's, and of some time: it can be his latest."""
-    timed = isinstance(found.get("timestamp"), int | float | datetime.datetime)
-    return timed and staff_id(found.get("staff_id")) != UNKNOWN
+    timed = isinstance(row.get("timestamp"), int | float | datetime.datetime)
+    return timed and staff_id(row.get("staff_id")) != UNKNOWN
 
 
 def staff_id(value: Any) -> StaffId:
@@ -143,8 +143,8 @@ def staff_id(value: Any) -> StaffId:
 
 def valid_staff_ids(stored: Iterable[Any]) -> list[StaffId]:
     """Return staff ids as they are here, without rows that are nobody's."""
-    found = dict.fromkeys(staff_id(value) for value in stored if value is not None)
-    return [known for known in found if known != UNKNOWN]
+    staff_ids = dict.fromkeys(staff_id(value) for value in stored if value is not None)
+    return [known for known in staff_ids if known != UNKNOWN]
 
 
 def unix_seconds(value: Any) -> int:
@@ -180,9 +180,9 @@ class DamagedDocument(Exception):
     """Bytes are not those that were stored."""
 
 
-def encoded(found: Document) -> bytes:
+def encoded(row: Document) -> bytes:
     """Return a document as bytes, for the spool; a checksum ends them."""
-    whole = bson.encode(found)
+    whole = bson.encode(row)
     return whole + _checksum(whole)
 
 
@@ -191,15 +191,15 @@ def decoded(stored: bytes) -> Document:
     try:
         size = int.from_bytes(stored[:4], "little")  # with which BSON begins
         whole, checksum = stored[:size], stored[size:]
-        found = bson.decode(whole)
-        found["staff_id"] = staff_id(found["staff_id"])  # of an older release, a large number
+        row = bson.decode(whole)
+        row["staff_id"] = staff_id(row["staff_id"])  # of an older release, a large number
     except Exception as error:
         raise DamagedDocument(str(error)) from error
     if checksum and checksum != _checksum(whole):
         raise DamagedDocument("its checksum is another")
-    if not checksum and not _is_detection(found):
+    if not checksum and not _is_detection(row):
         raise DamagedDocument("it is no detection")
-    return found
+    return row
 
 
 def _checksum(whole: bytes) -> bytes:
@@ -218,13 +218,13 @@ _TYPES: dict[str, Any] = {
 }
 
 
-def _is_detection(found: Document) -> bool:
-    return found.keys() == _TYPES.keys() and all(
-        isinstance(found[name], kind) for name, kind in _TYPES.items()
+def _is_detection(row: Document) -> bool:
+    return row.keys() == _TYPES.keys() and all(
+        isinstance(row[name], kind) for name, kind in _TYPES.items()
     )
 
 
-def key_bytes(found: Document) -> bytes:
+def key_bytes(row: Document) -> bytes:
     """Return the 12 bytes that name a document."""
-    identity: ObjectId = found["_id"]
+    identity: ObjectId = row["_id"]
     return identity.binary

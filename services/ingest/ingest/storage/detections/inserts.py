@@ -8,7 +8,7 @@ from pymongo.collection import Collection
 
 from ingest.errors import StoreUnavailable
 from ingest.rules.detection_identity import is_reused, next_id
-from ingest.storage.database.driver import DUPLICATE_KEY, command, told, write
+from ingest.storage.database.driver import DUPLICATE_KEY, cluster_time, command, write
 from ingest.storage.detections.documents import Document, key_bytes, unix_seconds
 from ingest.storage.detections.stamps import NEW, RENEWED, STAMP, WRITE_SECONDS, Clock
 
@@ -66,7 +66,7 @@ class Inserts:
         after its stamp. It was committed before now: if the stamp is not old, the commit was close.
         """
         repeated = [documents[position] for position in stored.repeated]
-        copies, now = self._found(repeated)
+        copies, now = self._stored(repeated)
         reused = [n for n in stored.repeated if _is_another(documents[n], copies)]
         others = [documents[n] for n in stored.repeated if n not in reused]
         self.renew(
@@ -91,20 +91,20 @@ class Inserts:
             name = key_bytes(document)
             names[n] = [ObjectId(name := next_id(name)) for _ in range(NAMES)]
         asked = [d | {"_id": name} for n, d in enumerate(documents) for name in names[n]]
-        taken, _ = self._found(asked)
+        taken, _ = self._stored(asked)
         for n, document in enumerate(documents):
             for document["_id"] in names[n]:  # the last one leads on
                 if not _is_another(document, taken):
                     break
 
-    def _found(self, documents: list[Document]) -> tuple[dict[ObjectId, Document], int]:
+    def _stored(self, documents: list[Document]) -> tuple[dict[ObjectId, Document], int]:
         """Return what is stored under their names, and the database's time, in seconds."""
         find: Document = {"filter": _named(documents), "projection": {STAMP: 1, "timestamp": 1}}
         find |= {"singleBatch": True, "batchSize": len(documents) + 1}
         reply = command(self._staff, "find", find | {"readConcern": {"level": "majority"}})
-        return {document["_id"]: document for document in reply["cursor"]["firstBatch"]}, told(
-            reply
-        ).time
+        return {
+            document["_id"]: document for document in reply["cursor"]["firstBatch"]
+        }, cluster_time(reply).time
 
     def renew(self, documents: list[Document]) -> None:
         """Stamp stored documents anew, also those of older releases.

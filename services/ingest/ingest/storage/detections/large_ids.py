@@ -28,13 +28,13 @@ class LargeIds:
         """
         count = 0
         with domain_errors():
-            while found := list(
+            while rows := list(
                 self._staff.find({"staff_id": _LARGE}, {"staff_id": 1}).limit(GROUP)
             ):
-                for row in found:
+                for row in rows:
                     text = str(int(row["staff_id"]))
                     self._staff.update_one(row, {"$set": {"staff_id": text}} | RENEWED)
-                count += len(found)
+                count += len(rows)
             # `storage/people/notes.py` notes them with their new stamps.
             self._latest.delete_many({"_id": _LARGE})
         return count

@@ -47,20 +47,20 @@ def start_of(second: int) -> int:
     return second << 32
 
 
-def settled(told: int) -> int:
+def settled(cluster_time: int) -> int:
     """Return the last stamp after which a reader may have missed something; as numbers.
 
-    `told`: a time that the database told before or while he read. Not a stamp alone: a copy may
-    have been restored into a server whose clock is behind its stamps.
+    `cluster_time`: a time that the database told before or during the read. Not a stamp alone: a
+    copy may have been restored into a server whose clock is behind its stamps.
     """
-    return start_of(max(0, second_of(told) - SETTLE_SECONDS))
+    return start_of(max(0, second_of(cluster_time) - SETTLE_SECONDS))
 
 
 class Begun(NamedTuple):
     """When a command begins: by `time.monotonic`, and the last time that the database told."""
 
     at: float
-    told: Timestamp
+    cluster_time: Timestamp
 
 
 class Clock:
@@ -71,21 +71,25 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        self._told = NEW
+        self._cluster_time = NEW
 
     def begin(self) -> Begun:
         """Begin a command."""
-        return Begun(time.monotonic(), self._told)
+        return Begun(time.monotonic(), self._cluster_time)
 
-    def is_close(self, begun: Begun, told: Timestamp) -> bool:
+    def is_close(self, begun: Begun, cluster_time: Timestamp) -> bool:
         """Judge a command by the time that its reply told.
 
         It is never close when nothing was sent for a while: only the time of its reply is then
         known, and that the next one follows it.
         """
-        self._told = max(self._told, told)
+        self._cluster_time = max(self._cluster_time, cluster_time)
         quick = time.monotonic() - begun.at <= WRITE_SECONDS
-        return quick and begun.told <= told and told.time - begun.told.time <= WRITE_SECONDS
+        return (
+            quick
+            and begun.cluster_time <= cluster_time
+            and cluster_time.time - begun.cluster_time.time <= WRITE_SECONDS
+        )
 
 
 def read(cursor: Cursor[dict[str, Any]], index: str) -> list[dict[str, Any]]:
@@ -95,14 +99,14 @@ def read(cursor: Cursor[dict[str, Any]], index: str) -> list[dict[str, Any]]:
     """
     began = time.monotonic()
     try:
-        found = list(cursor.hint(index))
+        rows = list(cursor.hint(index))
     except OperationFailure as error:
         if error.code != BAD_VALUE:
             raise
         without_frames(error)
-        found = list(cursor.clone().hint(None))
+        rows = list(cursor.clone().hint(None))
     check_quick(began)
-    return found
+    return rows
 
 
 def check_quick(began: float) -> None:

@@ -87,7 +87,9 @@ class States:
         # What a majority has is never rolled back: a state never stands for two histories.
         self._staff = staff.with_options(read_concern=ReadConcern("majority"))
         self._latest = latest
-        self._told = 0  # the last time of the database that was told with states, as a number
+        self._cluster_time = (
+            0  # the last time of the database that was told with states, as a number
+        )
 
     def read(self, known: Mapping[StaffId, Mark | None]) -> dict[StaffId, State]:
         """Return each staff member's state; those without stamped detections are left out.
@@ -95,18 +97,18 @@ class States:
         `known`: what is remembered of each. What was acknowledged before the call is included.
         Raises StoreUnavailable.
         """
-        told = self._told
+        cluster_time = self._cluster_time
         floors, unknown = _floors(known)
         if unknown:
             noted, at = self._latest.newest_stamps(unknown)
-            floors, told = floors | _settled(noted, at), max(told, number(at))
+            floors, cluster_time = floors | _settled(noted, at), max(cluster_time, number(at))
         with reading(self._staff) as session:
-            found = self._found(_after(floors), session)
-            if len(found) > MAX_STAMPS:  # of all together
-                states = self._one_by_one(floors, session, told)
+            rows = self._rows(_after(floors), session)
+            if len(rows) > MAX_STAMPS:  # of all together
+                states = self._one_by_one(floors, session, cluster_time)
             else:
-                states = _states(floors, found, session.operation_time, told)
-            self._told = max(told, number(session.operation_time))
+                states = _states(floors, rows, session.operation_time, cluster_time)
+            self._cluster_time = max(cluster_time, number(session.operation_time))
             return states
 
     def read_there(
@@ -116,38 +118,42 @@ class States:
 
         With a dead shard it takes all the time that it is given.
         """
-        told = self._told
+        cluster_time = self._cluster_time
         floors, unknown = _floors(known)
         if unknown:
             with time_limit(FLOORS_SECONDS):
                 noted, at = self._latest.newest_stamps_there(unknown)
-            floors, told = floors | _settled(noted, at), max(told, number(at))
+            floors, cluster_time = floors | _settled(noted, at), max(cluster_time, number(at))
         began = time.monotonic()
         find = {"filter": _after(floors), "projection": _FIELDS}
         with time_limit(STAMPS_SECONDS):
             there = find_there(self._staff, MAX_STAMPS + 1, find, BY_STAMP_OF_STAFF)
         check_quick(began)
-        is_all = len(there.found) <= MAX_STAMPS
-        states = _states(floors, there.found, there.at, told, is_all=is_all, has_newest=is_all)
+        is_all = len(there.rows) <= MAX_STAMPS
+        states = _states(
+            floors, there.rows, there.at, cluster_time, is_all=is_all, has_newest=is_all
+        )
         # Who has no stamps, or is beyond those that were looked at, may answer all the same.
         others = [] if there.all_answered else list(known.keys() - states.keys())
         silent = set(others) - self._latest.answering(others, SILENT_SECONDS) if others else set()
         return states, silent
 
     def _one_by_one(
-        self, floors: dict[StaffId, int], session: ClientSession, told: int
+        self, floors: dict[StaffId, int], session: ClientSession, cluster_time: int
     ) -> dict[StaffId, State]:
         """Read the newest stamps of each: much was stored, or changed by a correction."""
         states: dict[StaffId, State] = {}
         kept = 0
-        for who, floor in floors.items():
-            found = self._found(_after({who: floor}), session, newest=True)
-            kept += len(found)
-            is_all = len(found) <= MAX_STAMPS and kept <= MAX_KEPT
-            states |= _states({who: floor}, found, session.operation_time, told, is_all=is_all)
+        for staff_id, floor in floors.items():
+            rows = self._rows(_after({staff_id: floor}), session, newest=True)
+            kept += len(rows)
+            is_all = len(rows) <= MAX_STAMPS and kept <= MAX_KEPT
+            states |= _states(
+                {staff_id: floor}, rows, session.operation_time, cluster_time, is_all=is_all
+            )
         return states
 
-    def _found(
+    def _rows(
         self, query: Document, session: ClientSession, *, newest: bool = False
     ) -> list[Document]:
         cursor = self._staff.find(query, _FIELDS, session=session)
@@ -163,40 +169,41 @@ def _floors(
 
     Of those it is after all: whoever has nothing in `latest` has little.
     """
-    floors = {who: mark.floor if mark else 0 for who, mark in known.items()}
-    return floors, [who for who, mark in known.items() if not mark]
+    floors = {staff_id: mark.floor if mark else 0 for staff_id, mark in known.items()}
+    return floors, [staff_id for staff_id, mark in known.items() if not mark]
 
 
 def _settled(noted: dict[StaffId, int], at: Timestamp | None) -> dict[StaffId, int]:
-    return {who: settled(min(newest, number(at))) for who, newest in noted.items()}
+    return {staff_id: settled(min(newest, number(at))) for staff_id, newest in noted.items()}
 
 
 def _states(
     floors: dict[StaffId, int],
-    found: Sequence[Document],
+    rows: Sequence[Document],
     at: Timestamp | None,
-    told: int,
+    cluster_time: int,
     *,
     is_all: bool = True,
     has_newest: bool = True,
 ) -> dict[StaffId, State]:
-    """Return states; `told`: the time that was known before. `has_newest`: only older are missing.
+    """Return states. `has_newest`: only older stamps are missing.
 
+    `cluster_time`: the time that was known before.
     What is settled by a time that the database was told with the question was there to be found, or
     is stamped again. The time that it tells with the answer may be another shard's.
     """
     timestamps: dict[StaffId, dict[int, int]] = {}
-    for row in found:
+    for row in rows:
         stamps = timestamps.setdefault(row["staff_id"], {})
         stamps[number(row[STAMP])] = unix_seconds(row.get("timestamp"))
     states: dict[StaffId, State] = {}
-    for who, each in timestamps.items():
-        mark, newest = _mark(each, at, is_all=is_all, has_newest=has_newest), max(each)
-        were_many = floors[who] == newest - 1  # when the cached history was named, as below
-        if has_newest and newest <= settled(told) and (were_many or len(mark.stamps) > FEW):
+    for staff_id, by_stamp in timestamps.items():
+        mark, newest = _mark(by_stamp, at, is_all=is_all, has_newest=has_newest), max(by_stamp)
+        were_many = floors[staff_id] == newest - 1  # when the cached history was named, as below
+        if has_newest and newest <= settled(cluster_time) and (were_many or len(mark.stamps) > FEW):
             named = array("Q", [newest])
             mark = Mark(_name(named, _OF_NEWEST), named, newest - 1)
-        states[who] = State(mark, floors[who], each if is_all else {}, is_all, at)
+        states[staff_id] = State(mark, floors[staff_id], by_stamp if is_all else {}, is_all, at)
     return states
 
 
@@ -213,5 +220,7 @@ def _name(stamps: "array[int]", kind: bytes = b"") -> int:
 
 
 def _after(floors: dict[StaffId, int]) -> Document:
-    each = [{"staff_id": who, STAMP: {"$gt": stamp(floor)}} for who, floor in floors.items()]
-    return each[0] if len(each) == 1 else {"$or": each}
+    conditions = [
+        {"staff_id": staff_id, STAMP: {"$gt": stamp(floor)}} for staff_id, floor in floors.items()
+    ]
+    return conditions[0] if len(conditions) == 1 else {"$or": conditions}

@@ -33,14 +33,14 @@ class Beacons:
     def revision(self) -> int:
         """Return a number that grows with every write through this class, by any service."""
         with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
-            found = self._revisions.find_one("beacons")
-        return int(found["revision"]) if found else 0
+            document = self._revisions.find_one("beacons")
+        return int(document["revision"]) if document else 0
 
     def read(self) -> list[Beacon]:
         """Return the whole directory: level by level, the lowest first, then by name and MAC."""
         with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
-            found = self._beacons.find().sort("_id", pymongo.ASCENDING)
-            beacons = [Beacon.from_document(document) for document in found]
+            documents = self._beacons.find().sort("_id", pymongo.ASCENDING)
+            beacons = [Beacon.from_document(document) for document in documents]
         return sorted(
             beacons, key=lambda beacon: (by_level(beacon.level), by_name(beacon.location))
         )
@@ -48,8 +48,8 @@ class Beacons:
     def find(self, mac: str) -> Beacon | None:
         """Return one beacon as the directory has it now."""
         with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
-            found = self._beacons.find_one({"_id": mac})
-        return Beacon.from_document(found) if found else None
+            document = self._beacons.find_one({"_id": mac})
+        return Beacon.from_document(document) if document else None
 
     def registered(self) -> dict[str, int]:
         """Return by MAC since when the directory has a beacon where it hangs; unix seconds.
@@ -57,8 +57,10 @@ class Beacons:
         Versions that wrote no time are older than any hour that is asked about: none is given.
         """
         with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
-            found = self._beacons.find({"registered_at": {"$exists": True}}, {"registered_at": 1})
-            return {document["_id"]: int(document["registered_at"]) for document in found}
+            documents = self._beacons.find(
+                {"registered_at": {"$exists": True}}, {"registered_at": 1}
+            )
+            return {document["_id"]: int(document["registered_at"]) for document in documents}
 
     def put(self, beacons: Iterable[Beacon], *, dry_run: bool = False) -> Changed:
         """Add or replace all of them or none; a dry run only tells what that would do."""

@@ -22,7 +22,7 @@ WAS = "was"
 SCAN_TIMEOUT_SECONDS = 5
 
 
-class Found(NamedTuple):
+class PlacedDetection(NamedTuple):
     """A detection, and the place that it has, as it is stored."""
 
     id: ObjectId
@@ -41,12 +41,14 @@ class PastPlaces:
     def __init__(self, staff: Collection[Document]) -> None:
         self._staff = staff
 
-    def elsewhere(self, mac: str, places: Sequence[Place], limit: int) -> list[Found]:
+    def elsewhere(self, mac: str, places: Sequence[Place], limit: int) -> list[PlacedDetection]:
         """Return some of the detections of a beacon that have none of these places."""
         fields = {"level": 1, "location": 1}
         with domain_errors():
-            found = self._staff.find(_elsewhere(mac, places), fields).limit(limit)
-            return [Found(row["_id"], row.get("level"), row.get("location")) for row in found]
+            rows = self._staff.find(_elsewhere(mac, places), fields).limit(limit)
+            return [
+                PlacedDetection(row["_id"], row.get("level"), row.get("location")) for row in rows
+            ]
 
     def count_elsewhere(self, mac: str, places: Sequence[Place]) -> int:
         """Return how many there are of these, by counting the others: that reads less."""
@@ -64,16 +66,18 @@ class PastPlaces:
             {"$sort": {"count": pymongo.DESCENDING, "_id": 1}},
         ]
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
-            found = self._staff.aggregate(stages, hint=BY_BEACON)
-            return [(staff_id(row["_id"]), int(row["count"])) for row in found]
+            rows = self._staff.aggregate(stages, hint=BY_BEACON)
+            return [(staff_id(row["_id"]), int(row["count"])) for row in rows]
 
-    def move(self, found: list[Found], mac: str, places: Sequence[Place], correction: str) -> int:
-        """Give those of `found` that still have none of the places the first; return how many.
+    def move(
+        self, detections: list[PlacedDetection], mac: str, places: Sequence[Place], correction: str
+    ) -> int:
+        """Give those of `detections` that still have none of the places the first; return how many.
 
         Each is stamped in the step that commits it, so no stamp has to be doubted.
         """
         total = 0
-        for was, ids in _by_place(found):
+        for was, ids in _by_place(detections):
             query = {"_id": {"$in": ids}} | was | _elsewhere(mac, places)
             kept = {WAS: was | {"correction": correction}}
             with domain_errors():
@@ -86,20 +90,21 @@ class PastPlaces:
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
             return self._staff.count_documents(_corrected(mac, correction))
 
-    def corrected(self, mac: str, correction: str, size: int) -> Iterator[list[Found]]:
+    def corrected(self, mac: str, correction: str, size: int) -> Iterator[list[PlacedDetection]]:
         """Yield the detections that a correction changed last, in groups, with their old places."""
         with domain_errors():
             rows = self._staff.find(_corrected(mac, correction), {WAS: 1}).batch_size(size)
-            found = (
-                Found(row["_id"], row[WAS].get("level"), row[WAS].get("location")) for row in rows
+            detections = (
+                PlacedDetection(row["_id"], row[WAS].get("level"), row[WAS].get("location"))
+                for row in rows
             )
-            while group := list(islice(found, size)):
+            while group := list(islice(detections, size)):
                 yield group
 
-    def give_back(self, found: list[Found], mac: str, correction: str) -> int:
-        """Give those of `found` that a correction changed last their old places; how many."""
+    def give_back(self, detections: list[PlacedDetection], mac: str, correction: str) -> int:
+        """Give those of `detections` that a correction changed last their old places; how many."""
         total = 0
-        for was, ids in _by_place(found):
+        for was, ids in _by_place(detections):
             query = {"_id": {"$in": ids}} | _corrected(mac, correction)
             with domain_errors():
                 update = {"$set": was, "$unset": {WAS: ""}} | RENEWED
@@ -107,9 +112,9 @@ class PastPlaces:
         return total
 
 
-def _by_place(found: Iterable[Found]) -> Iterator[tuple[Document, list[ObjectId]]]:
+def _by_place(detections: Iterable[PlacedDetection]) -> Iterator[tuple[Document, list[ObjectId]]]:
     """Yield each place as it is stored, and whose it is: mostly there is one."""
-    ordered = sorted(found, key=lambda place: repr(place[1:]))
+    ordered = sorted(detections, key=lambda place: repr(place[1:]))
     for _, group in groupby(ordered, key=lambda place: repr(place[1:])):
         first, *others = group
         yield first.place, [first.id, *(other.id for other in others)]

@@ -53,7 +53,7 @@ class Change(NamedTuple):
 class Changes(NamedTuple):
     """What was made of changes, in their order, and the cursor behind the last."""
 
-    found: list[bytes]
+    lines: list[bytes]
     next: str
 
 
@@ -79,7 +79,7 @@ class ChangeStream:
 
         Each is made a text at once, which is a fifth of what it takes before.
         """
-        found: list[bytes] = []
+        lines: list[bytes] = []
         until = time.monotonic() + wait_seconds
         with (
             _stream_errors(),
@@ -92,20 +92,20 @@ class ChangeStream:
                 **start,
             ) as stream,
         ):
-            while len(found) < limit and stream.alive:
+            while len(lines) < limit and stream.alive:
                 change = stream.try_next()
                 if change and change["fullDocument"]:  # else deleted since it was corrected
-                    if not found:
+                    if not lines:
                         until = time.monotonic() + FOLLOWING_SECONDS
                     stored = detection(change["fullDocument"])
-                    found.append(as_text(Change(change["operationType"], stored)))
+                    lines.append(as_text(Change(change["operationType"], stored)))
                 ends = time.monotonic() >= until or self._ending.is_set()
-                if ends or (found and not change):
+                if ends or (lines and not change):
                     break
             token = stream.resume_token
         if token is None:
             raise CursorExpired("the collection is gone")
-        return Changes(found, _cursor(token["_data"]))
+        return Changes(lines, _cursor(token["_data"]))
 
 
 def after(cursor: str) -> dict[str, Any]:

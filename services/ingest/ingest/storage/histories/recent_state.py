@@ -44,8 +44,8 @@ def read(arrivals: Arrivals, before: RecentState | None, start: int) -> tuple[Re
     does not answer.
     """
     with time_limit(NEW_SECONDS), arrivals.reading() as session:
-        newest, told = arrivals.newest(session)
-        floor = min(settled(told), start_of(second_of(newest)))
+        newest, cluster_time = arrivals.newest(session)
+        floor = min(settled(cluster_time), start_of(second_of(newest)))
         from_floor = min(floor, before.floor) if before else floor
         state = RecentState(newest, {}, floor, session.operation_time)
         try:

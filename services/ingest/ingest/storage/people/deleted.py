@@ -39,7 +39,9 @@ class Deleted:
         """
         shown, at = self._latest.shown(staff_ids)
         gone = self._detections.gone({id_ for ids in shown.values() for id_ in ids}, at)
-        affected = {who: ids & gone for who, ids in shown.items() if ids & gone or not ids}
+        affected = {
+            staff_id: ids & gone for staff_id, ids in shown.items() if ids & gone or not ids
+        }
         if affected:
             replaced = self._latest.replace(affected, self._newest(affected, at))
             newest = self._newest(affected, replaced.at)
@@ -47,11 +49,13 @@ class Deleted:
             if failed := replaced.failed or recorded.failed:
                 raise StoreUnavailable(str(failed))
             self._inserts.renew([rows[0] for rows in newest.values() if rows])  # it tells the stamp
-            self._lost_contacts.forget(who for who in affected if not newest[who])
+            self._lost_contacts.forget(staff_id for staff_id in affected if not newest[staff_id])
             self._latest.remove_empty(list(affected))
         return len(affected)
 
     def _newest(
         self, staff_ids: Iterable[StaffId], as_of: Timestamp | None
     ) -> dict[StaffId, list[Document]]:
-        return {who: self._detections.newest(who, RECENT, as_of) for who in staff_ids}
+        return {
+            staff_id: self._detections.newest(staff_id, RECENT, as_of) for staff_id in staff_ids
+        }

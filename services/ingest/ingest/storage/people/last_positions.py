@@ -74,7 +74,7 @@ class People(NamedTuple):
     complete: bool  # else a shard did not answer, or what is newest could not be told in time
 
 
-class _Found(NamedTuple):
+class _Latest(NamedTuple):
     """Everybody's versions, and of whom something is not noted yet where he was last heard."""
 
     staff_ids: list[StaffId]
@@ -128,30 +128,34 @@ class LastPositions:
     def _read(self, calls: list[None]) -> list[People | Exception]:
         """Read once for all who wait."""
         self._asked_at = time.monotonic()
-        found = self._find()
+        latest = self._find()
         changed = [
             staff_id
-            for staff_id, version in zip(found.staff_ids, found.versions, strict=True)
+            for staff_id, version in zip(latest.staff_ids, latest.versions, strict=True)
             if (cached := self._cached.get(staff_id)) is None or cached.version != version
         ]
         for first in range(0, len(changed), GROUP):
-            self._renew(changed[first : first + GROUP], found.read_at)
+            self._renew(changed[first : first + GROUP], latest.read_at)
         before = self._people
-        same = found.complete and before.complete and found.ahead == self._ahead
-        everybody = found.ahead.keys() | found.staff_ids
+        same = latest.complete and before.complete and latest.ahead == self._ahead
+        everybody = latest.ahead.keys() | latest.staff_ids
         if changed or not (same and len(everybody) == len(before.staff)):
-            told = (found.ahead.get(who) or self._cached.get(who) for who in everybody)
-            staff = sorted(
-                (at for at in told if at), key=lambda person: by_staff_id(person.staff_id)
+            positions = (
+                latest.ahead.get(staff_id) or self._cached.get(staff_id) for staff_id in everybody
             )
-            if found.complete:  # who is missing now is gone
-                present = set(found.staff_ids)
-                self._cached = {who: one for who, one in self._cached.items() if who in present}
-            self._people = _people(staff, complete=found.complete)
-        self._ahead = found.ahead
+            staff = sorted(
+                (at for at in positions if at), key=lambda person: by_staff_id(person.staff_id)
+            )
+            if latest.complete:  # who is missing now is gone
+                present = set(latest.staff_ids)
+                self._cached = {
+                    staff_id: one for staff_id, one in self._cached.items() if staff_id in present
+                }
+            self._people = _people(staff, complete=latest.complete)
+        self._ahead = latest.ahead
         return [self._people] * len(calls)
 
-    def _find(self) -> _Found:
+    def _find(self) -> _Latest:
         """Find out where everybody was last heard, or those whose shards answer."""
         if not self._doubtful:
             try:
@@ -160,7 +164,7 @@ class LastPositions:
                 with time_limit(VERSIONS_SECONDS if self._cached else FIRST_SECONDS):
                     everybody = self._latest.every_version(read_at)
                 self._late_since = None
-                return _Found(*everybody, ahead, read_at, complete=True)
+                return _Latest(*everybody, ahead, read_at, complete=True)
             except TooMuch as error:
                 log.info("not everybody is told: %s", error)
             except StoreUnavailable:
@@ -174,9 +178,9 @@ class LastPositions:
             if not (self._cached and self._any_answers(THERE_SECONDS)):
                 raise
             known = list(self._cached), [person.version for person in self._cached.values()]
-            return _Found(*known, self._ahead, None, complete=False)
+            return _Latest(*known, self._ahead, None, complete=False)
 
-    def _find_there(self) -> _Found:
+    def _find_there(self) -> _Latest:
         """Do so for those whose shards answer, or with the newest alone.
 
         Raises StoreUnavailable.
@@ -189,10 +193,10 @@ class LastPositions:
         if is_all and all_answer:
             self._late_since = None
         ahead = self._with(arrived, None)
-        found = _Found(staff_ids, versions, ahead, None, complete=is_all and all_answer)
-        if not (found.complete or found.staff_ids or found.ahead):
+        latest = _Latest(staff_ids, versions, ahead, None, complete=is_all and all_answer)
+        if not (latest.complete or latest.staff_ids or latest.ahead):
             raise StoreUnavailable("no shard answers")
-        return found
+        return latest
 
     def _arrived(self) -> tuple[dict[StaffId, LastHeard], Timestamp | None]:
         """Return where those were last heard of whom something is not noted yet."""
@@ -203,8 +207,10 @@ class LastPositions:
             if len(unnoted) > MOST_NEW or not unnoted.is_all:
                 raise TooMuch("too much is new")
             people = unnoted.people(unnoted.wanted)
-            while some := list(islice(people, BATCH)):
-                ahead |= self._with({who: shown for who, shown, _ in some}, unnoted.read_at)
+            while batch := list(islice(people, BATCH)):
+                ahead |= self._with(
+                    {staff_id: shown for staff_id, shown, _ in batch}, unnoted.read_at
+                )
             return ahead, unnoted.read_at
 
     def _with(
@@ -223,8 +229,8 @@ class LastPositions:
 def _last_heard(entry: Entry, rule: levels.Rule) -> LastHeard:
     last = where.settled(entry.recent, rule)
     beacon = _shared(HeardBeacon(last.level, last.location, last.mac))
-    told = f"{entry.staff_id!r} {last.timestamp} {last.heard_at} {last.rssi} {beacon!r}".encode()
-    name = int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "big")
+    text = f"{entry.staff_id!r} {last.timestamp} {last.heard_at} {last.rssi} {beacon!r}".encode()
+    name = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
     return LastHeard(
         entry.staff_id, entry.version, last.timestamp, last.heard_at, last.rssi, beacon, name
     )

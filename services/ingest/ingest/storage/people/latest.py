@@ -93,10 +93,10 @@ class Latest:
 
     def show(self, changes: Iterable[Change]) -> Recorded:
         """Do the same with what each of some people's detections change."""
-        given = list(changes)
-        return self._write(given) if given else Recorded({}, NEVER)
+        changes = list(changes)
+        return self._write(changes) if changes else Recorded({}, NEVER)
 
-    def cut_stamps(self, told: int) -> None:
+    def cut_stamps(self, cluster_time: int) -> None:
         """Let none be later than that: in a copy, of a server whose clock was ahead.
 
         They become the earliest: else what was stamped since would pass for older than what is
@@ -104,21 +104,29 @@ class Latest:
         """
         cut = {
             STAMP: {
-                "$cond": [{"$gt": [f"$$this.{STAMP}", stamp(told)]}, EARLIEST, f"$$this.{STAMP}"]
+                "$cond": [
+                    {"$gt": [f"$$this.{STAMP}", stamp(cluster_time)]},
+                    EARLIEST,
+                    f"$$this.{STAMP}",
+                ]
             }
         }
         recent = {"$map": {"input": "$recent", "in": {"$mergeObjects": ["$$this", cut]}}}
         with domain_errors():
-            found: dict[str, Any] = {STAMP: {"$gt": stamp(told)}}
-            self._latest.update_many(found, [{"$set": {STAMP: EARLIEST, "recent": recent}}])
+            query: dict[str, Any] = {STAMP: {"$gt": stamp(cluster_time)}}
+            self._latest.update_many(query, [{"$set": {STAMP: EARLIEST, "recent": recent}}])
 
     def replace(
         self, gone: dict[StaffId, set[ObjectId]], newest: dict[StaffId, list[Document]]
     ) -> Recorded:
         """Show the newest of some people in place of what is not stored any more, at once."""
-        changes = [change(who, newest[who], NEVER) for who in gone]
+        changes = [change(staff_id, newest[staff_id], NEVER) for staff_id in gone]
         return self._write(
-            [(who, constants | {"gone": list(gone[who])}) for who, constants in changes], REPLACE
+            [
+                (staff_id, constants | {"gone": list(gone[staff_id])})
+                for staff_id, constants in changes
+            ],
+            REPLACE,
         )
 
     def remove_empty(self, staff_ids: list[StaffId]) -> None:
@@ -132,8 +140,8 @@ class Latest:
         """Return which detections are shown of each staff member who has a stamp, and the time."""
         query = {"_id": {"$in": staff_ids}, STAMP: {"$gt": NEVER}}
         with reading(self._latest) as session:
-            found = self._latest.find(query, {"shown": "$recent.id"}, session=session)
-            shown = {entry["_id"]: set(entry["shown"]) for entry in found}
+            entries = self._latest.find(query, {"shown": "$recent.id"}, session=session)
+            shown = {entry["_id"]: set(entry["shown"]) for entry in entries}
             return shown, session.operation_time
 
     def newest_stamps(
@@ -142,8 +150,8 @@ class Latest:
         """Return the newest stamp that is noted of each staff member, and the database's time."""
         query = {"_id": {"$in": staff_ids}}
         with reading(self._latest) as session:
-            found = _stamps(self._latest.find(query, {STAMP: 1}, session=session))
-            return found, session.operation_time
+            stamps = _stamps(self._latest.find(query, {STAMP: 1}, session=session))
+            return stamps, session.operation_time
 
     def newest_stamps_there(
         self, staff_ids: list[StaffId] | None = None
@@ -154,14 +162,14 @@ class Latest:
         """
         query = {} if staff_ids is None else {"_id": {"$in": staff_ids}}
         there = self._read_there(query, {STAMP: 1})
-        return _stamps(there.found), there.at
+        return _stamps(there.rows), there.at
 
     def answering(self, staff_ids: list[StaffId], seconds: float) -> set[StaffId]:
         """Return those whom a shard shows in time; those of a dead one are left out."""
         query = {"_id": {"$in": staff_ids}}
         with domain_errors(), time_limit(seconds):
-            found = self._latest.find(query, {"_id": 1}, allow_partial_results=True)
-            return {entry["_id"] for entry in found.batch_size(len(staff_ids) + 1)}
+            entries = self._latest.find(query, {"_id": 1}, allow_partial_results=True)
+            return {entry["_id"] for entry in entries.batch_size(len(staff_ids) + 1)}
 
     def answers(self, staff_id: StaffId, seconds: float) -> bool:
         """Tell whether the shard of a staff member answers in time."""
@@ -192,18 +200,18 @@ class Latest:
 
         With a dead shard it takes all the time that it is given.
         """
-        found, all_answered, _ = self._read_there({}, {})
+        entries, all_answered, _ = self._read_there({}, {})
         return (
-            [entry["_id"] for entry in found],
-            [entry["version"] for entry in found],
+            [entry["_id"] for entry in entries],
+            [entry["version"] for entry in entries],
             all_answered,
         )
 
     def entries(self, staff_ids: list[StaffId], as_of: Timestamp | None = None) -> Iterator[Entry]:
         """Yield those of these staff members of whom anything is shown, as of then."""
         with reading(self._latest, as_of) as session:
-            found = self._latest.find({"_id": {"$in": staff_ids}}, _ENTRY, session=session)
-            for entry in in_turns(found.batch_size(BATCH), BATCH):
+            entries = self._latest.find({"_id": {"$in": staff_ids}}, _ENTRY, session=session)
+            for entry in in_turns(entries.batch_size(BATCH), BATCH):
                 if entry["recent"]:
                     yield _entry(entry["_id"], entry["version"], entry["recent"])
 
@@ -211,25 +219,31 @@ class Latest:
         self, arrived: dict[StaffId, list[Document]], as_of: Timestamp | None = None
     ) -> Iterator[Entry]:
         """Yield each of these staff members with detections that may not be noted yet."""
-        rows = {who: [as_shown(entry) for entry in found] for who, found in arrived.items()}
+        rows = {
+            staff_id: [as_shown(entry) for entry in group] for staff_id, group in arrived.items()
+        }
         with reading(self._latest, as_of) as session:
 
             def noted(staff_ids: Iterable[StaffId], fields: dict[str, Any]) -> dict[StaffId, Any]:
                 query = {"_id": {"$in": list(staff_ids)}}
-                found = self._latest.find(query, fields, session=session)
-                return {entry["_id"]: entry for entry in found.batch_size(len(rows) + 1)}
+                entries = self._latest.find(query, fields, session=session)
+                return {entry["_id"]: entry for entry in entries.batch_size(len(rows) + 1)}
 
             known = noted(rows, _ENTRY)
             # What tells no place alone may do so together with what is new.
-            alone = {who: one["recent"] for who, one in known.items() if len(one["recent"]) == 1}
-            two = [who for who, one in alone.items() if _places(one + rows[who]) > 1]
+            alone = {
+                staff_id: one["recent"]
+                for staff_id, one in known.items()
+                if len(one["recent"]) == 1
+            }
+            two = [staff_id for staff_id, one in alone.items() if _places(one + rows[staff_id]) > 1]
             if two:
                 known |= noted(two, {"version": 1, "recent": 1})
-        for who, new in rows.items():
-            one = known.get(who, {"version": 0, "recent": []})
+        for staff_id, new in rows.items():
+            one = known.get(staff_id, {"version": 0, "recent": []})
             ids = {shown["id"] for shown in new}
             older = [shown for shown in one["recent"] if shown["id"] not in ids]
-            yield _entry(who, one["version"], newest_first(new + older))
+            yield _entry(staff_id, one["version"], newest_first(new + older))
 
     def _read_there(self, query: dict[str, Any], fields: dict[str, int]) -> There:
         """Read versions and these fields from the shards that answer."""
@@ -258,13 +272,13 @@ class Latest:
         return Recorded(wrong, at)
 
 
-def _stamps(found: Iterable[dict[str, Any]]) -> dict[StaffId, int]:
-    return {entry["_id"]: number(entry[STAMP]) for entry in found if STAMP in entry}
+def _stamps(entries: Iterable[dict[str, Any]]) -> dict[StaffId, int]:
+    return {entry["_id"]: number(entry[STAMP]) for entry in entries if STAMP in entry}
 
 
 def _entry(staff_id: StaffId, version: int, recent: list[Document]) -> Entry:
-    found = [detection(row | {"staff_id": staff_id}) for row in recent]
-    return Entry(found[0].staff_id, int(version), found)
+    detections = [detection(row | {"staff_id": staff_id}) for row in recent]
+    return Entry(detections[0].staff_id, int(version), detections)
 
 
 def _places(recent: list[Document]) -> int:

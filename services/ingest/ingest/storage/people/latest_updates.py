@@ -29,10 +29,10 @@ def newest_first(shown: Iterable[Document], name: str = "id") -> list[Document]:
     return sorted(shown, key=lambda detection: _order(detection, name), reverse=True)[:RECENT]
 
 
-def _order(found: Document, name: str) -> tuple[Any, ...]:
+def _order(row: Document, name: str) -> tuple[Any, ...]:
     # Of one second the strongest; one that is not known is the weakest, as MongoDB has it.
-    rssi = found.get("rssi")
-    return _heard(found), found["timestamp"], rssi is not None, rssi or 0, found[name]
+    rssi = row.get("rssi")
+    return _heard(row), row["timestamp"], rssi is not None, rssi or 0, row[name]
 
 
 def _by_newest(name: str) -> dict[str, int]:
@@ -40,10 +40,10 @@ def _by_newest(name: str) -> dict[str, int]:
     return dict.fromkeys(("heard", "timestamp", "rssi", name), -1)
 
 
-def _heard(found: Document) -> Any:
+def _heard(row: Document) -> Any:
     """Return when it was heard, as `Detection.heard_at`; the time of an older database as it is."""
-    timestamp = found["heard"] if "heard" in found else found["timestamp"]
-    received_at = found.get("received_at")
+    timestamp = row["heard"] if "heard" in row else row["timestamp"]
+    received_at = row.get("received_at")
     if not isinstance(received_at, datetime) or timestamp >= FIRST_MILLISECONDS:
         return timestamp
     return min(timestamp, int(received_at.replace(tzinfo=UTC).timestamp()))
@@ -63,10 +63,10 @@ NEWEST_OF_EACH: list[dict[str, Any]] = [
 ]
 
 
-def as_shown(found: Document) -> Document:
+def as_shown(row: Document) -> Document:
     """Return what is shown of a detection."""
-    fields = {name: found[name] for name in SHOWN if name in found}
-    return {"id": found["_id"], "heard": _heard(found), STAMP: found.get(STAMP, NEVER)} | fields
+    fields = {name: row[name] for name in SHOWN if name in row}
+    return {"id": row["_id"], "heard": _heard(row), STAMP: row.get(STAMP, NEVER)} | fields
 
 
 def change(staff_id: StaffId, detections: Iterable[Document], newest: Timestamp) -> Change:

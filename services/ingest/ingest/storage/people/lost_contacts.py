@@ -74,5 +74,5 @@ class LostContacts:
             return dict(readable(_item, self._stored.find()))
 
 
-def _item(found: Document) -> tuple[StaffId, LostContact]:
-    return found.pop("_id"), LostContact(**found)
+def _item(document: Document) -> tuple[StaffId, LostContact]:
+    return document.pop("_id"), LostContact(**document)

@@ -54,12 +54,12 @@ class NotePositions:
     def read(self, session: ClientSession) -> NotePosition:
         """Return the position. Raises StoreUnavailable."""
         with domain_errors():
-            found = self._positions.find_one({"_id": _ID}, session=session)
-        if found is None:
+            document = self._positions.find_one({"_id": _ID}, session=session)
+        if document is None:
             return NOWHERE_YET
-        packed = array("Q", found.get("seconds", b""))  # the release before has none
+        packed = array("Q", document.get("seconds", b""))  # the release before has none
         seconds = dict(zip(packed[::2], packed[1::2], strict=True))
-        return NotePosition(found["at"], seconds, found["name"])
+        return NotePosition(document["at"], seconds, document["name"])
 
     def write(self, position: NotePosition, turn_seconds: float) -> NotePosition:
         """Write a position, and have the turn for so long: by the database's clock.
@@ -112,7 +112,7 @@ class Proof:
         self._proved = 0
         self._asked: tuple[int, float] | None = None  # with which time, and when all had answered
 
-    def before(self, told: int) -> int:
+    def before(self, cluster_time: int) -> int:
         """Return it for a question that is to be asked with this time.
 
         It is the start of a second, for seconds have names; or a time within the present one, when
@@ -121,12 +121,12 @@ class Proof:
         asked = self._asked
         if asked and time.monotonic() - asked[1] > COMMITTED_SECONDS:
             self._proved, self._asked = asked[0], None
-        proved = min(told, self._proved)
-        if second_of(proved) < second_of(told):
+        proved = min(cluster_time, self._proved)
+        if second_of(proved) < second_of(cluster_time):
             proved = start_of(second_of(proved))
-        return max(settled(told), proved)
+        return max(settled(cluster_time), proved)
 
-    def asked(self, told: int) -> None:
+    def asked(self, cluster_time: int) -> None:
         """Note that all shards have answered a question with this time."""
         if self._asked is None:
-            self._asked = told, time.monotonic()
+            self._asked = cluster_time, time.monotonic()

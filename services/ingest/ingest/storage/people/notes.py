@@ -81,15 +81,15 @@ class Unnoted:
         self._arrivals = arrivals
         self._session = session
         self.read_at = session.operation_time
-        self.told = number(self.read_at)  # before the look
-        if not self.told:
+        self.cluster_time = number(self.read_at)  # before the look
+        if not self.cluster_time:
             raise StoreUnavailable("the database has just started")
         # A copy, of a server whose clock was ahead: all of it may have to be noted.
-        self.is_ahead = position.at > self.told
+        self.is_ahead = position.at > self.cluster_time
         self.position = NOWHERE_YET._replace(name=position.name) if self.is_ahead else position
-        found = arrivals.after(self.position.at, session, most)
-        self.is_all = found.is_all
-        self.seconds = found.seconds
+        newer = arrivals.after(self.position.at, session, most)
+        self.is_all = newer.is_all
+        self.seconds = newer.seconds
         if not self.is_all:  # the last may have more: it is left; when it is alone it has no name
             last, second = self.seconds.popitem()
             if not self.seconds:
@@ -168,10 +168,13 @@ class Notes:
             try:
                 with time_limit(seconds):
                     unnoted = Unnoted(self._arrivals, session, position, most)
-                self._proof.asked(unnoted.told)
+                self._proof.asked(unnoted.cluster_time)
                 self._at, self._at_there = unnoted.position.at, 0
-                told = second_of(unnoted.told)
-                self._behind = max(0, told - min(unnoted.wanted, default=told)), time.monotonic()
+                second = second_of(unnoted.cluster_time)
+                self._behind = (
+                    max(0, second - min(unnoted.wanted, default=second)),
+                    time.monotonic(),
+                )
                 yield unnoted
             except NotOurTurn:
                 raise
@@ -189,11 +192,11 @@ class Notes:
         Raises StoreUnavailable: some is noted. Raises NotOurTurn: another service does it.
         """
         with self.unnoted(4 * self._piece, self._patience_seconds) as unnoted:
-            proved = self._proof.before(unnoted.told)
-            if max(unnoted.seconds, default=0) > second_of(unnoted.told) + AHEAD_SECONDS:
-                self._mend(unnoted.told)
+            proved = self._proof.before(unnoted.cluster_time)
+            if max(unnoted.seconds, default=0) > second_of(unnoted.cluster_time) + AHEAD_SECONDS:
+                self._mend(unnoted.cluster_time)
                 return self.bring_up(last)
-            end = {Last.ANY: sys.maxsize, Last.WHOLE: start_of(second_of(unnoted.told))}
+            end = {Last.ANY: sys.maxsize, Last.WHOLE: start_of(second_of(unnoted.cluster_time))}
             until = end.get(last, proved)
             wanted = [second for second in unnoted.wanted if start_of(second) < until]
             pieces = list(unnoted.pieces(wanted, self._piece))
@@ -221,7 +224,7 @@ class Notes:
         With a dead shard it takes all the time that it is given.
         """
         there = self._find_there(newest=True)
-        return _by_person(there.found), there.all_answered and len(there.found) < MAX_THERE
+        return _by_person(there.rows), there.all_answered and len(there.rows) < MAX_THERE
 
     def _find_there(self, *, newest: bool = False) -> There:
         floor = self._at_there or self._at or self._guessed()
@@ -237,12 +240,12 @@ class Notes:
             return False
         with time_limit(THERE_SECONDS):
             self._show(
-                Group(who, shown, max(row[STAMP] for row in shown))
-                for who, shown in _by_person(there.found).items()
+                Group(staff_id, shown, max(row[STAMP] for row in shown))
+                for staff_id, shown in _by_person(there.rows).items()
             )
         at = settled(number(there.at))
-        if len(there.found) == MAX_THERE:
-            at = min(at, number(there.found[-1][STAMP]) - 1)
+        if len(there.rows) == MAX_THERE:
+            at = min(at, number(there.rows[-1][STAMP]) - 1)
         self._at_there = max(self._at_there, at)
         return True
 
@@ -259,17 +262,18 @@ class Notes:
             self._show(unnoted.people(seconds))
 
     def _show(self, people: Iterator[Group]) -> None:
-        while some := list(islice(people, BATCH)):
-            recorded = self._latest.show(change(*group) for group in some)
+        while batch := list(islice(people, BATCH)):
+            recorded = self._latest.show(change(*group) for group in batch)
             if recorded.failed:
                 raise StoreUnavailable(str(recorded.failed))
 
-    def _mend(self, told: int) -> None:
+    def _mend(self, cluster_time: int) -> None:
         """Stamp anew what a copy has of a server whose clock was ahead: as if it came now."""
-        self._latest.cut_stamps(told)  # before the rows are: else, if it ends here, nobody would
-        while found := self._arrivals.ahead(told + start_of(AHEAD_SECONDS), RENEWED):
-            log.warning("%d detections are from a clock that was ahead: stamped anew", len(found))
-            self._inserts.renew(found)
+        # Before the rows are: else, if it ends here, nobody would.
+        self._latest.cut_stamps(cluster_time)
+        while rows := self._arrivals.ahead(cluster_time + start_of(AHEAD_SECONDS), RENEWED):
+            log.warning("%d detections are from a clock that was ahead: stamped anew", len(rows))
+            self._inserts.renew(rows)
 
     def _round(self) -> Rest:
         try:
@@ -293,11 +297,11 @@ class Notes:
         self._patience_seconds = min(LONGEST_SECONDS, 2 * self._patience_seconds)
 
 
-def _by_person(found: list[Document]) -> dict[StaffId, list[Document]]:
+def _by_person(documents: list[Document]) -> dict[StaffId, list[Document]]:
     """Return the newest of each, newest first."""
     groups: defaultdict[StaffId, list[Document]] = defaultdict(list)
-    for row in found:
+    for row in documents:
         if has_staff_and_time(row):
             complete = whole(row)
             groups[complete["staff_id"]].append(complete | {STAMP: row[STAMP]})
-    return {who: newest_first(rows, "_id") for who, rows in groups.items()}
+    return {staff_id: newest_first(rows, "_id") for staff_id, rows in groups.items()}

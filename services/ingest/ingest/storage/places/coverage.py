@@ -53,7 +53,7 @@ class Coverage:
         self._staff = staff
 
     def last_visits(
-        self, beacons: Iterable[Beacon], who: Sequence[StaffId] | None = None
+        self, beacons: Iterable[Beacon], staff_ids: Sequence[StaffId] | None = None
     ) -> dict[str, LastVisit]:
         """Return by MAC when and by whom a beacon was last heard at the place where it hangs now.
 
@@ -64,19 +64,21 @@ class Coverage:
         """
         by_mac = {beacon.mac: beacon for beacon in beacons}
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
-            parts = [_last_visit(beacon, who) for beacon in by_mac.values()]
-            newest = [detection(row) for row in self._joined(parts, who)]
+            parts = [_last_visit(beacon, staff_ids) for beacon in by_mac.values()]
+            newest = [detection(row) for row in self._joined(parts, staff_ids)]
             ahead = [visit for visit in newest if visit.timestamp - visit.heard_at > RIGHT_SECONDS]
-            later = [_came_later(by_mac[visit.mac], who, visit.heard_at) for visit in ahead]
-            if self._knows_wrong_clocks(who):
-                later += [_heard_later(by_mac[visit.mac], who, visit.heard_at) for visit in newest]
-            found = [*newest, *(detection(row) for row in self._joined(later, who))]
-        found.sort(key=attrgetter("heard_at"))
-        return {visit.mac: LastVisit(visit.mac, visit.heard_at, visit.staff_id) for visit in found}
+            later = [_came_later(by_mac[visit.mac], staff_ids, visit.heard_at) for visit in ahead]
+            if self._knows_wrong_clocks(staff_ids):
+                later += [
+                    _heard_later(by_mac[visit.mac], staff_ids, visit.heard_at) for visit in newest
+                ]
+            visits = [*newest, *(detection(row) for row in self._joined(later, staff_ids))]
+        visits.sort(key=attrgetter("heard_at"))
+        return {visit.mac: LastVisit(visit.mac, visit.heard_at, visit.staff_id) for visit in visits}
 
-    def _knows_wrong_clocks(self, who: Sequence[StaffId] | None) -> bool:
+    def _knows_wrong_clocks(self, staff_ids: Sequence[StaffId] | None) -> bool:
         """Tell whether any clock was wrong; also not where the index is still being made."""
-        wrong = {"heard": {"$exists": True}} | _by(who)
+        wrong = {"heard": {"$exists": True}} | _by(staff_ids)
         try:
             return any(self._staff.aggregate([{"$match": wrong}, {"$limit": 1}], hint=BY_TRUE_TIME))
         except OperationFailure as error:
@@ -85,13 +87,15 @@ class Coverage:
             return False
 
     def _joined(
-        self, parts: list[list[Document]], who: Sequence[StaffId] | None
+        self, parts: list[list[Document]], staff_ids: Sequence[StaffId] | None
     ) -> Iterator[Document]:
-        at_once = MAX_PARTS if who is None else max(1, min(MAX_PARTS, MAX_NAMED // len(who)))
+        at_once = (
+            MAX_PARTS if staff_ids is None else max(1, min(MAX_PARTS, MAX_NAMED // len(staff_ids)))
+        )
         for first in range(0, len(parts), at_once):
-            here = parts[first : first + at_once]
-            joined = [{"$unionWith": {"coll": self._staff.name, "pipeline": p}} for p in here]
-            yield from self._staff.aggregate([*here[0], *joined[1:]])
+            group = parts[first : first + at_once]
+            joined = [{"$unionWith": {"coll": self._staff.name, "pipeline": p}} for p in group]
+            yield from self._staff.aggregate([*group[0], *joined[1:]])
 
     def unknown_beacons(self, known: Iterable[str], since: int) -> list[UnknownBeacon]:
         """Return those heard since a time that are not `known`.
@@ -116,35 +120,35 @@ class Coverage:
             {"$limit": MAX_UNKNOWN + 1},
         ]
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
-            found = list(self._staff.aggregate(pipeline, hint=BY_BEACON))
+            rows = list(self._staff.aggregate(pipeline, hint=BY_BEACON))
         return [
             UnknownBeacon(
                 mac=row["_id"],
                 count=int(row["count"]),
                 first_heard=unix_seconds(row["first_heard"]),
                 last_heard=unix_seconds(row["last_heard"]),
-                staff=[staff_id(who) for who in row["staff"]],
+                staff=[staff_id(person) for person in row["staff"]],
             )
-            for row in found
+            for row in rows
             if isinstance(row["_id"], str)
         ]
 
 
-def _last_visit(beacon: Beacon, who: Sequence[StaffId] | None) -> list[Document]:
+def _last_visit(beacon: Beacon, staff_ids: Sequence[StaffId] | None) -> list[Document]:
     return [
-        {"$match": _at_its_place(beacon, who)},
+        {"$match": _at_its_place(beacon, staff_ids)},
         {"$sort": {"timestamp": DESCENDING}},
         {"$limit": 1},
         {"$project": _FIELDS},
     ]
 
 
-def _came_later(beacon: Beacon, who: Sequence[StaffId] | None, at: int) -> list[Document]:
+def _came_later(beacon: Beacon, staff_ids: Sequence[StaffId] | None, at: int) -> list[Document]:
     """Return what finds the newest of what both its clock and ours have after a time."""
     after = datetime.fromtimestamp(at, UTC)
     later = {"timestamp": {"$gt": at}, "received_at": {"$gt": after}}
     return [
-        {"$match": _at_its_place(beacon, who) | later},
+        {"$match": _at_its_place(beacon, staff_ids) | later},
         {"$set": {"heard": HEARD}},
         {"$sort": {"heard": DESCENDING}},
         {"$limit": 1},
@@ -152,21 +156,21 @@ def _came_later(beacon: Beacon, who: Sequence[StaffId] | None, at: int) -> list[
     ]
 
 
-def _heard_later(beacon: Beacon, who: Sequence[StaffId] | None, at: int) -> list[Document]:
+def _heard_later(beacon: Beacon, staff_ids: Sequence[StaffId] | None, at: int) -> list[Document]:
     """Return what finds the newest of what wrong clocks stamped, after a time by ours."""
     return [
-        {"$match": _at_its_place(beacon, who) | {"heard": {"$gt": at}}},
+        {"$match": _at_its_place(beacon, staff_ids) | {"heard": {"$gt": at}}},
         {"$sort": {"heard": DESCENDING}},
         {"$limit": 1},
         {"$project": _FIELDS},
     ]
 
 
-def _at_its_place(beacon: Beacon, who: Sequence[StaffId] | None) -> Document:
+def _at_its_place(beacon: Beacon, staff_ids: Sequence[StaffId] | None) -> Document:
     place = {"mac": beacon.mac, "level": beacon.level, "location": beacon.location}
-    return place | _by(who)
+    return place | _by(staff_ids)
 
 
-def _by(who: Sequence[StaffId] | None) -> Document:
+def _by(staff_ids: Sequence[StaffId] | None) -> Document:
     """Return what has only the shards asked that these people are on."""
-    return {} if who is None else {"staff_id": {"$in": who}}
+    return {} if staff_ids is None else {"staff_id": {"$in": staff_ids}}

@@ -30,8 +30,8 @@ def by_place(query: Mapping[str, Any], limit: int) -> list[Document]:
     ]
 
 
-def times_at(found: Document) -> TimesAt:
+def times_at(row: Document) -> TimesAt:
     """Return one of its groups."""
-    place, timestamps = found["_id"], found["timestamps"]
+    place, timestamps = row["_id"], row["timestamps"]
     level, location = (text(place.get(name), UNKNOWN) for name in ("level", "location"))
     return TimesAt(level, location, [int(timestamp) for timestamp in timestamps])

@@ -137,13 +137,13 @@ def _joined(pieces: Iterator[dict[str, Any]], gap: int) -> Iterator[Visit]:
     for piece in pieces:
         first, last = int(piece["first"]), int(piece["last"])
         read, oldest = read + piece["count"], min(oldest or first, first)
-        who, level = staff_id(piece["_id"].get("who")), piece["_id"]["level"]
-        if visit and visit[:2] == (who, level) and first - visit.end <= gap:
+        person, level = staff_id(piece["_id"].get("who")), piece["_id"]["level"]
+        if visit and visit[:2] == (person, level) and first - visit.end <= gap:
             visit = visit._replace(end=last, detections=visit.detections + piece["count"])
             continue
         if visit:
             yield visit
-        visit = Visit(who, level, first, last, piece["count"]) if who != UNKNOWN else None
+        visit = Visit(person, level, first, last, piece["count"]) if person != UNKNOWN else None
     if visit:
         yield visit
     if read > MAX_DETECTIONS:
