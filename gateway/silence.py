@@ -29,14 +29,14 @@ class Silence:
         for left in run.glob("silent*"):
             left.unlink()
         named = run / "silent.sock"
-        self._told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._told.bind(str(named))
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(named))
         named.chmod(0o666)  # nginx's worker is another user
 
     def watch(self) -> None:
         """Wait until a request has waited in vain; then keep the files while somebody is silent."""
         while True:
-            self._told.recv(1)
+            self._socket.recv(1)
             while self._look():
                 time.sleep(AGAIN_SECONDS)
 

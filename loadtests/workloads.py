@@ -105,7 +105,7 @@ def bursts(api: Api, options: Namespace) -> Iterator[str]:
     yield from clients.verdict([f"{most:.2f} s: no rest was left"] if most > 1 else [])
 
 
-def sync(api: Api, _given: Namespace) -> Iterator[str]:
+def sync(api: Api, _options: Namespace) -> Iterator[str]:
     """100 users with a device each: begin, store 20 objects in four parts, read each part back."""
     clients = Clients(api)
 

@@ -30,7 +30,7 @@ def _find(*, sharded: bool) -> tuple[Path, str]:
     """Return the folder, and where it comes from."""
     programs = ["mongod", "mongos"] if sharded else ["mongod"]
     if named := os.environ.get("MONGODB_BIN"):
-        return _given(Path(named), programs), "of MONGODB_BIN"
+        return _checked(Path(named), programs), "of MONGODB_BIN"
     paths = [shutil.which(program) for program in programs]
     if paths[0] and all(paths):
         return Path(paths[0]).parent, "of PATH"
@@ -68,7 +68,7 @@ def version(*, sharded: bool) -> tuple[str, str]:
     return number[1] if number else "", f"MongoDB {name}, {origin} [{folder}]"
 
 
-def _given(folder: Path, programs: list[str]) -> Path:
+def _checked(folder: Path, programs: list[str]) -> Path:
     for program in programs:
         if not os.access(folder / program, os.X_OK):
             raise NoMongod(f"MONGODB_BIN is {folder}, but there is no program {program} in it")

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 POLL_SECONDS = 0.1
 
@@ -24,7 +24,7 @@ class Progress:
         self._deadline = time.monotonic() + deadline_seconds
         self._alive = alive
 
-    def wait_for(self, what: str, condition: Callable[[], Found | None]) -> Found:
+    def wait_for(self, what: str, condition: Callable[[], Value | None]) -> Value:
         """Return the first result that is not None; `alive` may raise to end a vain wait."""
         while (result := condition()) is None:
             self._alive()

@@ -39,5 +39,5 @@ class Client:
 
     def history(self, staff_id: object) -> list[dict[str, Any]]:
         answer = self.read("/extractbeacon", staff_id=staff_id, start_time=0, end_time=4102444800)
-        found: list[dict[str, Any]] = answer.json()["location"]
-        return found
+        rows: list[dict[str, Any]] = answer.json()["location"]
+        return rows

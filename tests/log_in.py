@@ -9,11 +9,11 @@ from scripts.processes.waiting import eventually
 
 
 @contextmanager
-def logged_in(url: str, told: str) -> Iterator[requests.Session]:
+def logged_in(url: str, printed: str) -> Iterator[requests.Session]:
     """Log in with the name and the password that the command `account create` told."""
-    given = {"name": told.split()[0], "password": told.split()[-1]}
+    body = {"name": printed.split()[0], "password": printed.split()[-1]}
     with requests.Session() as session:
         session.trust_env = False
         session.headers["Connection"] = "close"  # so that both services are asked
-        eventually(lambda: session.post(f"{url}/api/v1/session", json=given).ok, 60)
+        eventually(lambda: session.post(f"{url}/api/v1/session", json=body).ok, 60)
         yield session

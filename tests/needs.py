@@ -35,8 +35,8 @@ def need_browser() -> str:
 
     Ubuntu's chromium-browser may be a stub that asks for a snap.
     """
-    found = filter(None, map(shutil.which, BROWSERS))
-    return next(filter(_runs, found), None) or _lacks(BROWSERS[0])
+    paths = filter(None, map(shutil.which, BROWSERS))
+    return next(filter(_runs, paths), None) or _lacks(BROWSERS[0])
 
 
 def need_routers() -> None:

@@ -55,12 +55,12 @@ class Phones:
         sender: Callable[[], Post],
         staff_ids: list[Any],
         *,
-        each: int | None = None,  # detections of a phone; without it, until the context ends
+        per_phone: int | None = None,  # detections of a phone; without it, until the context ends
         rest_seconds: float = 0.005,
         patience_seconds: float = 120,
     ) -> None:
         self._sender = sender
-        self._each = each
+        self._per_phone = per_phone
         self._rest_seconds = rest_seconds
         self._patience_seconds = patience_seconds
         self._lock = threading.Lock()
@@ -79,7 +79,7 @@ class Phones:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._each is None:
+        if self._per_phone is None:
             self._stopped.set()
         for thread in self._threads:
             thread.join()
@@ -97,7 +97,7 @@ class Phones:
     def _run(self, staff_id: Any) -> None:
         post = self._sender()
         sent = 0
-        while not self._stopped.is_set() and (self._each is None or sent < self._each):
+        while not self._stopped.is_set() and (self._per_phone is None or sent < self._per_phone):
             self._send_until_confirmed(post, staff_id)
             sent += 1
             time.sleep(self._rest_seconds)

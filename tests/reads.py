@@ -35,8 +35,8 @@ def answered(client: FlaskClient, path: str, *statuses: int) -> TestResponse:
         assert read.status_code in (*statuses, 503), path
         return [read] if read.status_code in statuses else []
 
-    [found] = eventually(tried, RECOVERY_SECONDS)
-    return found
+    [answer] = eventually(tried, RECOVERY_SECONDS)
+    return answer
 
 
 def read_while_frozen(

@@ -18,8 +18,8 @@ POLICIES = {
 
 
 def services(name: str) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / name).read_text())["services"]
-    return found
+    document: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / name).read_text())["services"]
+    return document
 
 
 SERVICES = services("docker-compose.yml")
@@ -86,6 +86,6 @@ def test_secrets_are_read_and_not_written() -> None:
 @pytest.mark.parametrize("name", services("docker-compose.ha.yml"))
 def test_the_other_file_undoes_nothing(name: str) -> None:
     one = services("docker-compose.ha.yml")[name]
-    given = {"command", "environment", "volumes", "depends_on"}
-    assert set(one) - {"extends"} <= given
+    known = {"command", "environment", "volumes", "depends_on"}
+    assert set(one) - {"extends"} <= known
     assert name in SERVICES or one["extends"]["service"] in SERVICES

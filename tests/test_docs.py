@@ -64,7 +64,9 @@ def prose(document: str) -> str:
 
 def anchors(document: str) -> set[str]:
     """Return what a link may name in a document, as GitHub makes it from the headings."""
-    plain = (re.sub(r"[^\w\- ]", "", found.lower()) for found in HEADING.findall(prose(document)))
+    plain = (
+        re.sub(r"[^\w\- ]", "", heading.lower()) for heading in HEADING.findall(prose(document))
+    )
     return {heading.replace(" ", "-") for heading in plain}
 
 
@@ -74,21 +76,21 @@ def settings() -> dict[str, list[str]]:
 
 def declared() -> dict[str, object]:
     """Return every variable of the configuration classes with its default."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for config in (ingest.config.Config(), monitoring.config.Config()):
-        found |= {f.name.upper(): getattr(config, f.name) for f in fields(config)}
+        values |= {f.name.upper(): getattr(config, f.name) for f in fields(config)}
     front = gateway.render.Config()._asdict()
-    found |= {gateway.render.variable(name): value for name, value in front.items()}
+    values |= {gateway.render.variable(name): value for name, value in front.items()}
     client = gateway.acme.Settings()._asdict()
-    return found | {f"ACME_{name.upper()}": value for name, value in client.items()}
+    return values | {f"ACME_{name.upper()}": value for name, value in client.items()}
 
 
 def read_elsewhere() -> set[str]:
     """Return the variables that code reads without a configuration class."""
     files = [file for folder in CODE for file in (ROOT / folder).rglob("*.py")]
-    found = {name for file in files for name in READ.findall(file.read_text())}
+    names = {name for file in files for name in READ.findall(file.read_text())}
     shell = (file.read_text() for file in (ROOT / "scripts").iterdir() if file.is_file())
-    return (found | {name for text in shell for name in READ_BY_SHELL.findall(text)}) - OURS
+    return (names | {name for text in shell for name in READ_BY_SHELL.findall(text)}) - OURS
 
 
 def read_by_compose() -> dict[str, str]:
@@ -160,8 +162,8 @@ def links(document: str) -> Iterator[tuple[str, str]]:
     for target in LINK.findall(prose(document)):
         if "://" not in target:
             file, _, anchor = target.partition("#")
-            here = (ROOT / document).parent / file if file else ROOT / document
-            yield str(here.resolve().relative_to(ROOT)), anchor
+            path = (ROOT / document).parent / file if file else ROOT / document
+            yield str(path.resolve().relative_to(ROOT)), anchor
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

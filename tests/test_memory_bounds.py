@@ -17,11 +17,11 @@ NAMED = re.findall(r"`([A-Z_]+)` = ([0-9]+)", PAGE)
 
 def values(name: str) -> set[int]:
     """Return the values of a constant wherever the ingest service declares it."""
-    found = set()
+    numbers = set()
     for module in pkgutil.walk_packages(ingest.__path__, "ingest."):
         if not module.name.endswith("__main__"):
-            found.add(getattr(importlib.import_module(module.name), name, None))
-    return {value for value in found if isinstance(value, int)}
+            numbers.add(getattr(importlib.import_module(module.name), name, None))
+    return {value for value in numbers if isinstance(value, int)}
 
 
 @pytest.mark.parametrize(("name", "number"), NAMED)

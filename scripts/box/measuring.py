@@ -117,7 +117,9 @@ def _moment(groups: Mapping[str, ControlGroup], engine: set[int]) -> _Moment:
 
 
 def _total(pids: Iterable[int]) -> float:
-    return sum(process.seconds + process.ended_seconds for process in processes.some(pids).values())
+    return sum(
+        process.seconds + process.ended_seconds for process in processes.by_pid(pids).values()
+    )
 
 
 def _container(group: ControlGroup, cpu: float, most: int) -> Part:

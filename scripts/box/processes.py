@@ -38,16 +38,16 @@ def parse_stat(text: str) -> Process:
 
 def processes() -> dict[int, Process]:
     """Return every process of the machine by its pid."""
-    return some(int(folder.name) for folder in PROC.glob("[0-9]*"))
+    return by_pid(int(folder.name) for folder in PROC.glob("[0-9]*"))
 
 
-def some(pids: Iterable[int]) -> dict[int, Process]:
+def by_pid(pids: Iterable[int]) -> dict[int, Process]:
     """Return these processes by their pids, without those that have just ended."""
-    by_pid = {}
+    running = {}
     for pid in pids:
         with suppress(FileNotFoundError, ProcessLookupError):
-            by_pid[pid] = parse_stat((PROC / f"{pid}/stat").read_text())
-    return by_pid
+            running[pid] = parse_stat((PROC / f"{pid}/stat").read_text())
+    return running
 
 
 def engine(running: Mapping[int, Process], first: Collection[int], daemon: int | None) -> set[int]:

@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 PAUSE_SECONDS = 0.05
 
 
 def eventually(
-    condition: Callable[[], Found], seconds: float = 30, *, pause_seconds: float = PAUSE_SECONDS
-) -> Found:
+    condition: Callable[[], Value], seconds: float = 30, *, pause_seconds: float = PAUSE_SECONDS
+) -> Value:
     """Return the first true value of a condition. Raises TimeoutError when there is none in time.
 
     What the condition raises ends the wait.

@@ -64,7 +64,7 @@ def pytest_terminal_summary(
     ]
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(BEGAN))
     took = f"{(time.time() - BEGAN) / 60:.0f} minutes"
-    told = config.stash.get(TOLD, "no engine")
+    version = config.stash.get(TOLD, "no engine")
     describe = ["git", "describe", "--always", "--dirty"]
     commit = subprocess.run(
         describe, cwd=ROOT, capture_output=True, text=True, check=False
@@ -72,7 +72,7 @@ def pytest_terminal_summary(
     load = f"load average {os.getloadavg()[2]:.0f} over the last 15"
     ran = f"{commit}, {when}, {took}, {load}"
     with file.open("a") as report:  # after those of earlier runs
-        report.write(f"{told}\n{ran}\n{', '.join(counts)}\n{''.join(failed)}\n")
+        report.write(f"{version}\n{ran}\n{', '.join(counts)}\n{''.join(failed)}\n")
 
 
 class Stack(Client):
@@ -133,8 +133,8 @@ class Stack(Client):
     def containers(self) -> dict[str, dict[str, Any]]:
         """Return what `docker inspect` tells of each container, by its service."""
         names = self.compose("ps", "--all", "--quiet").split()
-        found = self.docker.inspect("container", *names)
-        return {row["Config"]["Labels"]["com.docker.compose.service"]: row for row in found}
+        documents = self.docker.inspect("container", *names)
+        return {row["Config"]["Labels"]["com.docker.compose.service"]: row for row in documents}
 
     def pids(self) -> dict[str, int]:
         """Return the first process of each running container."""

@@ -65,8 +65,8 @@ class Docker:
 
     def inspect(self, kind: str, *names: str) -> list[dict[str, Any]]:
         """Return what `docker KIND inspect` knows."""
-        found: list[dict[str, Any]] = json.loads(self(kind, "inspect", *names))
-        return found
+        documents: list[dict[str, Any]] = json.loads(self(kind, "inspect", *names))
+        return documents
 
     def has_image(self, name: str) -> bool:
         """Tell whether the engine has the image."""

@@ -74,9 +74,9 @@ def test_strangers_get_nothing_and_the_administrator_all(
 def test_a_person_logs_in_until_the_account_is_gone(stack: Stack, admin: str) -> None:
     assert admin
     run = ("run", "--rm", "--no-TTY", "account")
-    told = stack.compose(*run, "create", "anna", "--role", "admin")
+    text = stack.compose(*run, "create", "anna", "--role", "admin")
     stack.compose(*run, "create", "ben", "--role", "admin")  # the last could not be removed
-    with logged_in(stack.url, told) as anna:
+    with logged_in(stack.url, text) as anna:
         paths = ("/monitoring", "/monitoring/latest", "/api/v1/now", "/api/v1/accounts")
         assert {anna.get(f"{stack.url}{path}").status_code for path in paths * 2} == {200}
         stack.compose(*run, "remove", "anna")
@@ -96,6 +96,6 @@ def test_the_command_makes_lists_and_revokes_tokens(
     [token_id] = re.findall(r"^(\S+)\s+ingest\s+phones", listed, re.MULTILINE)
     stack.compose(*run, "revoke", token_id)
     eventually(lambda: status(DETECTION, phone) == 401, 60)
-    told = stack.compose("logs")
-    assert admin not in told
-    assert phone not in told
+    logs = stack.compose("logs")
+    assert admin not in logs
+    assert phone not in logs

@@ -42,8 +42,10 @@ def _more_checks(stack: Stack, parts: set[str]) -> float:
     """Return how many health checks of these a minute the tests ask for beyond what ships."""
     text = (ROOT / "docker-compose.yml").read_text()
     everybody, configsvr = map(int, re.findall(r"interval: \D*(\d+)s", text))
-    found = stack.containers()
-    each: dict[str, float]
-    each = {name: found[name]["Config"]["Healthcheck"]["Interval"] / 1e9 for name in parts}
+    containers = stack.containers()
+    intervals: dict[str, float]
+    intervals = {
+        name: containers[name]["Config"]["Healthcheck"]["Interval"] / 1e9 for name in parts
+    }
     shipped = dict.fromkeys(parts, everybody) | {"configsvr": configsvr}
-    return sum(60 / seconds - 60 / shipped[name] for name, seconds in each.items())
+    return sum(60 / seconds - 60 / shipped[name] for name, seconds in intervals.items())

@@ -44,7 +44,7 @@ def test_a_repeated_event_is_stored_once(stack: Stack) -> None:
         answer = stack.detect("once", event_id="e-1", timestamp=FIRST)
         assert answer.status_code in (200, 202)  # 202: the database was slow
         assert answer.text == "New Beacon Detection Added"
-    eventually(lambda: [found["timestamp"] for found in stack.history("once")] == [FIRST], 60)
+    eventually(lambda: [row["timestamp"] for row in stack.history("once")] == [FIRST], 60)
 
 
 def test_the_page_answers(stack: Stack) -> None:

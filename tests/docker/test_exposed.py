@@ -19,8 +19,8 @@ def configured(stack: Stack, folder: Path, address: str) -> str:
     """Publish the stack; return the administrator's token."""
     file = folder / "env"
     command = [f"{ROOT}/scripts/configure", "--plain", "--publish", address, "--file", str(file)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    [secret] = re.findall(r"^  (wm_\S+)$", told, re.MULTILINE)
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    [secret] = re.findall(r"^  (wm_\S+)$", text, re.MULTILINE)
     stack.docker.environment |= dict(line.split("=", 1) for line in file.read_text().splitlines())
     stack.compose("up", "--detach", "--wait")
     return str(secret)
@@ -45,26 +45,26 @@ def test_a_stranger_finds_only_what_all_may_see(stack: Stack, tmp_path: Path) ->
     tls_port = int(stack.docker.environment["WAYMARK_TLS_PORT"])
     assert published(stack) == {(address, port), (address, tls_port)}
 
-    def told(path: str) -> Any:
+    def read(path: str) -> Any:
         url = f"http://{address}:{port}/api/v1{path}"
         return requests.get(url, headers=headers, timeout=30)
 
-    eventually(lambda: told("/staff").status_code == 200, HEAL_SECONDS)
+    eventually(lambda: read("/staff").status_code == 200, HEAL_SECONDS)
 
     def stored() -> list[list[dict[str, Any]]]:
         """Return what a scan could have changed, without what time changes."""
         lists = [
-            told(path).json()["data"] for path in ("/staff", "/beacons", "/tokens", "/accounts")
+            read(path).json()["data"] for path in ("/staff", "/beacons", "/tokens", "/accounts")
         ]
         aging = ("age_seconds", "freshness")
-        return [[{k: row[k] for k in row if k not in aging} for row in found] for found in lists]
+        return [[{k: row[k] for k in row if k not in aging} for row in rows] for rows in lists]
 
     before = stored()
-    wanted = scan.asked(routes.everything(told("/openapi.json").json()))
-    found = scan.scan(address, [port, tls_port], wanted)
-    for answers in found.values():
+    wanted = scan.asked(routes.everything(read("/openapi.json").json()))
+    by_port = scan.scan(address, [port, tls_port], wanted)
+    for answers in by_port.values():
         assert len(answers) == len(wanted)
         assert scan.beyond(answers) == []
-    readable = {route.path for route in found[port] if route.status == 200}
+    readable = {route.path for route in by_port[port] if route.status == 200}
     assert readable >= {"/healthz", "/monitoring/login", "/_circuit/ingest"}
     assert stored() == before

@@ -21,10 +21,10 @@ IMAGES = ["gateway", "acme", "ingest", "monitoring", "mongo-init"]
 def read(docker: Docker, *files: str, **variables: str) -> dict[str, Any]:
     clean = {name: value for name, value in docker.environment.items() if "WAYMARK" not in name}
     named = [part for file in files for part in ("--file", file)]
-    found: dict[str, Any] = json.loads(
+    document: dict[str, Any] = json.loads(
         Docker(clean | variables)("compose", *named, "config", "--format", "json")
     )
-    return found
+    return document
 
 
 def running(services: dict[str, Any]) -> dict[str, Any]:
@@ -117,12 +117,12 @@ def test_the_gateways_ports_alone_are_published_and_on_this_machine_only(
     docker: Docker, files: tuple[str, ...]
 ) -> None:
     def published(**variables: str) -> list[tuple[str, str, str, int]]:
-        found = read(docker, "docker-compose.yml", *files, **variables)["services"]
-        told = found["gateway"]["environment"]["GATEWAY_PUBLISHED"]  # so that it can warn
-        assert told == variables.get("WAYMARK_PUBLISH", "127.0.0.1")
+        parts = read(docker, "docker-compose.yml", *files, **variables)["services"]
+        address = parts["gateway"]["environment"]["GATEWAY_PUBLISHED"]  # so that it can warn
+        assert address == variables.get("WAYMARK_PUBLISH", "127.0.0.1")
         return [
             (name, port["host_ip"], port["published"], port["target"])
-            for name, service in found.items()
+            for name, service in parts.items()
             for port in service.get("ports", [])
         ]
 
@@ -141,15 +141,15 @@ def test_certificates_come_with_a_profile_and_change_nothing_else(
     docker: Docker, services: dict[str, Any]
 ) -> None:
     names = {"GATEWAY_TLS_NAMES": "a.example b.example", "ACME_EMAIL": "me@a.example"}
-    found = running(
+    parts = running(
         read(docker, "docker-compose.yml", COMPOSE_PROFILES="acme", **names)["services"]
     )
-    acme = found.pop("acme")
-    told = [row["environment"]["GATEWAY_TLS_NAMES"] for row in (acme, found["gateway"])]
-    assert told == ["a.example b.example"] * 2
+    acme = parts.pop("acme")
+    hostnames = [row["environment"]["GATEWAY_TLS_NAMES"] for row in (acme, parts["gateway"])]
+    assert hostnames == ["a.example b.example"] * 2
     assert acme["environment"]["ACME_EMAIL"] == "me@a.example"
-    found["gateway"]["environment"]["GATEWAY_TLS_NAMES"] = None
-    assert found == services
+    parts["gateway"]["environment"]["GATEWAY_TLS_NAMES"] = None
+    assert parts == services
     assert limits({"acme": acme}) == {"acme": 32}
     alike = ("user", "read_only", "cap_drop", "security_opt", "logging", "restart", "pids_limit")
     assert [acme[name] for name in alike] == [services["gateway"][name] for name in alike]
@@ -165,8 +165,11 @@ def test_certificates_come_with_a_profile_and_change_nothing_else(
 
 
 def test_the_gateway_knows_its_name_inside_and_those_that_are_given(docker: Docker) -> None:
-    for given, names in [({}, ["gateway"]), ({"WAYMARK_HOSTNAMES": "a b"}, ["gateway", "a", "b"])]:
-        services = read(docker, "docker-compose.yml", **given)["services"]
+    for variables, names in [
+        ({}, ["gateway"]),
+        ({"WAYMARK_HOSTNAMES": "a b"}, ["gateway", "a", "b"]),
+    ]:
+        services = read(docker, "docker-compose.yml", **variables)["services"]
         assert services["gateway"]["environment"]["WAYMARK_HOSTNAMES"].split() == names
         inside = urlsplit(services["monitoring"]["environment"]["GATEWAY_URL"]).hostname
         assert inside in names

@@ -57,8 +57,8 @@ def pids(stack: Stack) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def written(stack: Stack) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(stack.compose("config", "--format", "json"))["services"]
-    return found
+    services: dict[str, Any] = json.loads(stack.compose("config", "--format", "json"))["services"]
+    return services
 
 
 @pytest.mark.parametrize("name", sorted(OURS | MONGO))
@@ -142,8 +142,8 @@ def test_each_secret_is_where_it_is_needed_and_nowhere_else(stack: Stack) -> Non
     assert shell("monitoring", "cat /page-secret/*") == kept["page_token"]
     assert shell("monitoring", "ls / | grep -c secret") == "1"
     assert shell("gateway", "ls / | grep secret || echo none") == "none"
-    told = stack.compose("logs") + json.dumps(list(stack.containers().values()))
-    assert [name for name, secret in kept.items() if secret in told] == []
+    texts = stack.compose("logs") + json.dumps(list(stack.containers().values()))
+    assert [name for name, secret in kept.items() if secret in texts] == []
 
 
 @pytest.mark.parametrize("image", ["gateway", "ingest", "monitoring", "mongo-init"])
@@ -155,8 +155,8 @@ def test_an_image_has_no_tools_to_build_with(stack: Stack, image: str) -> None:
 
 def test_images_share_their_layers(stack: Stack) -> None:
     def layers(image: str) -> list[str]:
-        found: list[str] = stack.docker.inspect("image", image)[0]["RootFS"]["Layers"]
-        return found
+        digests: list[str] = stack.docker.inspect("image", image)[0]["RootFS"]["Layers"]
+        return digests
 
     def shared(one: str, other: str) -> int:
         pairs = zip(layers(f"waymark/{one}"), layers(f"waymark/{other}"), strict=False)

@@ -69,14 +69,14 @@ class Registry:
             "rootfs": {"type": "layers", "diff_ids": [named(layer.getvalue())]},
         }
         parts = [(CONFIG, json.dumps(config).encode()), (LAYER, layer.getvalue())]
-        told = [
+        blobs = [
             {"mediaType": kind, "size": len(part), "digest": named(part)} for kind, part in parts
         ]
         manifest = {
             "schemaVersion": 2,
             "mediaType": MANIFEST,
-            "config": told[0],
-            "layers": told[1:],
+            "config": blobs[0],
+            "layers": blobs[1:],
         }
         content = json.dumps(manifest).encode()
         for kind, part in (*parts, (MANIFEST, content)):
@@ -104,8 +104,8 @@ def test_the_digests_of_today_are_written_and_read(
     base, mongo = f"{registry.address}/base:b", f"{registry.address}/library/mongo:m"
     settings = tmp_path / ".env"
     settings.write_text(f"WAYMARK_PORT=8099\nBASE_IMAGE={base}\nMONGO_IMAGE={mongo}\n")
-    given = ("BASE_IMAGE", "MONGO_IMAGE", "WAYMARK_PORT", "COMPOSE_ENV_FILES")
-    environment = {name: v for name, v in docker.environment.items() if name not in given}
+    names = ("BASE_IMAGE", "MONGO_IMAGE", "WAYMARK_PORT", "COMPOSE_ENV_FILES")
+    environment = {name: v for name, v in docker.environment.items() if name not in names}
 
     def run(*command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

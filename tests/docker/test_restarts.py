@@ -131,11 +131,11 @@ def test_what_was_taken_by_services_that_go_is_stored_by_those_that_stay(
 
 def lacking(stack: Stack) -> list[str]:
     """Return the ingest services that are not on both of their networks."""
-    found = {
+    starts = {
         name: container["NetworkSettings"]["Networks"]
         for name, container in stack.containers().items()
     }
-    return [name for name in ("ingest-1", "ingest-2") if len(found[name]) < 2]
+    return [name for name in ("ingest-1", "ingest-2") if len(starts[name]) < 2]
 
 
 def test_a_service_that_lacks_a_network_says_what_to_do(stack: Stack, count: int) -> None:

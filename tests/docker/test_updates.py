@@ -199,11 +199,11 @@ def test_while_the_ingest_services_change_every_request_is_answered(
     with phones(stack) as people:
         checkout.update()
     assert made_anew(stack, before) == {"ingest-1", "ingest-2"}
-    told = told_to(people)
-    assert not any(person.refused for person in people), told
+    answers = told_to(people)
+    assert not any(person.refused for person in people), answers
     # Of a database that stalls, as on a busy machine, the services themselves say so.
-    assert set(told) <= ANSWERS
-    assert told["get", 503] < STALLED * told["get", 200], told
+    assert set(answers) <= ANSWERS
+    assert answers["get", 503] < STALLED * answers["get", 200], answers
     assert min(person.taken for person in people) > 1
 
 
@@ -276,11 +276,11 @@ def test_while_mongodb_changes_nothing_is_lost(
         checkout.update(MONGO_IMAGE=other_mongo)
     assert made_anew(stack, before) == MONGO
     assert identities(stack)["mongo-init"][0] != before["mongo-init"][0]
-    told = told_to(people)
+    answers = told_to(people)
     with capsys.disabled():
-        print(f"\nanswers while MongoDB changed: {dict(told)}")
+        print(f"\nanswers while MongoDB changed: {dict(answers)}")
     # A shard is away for a while: what is detected waits, and a read says so. Who meets a database
     # that just goes waits for it first: with a stall of the machine, longer than the gateway does.
-    assert set(told) <= ANSWERS | {("detect", 503)}
-    assert told["detect", 503] < STALLED * told["detect", 202]
-    assert told["detect", 202]
+    assert set(answers) <= ANSWERS | {("detect", 503)}
+    assert answers["detect", 503] < STALLED * answers["detect", 202]
+    assert answers["detect", 202]

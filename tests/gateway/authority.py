@@ -38,8 +38,8 @@ class Authority:
         }
         (folder / "pebble.json").write_text(json.dumps({"pebble": config}))
         off = [f"-{name}=" for name in ("http01", "https01", "tlsalpn01", "management")]
-        here = [f"-dns01=127.0.0.1:{names}", "-defaultIPv6="]
-        self._names = Process("names", ["pebble-challtestsrv", *off, *here], folder / "names.log")
+        local = [f"-dns01=127.0.0.1:{names}", "-defaultIPv6="]
+        self._names = Process("names", ["pebble-challtestsrv", *off, *local], folder / "names.log")
         command = ["pebble", "-config", str(folder / "pebble.json")]
         self._pebble = Process(
             "pebble",

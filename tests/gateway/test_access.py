@@ -191,8 +191,8 @@ def test_the_page_is_for_who_may_read_also_while_the_circuit_is_open(
 
             def seen() -> dict[str, Any]:
                 answer = gateway.request("GET", "/monitoring/latest", headers=headers)
-                found: dict[str, Any] = answer.json()
-                return found
+                session: dict[str, Any] = answer.json()
+                return session
 
             # With its own token, whoever looks.
             eventually(lambda: [person["staff_id"] for person in seen()["staff"]] == [7], 30)

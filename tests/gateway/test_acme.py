@@ -232,10 +232,10 @@ def test_proofs_and_nothing_else_are_served_while_the_port_redirects(
     (proofs / f"{TOKEN}.key").write_text("secret")
     (proofs / "folder-of-16-letters").mkdir()
     (tmp_path / "acme" / "account_key_of_16").write_text("secret")
-    found = gateway.request("GET", PROOF + TOKEN, allow_redirects=False)
-    assert (found.status_code, found.text) == (200, "proof")
-    assert found.headers["Content-Type"] == "text/plain"
-    assert "Strict-Transport-Security" not in found.headers
+    proof = gateway.request("GET", PROOF + TOKEN, allow_redirects=False)
+    assert (proof.status_code, proof.text) == (200, "proof")
+    assert proof.headers["Content-Type"] == "text/plain"
+    assert "Strict-Transport-Security" not in proof.headers
     assert gateway.request("POST", PROOF + TOKEN, allow_redirects=False).status_code == 405
     for other in (
         "",

@@ -68,12 +68,12 @@ def parse(text: str) -> Block:
 
 def locations(http: Block) -> dict[str, Block]:
     """Return every location by its name, with its server's name in front where it has one."""
-    found: dict[str, Block] = {}
+    blocks: dict[str, Block] = {}
     for server in http.named("server"):
         prefix = "".join(f"{name}: " for name in server.values("server_name"))
-        found |= {f"{prefix}{block.name}": block for block in server.named("location")}
+        blocks |= {f"{prefix}{block.name}": block for block in server.named("location")}
         assert not any(block.named("location") for block in server.blocks)  # none is nested
-    return found
+    return blocks
 
 
 def asks_ingest(http: Block, target: str) -> bool:

@@ -61,8 +61,10 @@ def connect(gateway: Gateway) -> Iterator[Callable[..., Http2]]:
 )
 def test_it_is_said_as_the_installed_nginx_understands_it(nginx: str, lines: list[str]) -> None:
     text = render(TLS, template(), nginx)
-    found = [line.strip() for line in text.splitlines() if "8443 ssl" in line or "http2 on" in line]
-    assert [line.split(" sndbuf")[0].rstrip(";") for line in found] == lines
+    matching = [
+        line.strip() for line in text.splitlines() if "8443 ssl" in line or "http2 on" in line
+    ]
+    assert [line.split(" sndbuf")[0].rstrip(";") for line in matching] == lines
     for config in (Config(), TLS._replace(http2="off")):
         assert "http2" not in re.sub("http2_.*", "", render(config, template(), nginx))
     with pytest.raises(ConfigError, match="GATEWAY_HTTP2"):
@@ -80,9 +82,9 @@ def test_many_requests_share_one_connection(
     assert client.answered(*streams) == [200] * 50
     sent = [request for upstream in gateway.ingest for request in upstream.requests]
     assert {request[2]["host"] for request in sent} == {"way.example"}
-    told = [client.headers[stream] for stream in streams]
-    assert {head["strict-transport-security"] for head in told} == {"max-age=31536000"}
-    assert len({head["x-request-id"] for head in told}) == 50
+    responses = [client.headers[stream] for stream in streams]
+    assert {head["strict-transport-security"] for head in responses} == {"max-age=31536000"}
+    assert len({head["x-request-id"] for head in responses}) == 50
     assert len({line["client"] for line in gateway.logged()}) == 1
 
 

@@ -67,8 +67,8 @@ def burst(client: Client, more: bytes = b"") -> Counter[int]:
     with ThreadPoolExecutor(8) as pool:
         return Counter(
             status
-            for found in pool.map(lambda c: [*statuses(c, 200)], connections)
-            for status in found
+            for answers in pool.map(lambda c: [*statuses(c, 200)], connections)
+            for status in answers
         )
 
 

@@ -26,9 +26,9 @@ def one(block: Block, directive: str) -> str:
 
 
 def seconds(block: Block, directive: str) -> float:
-    found = re.fullmatch(r"(\d+)(ms|s|m|h)", one(block, directive))
-    assert found, directive
-    return int(found[1]) * UNITS[found[2]]
+    match = re.fullmatch(r"(\d+)(ms|s|m|h)", one(block, directive))
+    assert match, directive
+    return int(match[1]) * UNITS[match[2]]
 
 
 def group(name: str) -> Block:
@@ -37,8 +37,8 @@ def group(name: str) -> Block:
 
 def places() -> dict[str, int]:
     """Return how many requests of each kind may be under way."""
-    found = re.findall(r"limit_conn (\w+) (\d+);", "\n".join(FILES.values()))
-    return {zone: int(number) for zone, number in found if not zone.endswith("clients")}
+    limits = re.findall(r"limit_conn (\w+) (\d+);", "\n".join(FILES.values()))
+    return {zone: int(number) for zone, number in limits if not zone.endswith("clients")}
 
 
 def test_there_is_a_connection_for_each_place_and_its_service() -> None:

@@ -144,8 +144,8 @@ def test_from_log_in_to_log_out(page: Page, stack: Stack) -> None:
     assert page.evaluate("document.cookie") == ""
     for service in stack.services:
         headers = {"Cookie": f"waymark_session={cookies['waymark_session']['value']}"}
-        told = service.session.get(f"{service.url}/api/v1/session", headers=headers).json()
-        assert (told["name"], told["role"]) == ("anna@example.org", "admin")
+        session = service.session.get(f"{service.url}/api/v1/session", headers=headers).json()
+        assert (session["name"], session["role"]) == ("anna@example.org", "admin")
 
     # The same way back leads nowhere: the provider takes its code once.
     [back] = [address for address in addresses if urlsplit(address).path == CALLBACK]
@@ -172,8 +172,8 @@ def test_who_is_not_let_in_is_told_why(page: Page, stack: Stack, name: str, word
     log_in(page, name)
     expect(page.get_by_role("alert").last).to_contain_text(words)
     assert urlsplit(page.url).path == "/monitoring/login"
-    found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
     assert page.request.get(f"{stack.gateway.url}/api/v1/session").status == 401
     # Another try leads where the first one should have.
     page.get_by_role("link", name="Log in with Example & Sons").click()
@@ -191,8 +191,8 @@ def test_while_its_provider_is_away_the_page_says_so(page: Page, stack: Stack) -
     addresses: list[str] = []
     page.on("request", lambda request: addresses.append(request.url))
     leave(page, stack)
-    told = parse_qs(urlsplit(next(address for address in addresses if "/auth?" in address)).query)
-    back = {"code": "x", "state": told["state"][0], "iss": stack.issuer}
+    query = parse_qs(urlsplit(next(address for address in addresses if "/auth?" in address)).query)
+    back = {"code": "x", "state": query["state"][0], "iss": stack.issuer}
     stack.provider.stop()
     try:
         page.goto(f"{stack.gateway.url}{CALLBACK}?{urlencode(back)}")

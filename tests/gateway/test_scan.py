@@ -35,13 +35,13 @@ def test_a_scanner_finds_nothing(make_gateway: Callable[..., Gateway], tmp_path:
         internal_listen=f"127.0.0.1:{free_port()}",
     ).start()
     scanner = Scanner()
-    here = ServerNetworkLocation(hostname="localhost", ip_address="127.0.0.1", port=port)
-    scanner.queue_scans([ServerScanRequest(server_location=here)])
+    location = ServerNetworkLocation(hostname="localhost", ip_address="127.0.0.1", port=port)
+    scanner.queue_scans([ServerScanRequest(server_location=location)])
     (scan,) = scanner.get_results()
     intermediate = MozillaTlsConfiguration.get(TlsConfigurationEnum.MOZILLA_INTERMEDIATE)
-    with pytest.raises(ServerNotCompliantWithTlsConfiguration) as found:
+    with pytest.raises(ServerNotCompliantWithTlsConfiguration) as refused:
         check_server_against_tls_configuration(scan, intermediate)
-    assert set(found.value.issues) == {"certificate_path_validation"}  # signed by itself
+    assert set(refused.value.issues) == {"certificate_path_validation"}  # signed by itself
 
     results = scan.scan_result
     assert results

@@ -153,13 +153,13 @@ def test_quit_finishes_what_is_being_answered(gateway: Gateway) -> None:
 
 def left(gateway: Gateway) -> list[psutil.Process]:
     """Return the nginx processes of a gateway that run, known by the log they write."""
-    found = []
+    processes = []
     for process in psutil.process_iter(["name"]):
         with contextlib.suppress(OSError):  # it has just ended
             if process.info["name"] == "nginx":
                 ours = Path(f"/proc/{process.pid}/fd/1").readlink() == gateway.log
-                found += [process] * ours
-    return found
+                processes += [process] * ours
+    return processes
 
 
 def test_a_killed_nginx_ends_us(gateway: Gateway) -> None:

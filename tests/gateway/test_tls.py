@@ -67,9 +67,9 @@ def test_an_option_makes_no_folder(tmp_path: Path, option: str, status: int) -> 
 def test_up_tells_the_address_that_people_use(
     settings: dict[str, str], address: str, trust: str | None
 ) -> None:
-    found = public_address(Config(**settings), "http://127.0.0.1:8080")
-    assert found[0] == address
-    assert trust is None or found[1] == trust
+    address_and_trust = public_address(Config(**settings), "http://127.0.0.1:8080")
+    assert address_and_trust[0] == address
+    assert trust is None or address_and_trust[1] == trust
 
 
 @pytest.mark.long

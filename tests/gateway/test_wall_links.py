@@ -19,8 +19,8 @@ DATA = [path.replace("staff/", "staff/0/detections") for path in DATA] + ["lates
 
 @pytest.fixture(scope="module")
 def site(mongod: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with walls(mongod, tmp_path_factory.mktemp("walls")) as found:
-        yield found
+    with walls(mongod, tmp_path_factory.mktemp("walls")) as walled:
+        yield walled
 
 
 def visitors(site: Site, secret: str) -> list[requests.Session]:

@@ -37,8 +37,8 @@ class Site(NamedTuple):
         """Make a token to read with."""
         answer = self.api("POST", "/tokens", json={"label": "a wall", "role": "read"} | more)
         assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        token: dict[str, Any] = answer.json()
+        return token
 
     def operations(self) -> Iterator[tuple[str, str]]:
         """Yield each method and path of the document but health and the log-in."""
@@ -101,8 +101,8 @@ def walls(mongod: str, folder: Path) -> Iterator[Site]:
 def _logged_in(gateway: Gateway) -> requests.Session:
     anna = requests.Session()
     anna.trust_env = False
-    given = {"name": "anna", "password": PASSWORD}
-    answer = anna.post(f"{gateway.url}{SESSION}", json=given, timeout=30)
+    body = {"name": "anna", "password": PASSWORD}
+    answer = anna.post(f"{gateway.url}{SESSION}", json=body, timeout=30)
     assert answer.status_code == 200, answer.text
     anna.headers["X-CSRF-Token"] = answer.json()["csrf_token"]
     return anna
@@ -114,8 +114,8 @@ def _furnished(site: Site) -> Site:
         assert site.api("PUT", f"/beacons/{mac}", json=place).status_code == 200
 
     def known() -> bool:  # by both services
-        found = [site.api("GET", "/beacons").json()["data"] for _ in range(4)]
-        return {len(pixel) for pixel in found} == {2}
+        answers = [site.api("GET", "/beacons").json()["data"] for _ in range(4)]
+        return {len(pixel) for pixel in answers} == {2}
 
     eventually(known, 30)
     heard = [

@@ -103,8 +103,8 @@ def test_loading_converges(database: Database[dict[str, Any]]) -> None:
 
 
 def revision(database: Database[dict[str, Any]]) -> int:
-    found = database["directory"].find_one("beacons")
-    return int(found["revision"]) if found else 0
+    document = database["directory"].find_one("beacons")
+    return int(document["revision"]) if document else 0
 
 
 def test_a_restored_directory_comes_to_no_known_revision(

@@ -147,9 +147,9 @@ def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path, mode: int) ->
     refused = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
     assert list(folder.iterdir()) == []
-    told = refused.stderr.strip().rpartition("secrets: ")[2]
-    assert told == f"chmod 700 '{folder}'"
-    subprocess.run(["sh", "-c", told], check=True)
+    advice = refused.stderr.strip().rpartition("secrets: ")[2]
+    assert advice == f"chmod 700 '{folder}'"
+    subprocess.run(["sh", "-c", advice], check=True)
     assert subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 

@@ -138,21 +138,22 @@ def test_where_queries_go(staff: Any) -> None:
 def test_the_visits_of_a_place_come_from_all_shards_by_the_index(staff: Any) -> None:
     place = {"mac": MAC, "level": "4", "location": "Lobby B"}
     staff.insert_many(
-        {"staff_id": who, "timestamp": 1000 + second} | place
-        for who in range(14)
+        {"staff_id": staff_id, "timestamp": 1000 + second} | place
+        for staff_id in range(14)
         for second in (0, 4, 8)
     )
     visits = Visits(staff)
     for level in ("4", None):
-        found = list(visits.read("Lobby B", level, 1000, 2000, 300))
-        assert found == [Visit(who, "4", 1000, 1008, 3) for who in range(14)]
-    for who in range(4):  # on both shards; what clocks ahead stamped, heard in the range and not
-        staff.insert_one({"staff_id": who, "timestamp": 44_212, "heard": 1012} | place)
-        staff.insert_one({"staff_id": who, "timestamp": 1900, "heard": 100} | place)
+        visits_read = list(visits.read("Lobby B", level, 1000, 2000, 300))
+        assert visits_read == [Visit(staff_id, "4", 1000, 1008, 3) for staff_id in range(14)]
+    # On both shards; what clocks ahead stamped, heard in the range and not.
+    for staff_id in range(4):
+        staff.insert_one({"staff_id": staff_id, "timestamp": 44_212, "heard": 1012} | place)
+        staff.insert_one({"staff_id": staff_id, "timestamp": 1900, "heard": 100} | place)
     for level in ("4", None):
-        found = sorted(visits.read("Lobby B", level, 1000, 2000, 300))
-        assert found[:4] == [Visit(who, "4", 1000, 1012, 4) for who in range(4)]
-        assert found[4:] == [Visit(who, "4", 1000, 1008, 3) for who in range(4, 14)]
+        visits_read = sorted(visits.read("Lobby B", level, 1000, 2000, 300))
+        assert visits_read[:4] == [Visit(staff_id, "4", 1000, 1012, 4) for staff_id in range(4)]
+        assert visits_read[4:] == [Visit(staff_id, "4", 1000, 1008, 3) for staff_id in range(4, 14)]
         assert list(visits.read("Lobby B", level, 44_000, 45_000, 300)) == []
     staff.delete_many({"heard": {"$gte": 0}})
     bounds = {"mac": {"$gte": ""}, "level": "4", "location": "Lobby B", "timestamp": {"$gte": 1}}
@@ -208,8 +209,8 @@ def test_a_beacon_changes_its_shard_and_is_there_once(
     with ThreadPoolExecutor(2) as threads:
         assert set(threads.map(put, range(14))) == {200}
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
-        (found,) = client["ICT3102"]["beacons"].find({"mac": "AABBCCDDEEFF"})
-    text = f"mac,level,location,x,y\nAABBCCDDEEFF,{(int(found['level']) + 1) % 7},Roof,,\n"
+        (document,) = client["ICT3102"]["beacons"].find({"mac": "AABBCCDDEEFF"})
+    text = f"mac,level,location,x,y\nAABBCCDDEEFF,{(int(document['level']) + 1) % 7},Roof,,\n"
     answer = services[0].post("/api/v1/beacons/import", data=text, content_type="text/csv")
     assert answer.json is not None
     assert (answer.json["changed"], answer.json["others"]) == (1, 57)
@@ -243,8 +244,8 @@ def test_what_another_hand_deletes_is_told_no_longer(
         staff.delete_many({"timestamp": {"$lte": now - 20 - 60}})
     staff.delete_many({"$or": [{"staff_id": 3}, {"timestamp": {"$gt": now - 20 - 40}}]})
     assert context.recording.back_fill.sweep() == 4
-    told = answered(services[0], "/api/v1/staff", 200).get_json()["data"]
-    assert {row["staff_id"]: row["timestamp"] for row in told} == {
+    people_shown = answered(services[0], "/api/v1/staff", 200).get_json()["data"]
+    assert {row["staff_id"]: row["timestamp"] for row in people_shown} == {
         n: now - 20 - 40 - n for n in range(3)
     }
 
@@ -256,8 +257,8 @@ def test_the_feed_and_a_correction_over_two_shards(staff: Any, services: list[Fl
         def complete() -> bool:
             nonlocal cursor
             answer = services[router].get(f"/api/v1/changes?after={cursor}&wait=5&limit=5")
-            *some, last = [json.loads(line) for line in answer.text.splitlines()]
-            lines.extend(some)
+            *rows, last = [json.loads(line) for line in answer.text.splitlines()]
+            lines.extend(rows)
             cursor = last["next"]
             return len(lines) >= count
 
@@ -312,7 +313,7 @@ def test_a_frozen_shard_loses_and_doubles_nothing(cluster: Cluster, staff: Any) 
         eventually(partial(drained, app), RECOVERY_SECONDS)
     assert set(one.answers + two.answers) <= {200, 202}
     confirmed = one.acknowledged + two.acknowledged + Counter({3: 1})
-    assert Counter(found["staff_id"] for found in staff.find()) == confirmed
+    assert Counter(row["staff_id"] for row in staff.find()) == confirmed
     for app in apps:
         for staff_id in everybody:
             query = {"staff_id": staff_id, "start_time": 0, "end_time": 4102444800}
@@ -347,20 +348,20 @@ def test_a_dead_shard_takes_only_its_own_people_away(cluster: Cluster, staff: An
         return status
 
     eventually(lambda: {detect(n) for n in everybody} == {200}, RECOVERY_SECONDS)
-    here = shard1(cluster, everybody)
-    there = sorted({*everybody} - {*here})
+    of_shard1 = shard1(cluster, everybody)
+    there = sorted({*everybody} - {*of_shard1})
     with cluster.away("shard2", "killed"):
         eventually(lambda: detect(there[0]) == 202, RECOVERY_SECONDS)
         items = [{"staff_id": there[n % len(there)], "mac": MAC, "rssi": -20} for n in range(600)]
         answer = app.test_client().post("/api/v1/detections", json={"detections": items})
         assert answer.status_code == 202
         sent.update(item["staff_id"] for item in items)
-        eventually(lambda: {detect(n) for n in here} == {200}, RECOVERY_SECONDS)
+        eventually(lambda: {detect(n) for n in of_shard1} == {200}, RECOVERY_SECONDS)
         waits.clear()
         for _ in range(5):
             for n in there:
                 assert detect(n) == 202
-            eventually(lambda: {detect(n) for n in here} == {200}, RECOVERY_SECONDS)
+            eventually(lambda: {detect(n) for n in of_shard1} == {200}, RECOVERY_SECONDS)
         assert statistics.median(waits) < 1
         eventually(lambda: not context.database.availability.away, RECOVERY_SECONDS)
         mongodb = app.test_client().get("/api/v1/system").json["mongodb"]  # type: ignore[index]
@@ -370,7 +371,7 @@ def test_a_dead_shard_takes_only_its_own_people_away(cluster: Cluster, staff: An
         assert shard1(cluster, [new]) == [new]
         assert context.recording.recorder.queued > 600
     eventually(partial(drained, app), RECOVERY_SECONDS)
-    assert Counter(found["staff_id"] for found in staff.find()) == sent
+    assert Counter(row["staff_id"] for row in staff.find()) == sent
     app.extensions["context"].close()
 
 
@@ -398,7 +399,7 @@ def test_without_the_config_server_nothing_is_lost(cluster: Cluster, staff: Any)
         app.extensions["context"].close()
     assert set(one.answers + two.answers) <= {200, 202}
     confirmed = one.acknowledged + two.acknowledged
-    assert Counter(found["staff_id"] for found in staff.find()) == confirmed
+    assert Counter(row["staff_id"] for row in staff.find()) == confirmed
 
 
 def test_the_first_write_after_a_shard_died_is_answered_in_time(
@@ -407,10 +408,10 @@ def test_the_first_write_after_a_shard_died_is_answered_in_time(
     """The gateway waits 2.5 s, then asks the other service, which would wait as long."""
     everybody = [*range(14)]
     staff.insert_many({"staff_id": n} for n in everybody)
-    who = min({*everybody} - {*shard1(cluster, everybody)})
+    staff_id = min({*everybody} - {*shard1(cluster, everybody)})
     staff.delete_many({})
     app = create_app(settings(cluster, timeout_ms=Config.mongodb_timeout_ms))
-    body = {"user_address": who, "beacon_address": MAC, "rssi": -20}
+    body = {"user_address": staff_id, "beacon_address": MAC, "rssi": -20}
     send = partial(app.test_client().post, "/newbeacondetect", json=body)
     faults: list[Literal["frozen", "killed"]] = ["frozen", "killed"]
     waits = []
@@ -491,7 +492,7 @@ PARTIAL = ("/api/v1/staff", "/api/v1/now", "/api/v1/coverage")
 
 def test_reads_of_living_shards_go_on(cluster: Cluster, staff: Any) -> None:
     gone = of_shard2(cluster, staff)
-    here = set(range(14)) - gone
+    living = set(range(14)) - gone
     app, fresh = (create_app(settings(cluster)) for _ in range(2))
     client, late = app.test_client(), fresh.test_client()
     for staff_id in range(14):
@@ -501,16 +502,16 @@ def test_reads_of_living_shards_go_on(cluster: Cluster, staff: Any) -> None:
     with cluster.away("shard2", "killed"):
         for reader in (client, late):
             for path in PARTIAL:
-                eventually(partial(told_of, reader, path, here), RECOVERY_SECONDS)
+                eventually(partial(told_of, reader, path, living), RECOVERY_SECONDS)
             assert reader.get("/retrieveformonitoring").status_code == 503
             for path in ("/api/v1/staff/{}/detections", EXTRACT + "{}"):
-                answered(reader, path.format(min(here)), 200)
+                answered(reader, path.format(min(living)), 200)
                 assert reader.get(path.format(min(gone))).status_code == 503
         incomplete = {path: answered(client, path, 200).headers["ETag"] for path in PARTIAL}
         assert all(incomplete[path] != tags[path] for path in PARTIAL)
-        eventually(lambda: run(at_once(app, range(14))) == here, RECOVERY_SECONDS)
+        eventually(lambda: run(at_once(app, range(14))) == living, RECOVERY_SECONDS)
         # The others hold them up no longer.
-        assert min(seconds_for(app, here) for _ in range(5)) < STATE_SECONDS / 2
+        assert min(seconds_for(app, living) for _ in range(5)) < STATE_SECONDS / 2
     for path in PARTIAL:
         assert whole(client, path, {*range(14)}) != incomplete[path]
     eventually(lambda: run(at_once(app, range(14))) == {*range(14)}, RECOVERY_SECONDS)
@@ -523,12 +524,12 @@ def test_much_that_is_new_and_old_is_read_of_living_shards(cluster: Cluster, sta
     app = create_app(settings(cluster))
     context, client = app.extensions["context"], app.test_client()
     gone = of_shard2(cluster, staff)
-    here = sorted(set(range(14)) - gone)
+    living = sorted(set(range(14)) - gone)
     for staff_id in range(14):
         store(client, staff_id)
     eventually(partial(are_noted, context), RECOVERY_SECONDS)
     whole(client, "/api/v1/staff", {*range(14)})
-    old, busy = here[:2]
+    old, busy = living[:2]
     staff.update_many({"staff_id": old}, {"$unset": {"stored": 1}})
     context.database.client.database["latest"].update_one({"_id": old}, {"$unset": {"stored": 1}})
     row = {"staff_id": busy, "mac": MAC, "rssi": -20, "level": "4", "location": "Lobby"}
@@ -536,8 +537,8 @@ def test_much_that_is_new_and_old_is_read_of_living_shards(cluster: Cluster, sta
     staff.insert_many(rows, ordered=False)
     run(at_once(app, range(7)))  # some histories are cached
     with cluster.away("shard2", "killed"):
-        eventually(partial(told_of, client, "/api/v1/staff", {*here}), RECOVERY_SECONDS)
-        eventually(lambda: run(at_once(app, range(14))) == {*here}, RECOVERY_SECONDS)
+        eventually(partial(told_of, client, "/api/v1/staff", {*living}), RECOVERY_SECONDS)
+        eventually(lambda: run(at_once(app, range(14))) == {*living}, RECOVERY_SECONDS)
     eventually(lambda: run(at_once(app, range(14))) == {*range(14)}, RECOVERY_SECONDS)
     eventually(partial(are_noted, context), RECOVERY_SECONDS)
     whole(client, "/api/v1/staff", {*range(14)})
@@ -565,7 +566,7 @@ def whole(client: FlaskClient, path: str, everybody: set[int]) -> str:
     return read.headers["ETag"]
 
 
-def told_of(client: FlaskClient, path: str, here: set[int]) -> bool:
+def told_of(client: FlaskClient, path: str, living: set[int]) -> bool:
     """Tell whether an answer says that it is not complete, and is about these people alone."""
     read = answered(client, path, 200)  # an emulated shard on a busy machine may take too long
     contract.check("GET", path, 200, read.mimetype or "", read.data)
@@ -573,7 +574,7 @@ def told_of(client: FlaskClient, path: str, here: set[int]) -> bool:
     if body["complete"]:
         return False
     # Until a shard is known to be away, those of whom it last told are told of from memory.
-    return people(body) <= here and (path == "/api/v1/coverage" or people(body) == here)
+    return people(body) <= living and (path == "/api/v1/coverage" or people(body) == living)
 
 
 def people(body: dict[str, Any]) -> set[int]:
@@ -590,10 +591,12 @@ async def at_once(app: Flask, staff_ids: Iterable[int]) -> set[int]:
         context.histories.cache.window(TimeRange(n, 0, 4102444800), time.time()) for n in asked
     ]
     results = await asyncio.gather(*windows, return_exceptions=True)
-    found = {n for n, result in zip(asked, results, strict=True) if isinstance(result, Window)}
+    answered_ids = {
+        n for n, result in zip(asked, results, strict=True) if isinstance(result, Window)
+    }
     for result in results:
         assert isinstance(result, Window | StoreUnavailable), result
-    return found
+    return answered_ids
 
 
 def seconds_for(app: Flask, staff_ids: Iterable[int]) -> float:
@@ -645,11 +648,11 @@ def test_people_log_in_and_what_they_do_is_noted_for_good(
     for module in (accounts, audit, tokens):
         monkeypatch.setattr(module, "TIMEOUT_SECONDS", 20.0)  # emulated servers
     (tmp_path / "key").write_text("k" * 43)
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "waymark_access": "required",
         "session_key_file": str(tmp_path / "key"),
     }
-    app = create_app(dataclasses.replace(settings(cluster), **given))
+    app = create_app(dataclasses.replace(settings(cluster), **fields))
     context: Context = app.extensions["context"]
     try:
         stored = context.access.passwords.hash("correct horse battery")
@@ -732,10 +735,10 @@ def test_a_third_shard_takes_its_part_while_detections_come_in(
             done = subprocess.run(
                 command, stdout=subprocess.PIPE, text=True, cwd=root, timeout=MOVING_SECONDS
             )
-        told = done.stdout.splitlines()
-        assert told[-1] == "the cluster is as configured"
+        lines = done.stdout.splitlines()
+        assert lines[-1] == "the cluster is as configured"
         assert balancer(cluster) == "off"
-        assert sum(line.startswith("collection ICT3102.staff: ") for line in told) > 2
+        assert sum(line.startswith("collection ICT3102.staff: ") for line in lines) > 2
         eventually(partial(drained, app), RECOVERY_SECONDS)
         app.extensions["context"].close()
         assert cluster.bootstrap() == []
@@ -755,10 +758,10 @@ def test_ids_above_2_53_become_texts_on_the_shards_of_those(cluster: Cluster, st
         staff.database["latest"].insert_one({"_id": number, "version": 1})
     ids_of = {document["_id"] for document in staff.find()}
     assert LargeIds(staff, staff.database["latest"]).as_text() == len(ids)
-    found = list(staff.find())
-    assert {document["_id"] for document in found} == ids_of
-    assert {document["staff_id"] for document in found} == {str(number) for number in ids}
-    assert all(document["stored"].time for document in found)
+    rows = list(staff.find())
+    assert {document["_id"] for document in rows} == ids_of
+    assert {document["staff_id"] for document in rows} == {str(number) for number in ids}
+    assert all(document["stored"].time for document in rows)
     assert staff.database["latest"].count_documents({}) == 0
-    for document in found:  # each is found by its shard key: it moved where that leads
+    for document in rows:  # each is found by its shard key: it moved where that leads
         assert staff.find_one({"staff_id": document["staff_id"]}) == document

@@ -61,13 +61,13 @@ REPORT = f"""addEventListener("securitypolicyviolation", (event) =>
   console.error("{VIOLATED}" + event.effectiveDirective, event.blockedURI, event.sample))"""
 
 
-def watch_policy(context: BrowserContext, found: list[str]) -> None:
+def watch_policy(context: BrowserContext, messages: list[str]) -> None:
     """Note each violation of the Content-Security-Policy on any page of a context."""
     context.add_init_script(REPORT)
 
     def note(message: ConsoleMessage) -> None:
         if message.text.startswith(VIOLATED) or "Content Security Policy" in message.text:
-            found.append(message.text)
+            messages.append(message.text)
 
     context.on("console", note)
 
@@ -125,12 +125,12 @@ def sheets() -> Sheets:
         paper = page.pdf(format="A4", prefer_css_page_size=True)
         command = ["pdftotext", "-layout", "-", "-"]
         text = subprocess.run(command, input=paper, capture_output=True, check=True).stdout
-        found = text.decode().split("\f")[:-1]
-        for number, sheet in enumerate(found, start=1):
+        pages = text.decode().split("\f")[:-1]
+        for number, sheet in enumerate(pages, start=1):
             assert "Waymark: " in sheet
             assert re.search(rf"As of \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d \({ZONE}\)", sheet)
             assert re.search(r"Printed \d{4}-\d\d-\d\d \d\d:\d\d:\d\d by ", sheet)
-            assert f"Sheet {number} of {len(found)}" in sheet
-        return found
+            assert f"Sheet {number} of {len(pages)}" in sheet
+        return pages
 
     return printed

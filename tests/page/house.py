@@ -73,11 +73,11 @@ def walk() -> dict[str, Any]:
     """Return half an hour of somebody's history, newest first: through the rooms of a level."""
     now = int(time.time())
     rooms = [room for room in ROOMS if room["level"] == "4"]
-    found = [
+    people = [
         rooms[ago // 120 % len(rooms)] | {"id": str(ago), "timestamp": now - ago, "rssi": -60}
         for ago in range(30, 1800, 12)
     ]
-    return {"data": found, "next": None}
+    return {"data": people, "next": None}
 
 
 def answer(page: Page, address: str, make: Callable[[], Any]) -> None:

@@ -73,22 +73,22 @@ def furnish(stack: Stack, seconds: float = 45) -> None:
     chance = random.Random(7)
     beacons = parse((ROOT / "mongo" / "directory.csv").read_text("utf-8"))
     now = int(time.time())
-    found: list[dict[str, object]] = []
+    detections: list[dict[str, object]] = []
     for staff_id in range(1, 2 * LEVELS + 1):
-        here = [beacon.mac for beacon in beacons if beacon.level == str((staff_id + 1) // 2)]
+        macs = [beacon.mac for beacon in beacons if beacon.level == str((staff_id + 1) // 2)]
         at = chance.randrange(5)
         for ago in range(WALKED_SECONDS, 120, -STEP_SECONDS):
             if chance.random() < 0.12:
-                at = min(max(at + chance.choice((-1, 1)), 0), len(here) - 2)
-            found.append(heard(staff_id, here[at], now - ago))
+                at = min(max(at + chance.choice((-1, 1)), 0), len(macs) - 2)
+            detections.append(heard(staff_id, macs[at], now - ago))
     for number, ago in ((1, 2400), (1, 300), (2, 900)):
-        found.append(heard(number, f"AABBCCDDEE0{number}", now - ago))
-    found += [
+        detections.append(heard(number, f"AABBCCDDEE0{number}", now - ago))
+    detections += [
         heard("guard-2", "C2A628040005", now - 150),
         heard("guard-5", "C2A628040003", now - 700),
         heard("guard-9", "C2A628040004", now - 2000),  # who is a ghost
     ]
-    send(stack, found)
+    send(stack, detections)
     stack.wait_for_people(2 * LEVELS + 3)
     time.sleep(seconds)
 
@@ -104,9 +104,9 @@ def fill(stack: Stack) -> None:
     stack.wait_for_people(MANY + 3)
 
 
-def send(stack: Stack, found: list[dict[str, object]]) -> None:
-    for first in range(0, len(found), CHUNK):
-        body = {"detections": found[first : first + CHUNK]}
+def send(stack: Stack, detections: list[dict[str, object]]) -> None:
+    for first in range(0, len(detections), CHUNK):
+        body = {"detections": detections[first : first + CHUNK]}
         answer = stack.session.post(f"{stack.url}/api/v1/detections", json=body, timeout=60)
         assert answer.status_code == 200, answer.text
 

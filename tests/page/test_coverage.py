@@ -98,8 +98,8 @@ def test_the_name_of_a_gap_is_not_broken_by_what_is_said_of_it(
         furnished(crowd(3))(page)
         now = time.time()
         new = ROOMS[0] | {"last_visited": None, "registered_at": now - 60, "macs": []}
-        found = {"as_of": now, "complete": True, "data": [new]}
-        answer(page, "**/monitoring/api/coverage", lambda: found)
+        coverage = {"as_of": now, "complete": True, "data": [new]}
+        answer(page, "**/monitoring/api/coverage", lambda: coverage)
 
     page = opened("/coverage", size, prepare=prepare)
     gap = page.locator("#gaps li")

@@ -38,9 +38,9 @@ def contrast(one: list[float], other: list[float]) -> float:
 
 
 def fills(page: Page, selector: str) -> list[list[float]]:
-    found: list[list[float]] = page.evaluate(FILLS, selector)
-    assert found
-    return found
+    colours: list[list[float]] = page.evaluate(FILLS, selector)
+    assert colours
+    return colours
 
 
 PICTURES = {

@@ -178,13 +178,13 @@ def test_a_beacon_that_fell_silent_is_named(opened: Opener, office: Office) -> N
     assert answer.status_code == 200, answer.text
 
     def passed_by() -> bool:
-        for who, mac in (("passer", "4100"), ("west", "4200")):
-            office.hear(who, f"AABBCC{mac}01")
-        for who, mac in (("passer", "4100"), ("east", "4200")):
-            office.hear(who, f"AABBCC{mac}03")
+        for staff_id, mac in (("passer", "4100"), ("west", "4200")):
+            office.hear(staff_id, f"AABBCC{mac}01")
+        for staff_id, mac in (("passer", "4100"), ("east", "4200")):
+            office.hear(staff_id, f"AABBCC{mac}03")
         places = office.get("/monitoring/api/coverage").json()["data"]  # what the page reads
-        here = [place for place in places if place["level"] in {"41", "42"}]
-        return sum(place["last_visited"] is not None for place in here) == 4
+        nearby = [place for place in places if place["level"] in {"41", "42"}]
+        return sum(place["last_visited"] is not None for place in nearby) == 4
 
     eventually(passed_by, 30)
     aged = 0

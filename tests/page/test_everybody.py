@@ -41,20 +41,20 @@ def test_axe_finds_nothing_nor_when_all_is_grey(
     opened: Opener, size: tuple[int, int], scheme: str
 ) -> None:
     look = {"color_scheme": scheme, "reduced_motion": "reduce"}
-    found = []
+    faults = []
     for path in (*SCREENS, *OPEN):
         page = opened(path, size, prepare=full, **look)
         loaded(page)
         if path == "":
             page.locator("#lost-chip").click()
-        found += violations(page)
+        faults += violations(page)
         if path in GREY:
             page.route("**/api/**", lambda route: route.abort())
             page.evaluate("dispatchEvent(new Event('online'))")  # so it reads again at once
             expect(page.locator("#banner")).to_be_visible(timeout=60_000)
-            found += violations(page)
+            faults += violations(page)
         page.close()
-    assert found == []
+    assert faults == []
 
 
 def test_a_dialog_is_accessible_too(opened: Opener) -> None:

@@ -55,9 +55,11 @@ def test_everybody_is_counted_in_their_own_room(opened: Opener, size: tuple[int,
         first, last = marker["rooms"]
         assert first == last, f"{marker} leaves its tick"
         place = (marker["level"], rooms_of(marker["level"])[first])
-        who = [marker["staff"]] if marker["staff"] else marker["title"].split(": ")[1].split(", ")
-        assert {where[person] for person in who} == {place}, marker
-        seen += who
+        staff_ids = (
+            [marker["staff"]] if marker["staff"] else marker["title"].split(": ")[1].split(", ")
+        )
+        assert {where[person] for person in staff_ids} == {place}, marker
+        seen += staff_ids
     assert sorted(seen) == sorted(where), "everybody, and each once"
 
 
@@ -70,8 +72,10 @@ def test_fresh_people_lose_no_place_to_stale_ones(opened: Opener) -> None:
     shown: dict[str, int] = {}
     hidden: dict[str, int] = {}
     for marker in page.evaluate(MARKERS, "#section"):
-        who = [marker["staff"]] if marker["staff"] else marker["title"].split(": ")[1].split(", ")
-        for staff_id in who:
+        staff_ids = (
+            [marker["staff"]] if marker["staff"] else marker["title"].split(": ")[1].split(", ")
+        )
+        for staff_id in staff_ids:
             fresh = next(n for n, limit in enumerate(order) if ages[staff_id] <= limit)
             room = places[staff_id]
             if marker["staff"]:

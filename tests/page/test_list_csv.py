@@ -37,15 +37,18 @@ def saved(page: Page, button: str) -> tuple[str, list[dict[str, str]]]:
 
 def local(row: dict[str, str], name: str = "time") -> float:
     """Return a row's time in unix seconds, which both of its columns have to tell."""
-    found = datetime.fromisoformat(row[f"local_{name} ({ZONE})"])
-    assert found.utcoffset() is not None
-    assert found == datetime.fromisoformat(row[name])
-    return found.timestamp()
+    moment = datetime.fromisoformat(row[f"local_{name} ({ZONE})"])
+    assert moment.utcoffset() is not None
+    assert moment == datetime.fromisoformat(row[name])
+    return moment.timestamp()
 
 
 def test_who_is_here_and_who_is_lost(opened: Opener) -> None:
     now = time.time()
-    far = [person(who, ROOMS[n], 1200) | {"timestamp": now - 1200} for n, who in enumerate(RISKY)]
+    far = [
+        person(staff_id, ROOMS[n], 1200) | {"timestamp": now - 1200}
+        for n, staff_id in enumerate(RISKY)
+    ]
     for one, state in zip(far, ("acknowledged", "gone_home"), strict=False):
         one["lost_contact"] = {"state": state, "by": "=anna", "at": int(now) - 60}
     people = [*crowd(300), person("=here", ODD)]
@@ -56,12 +59,16 @@ def test_who_is_here_and_who_is_lost(opened: Opener) -> None:
     assert [f"Staff {row['staff_id']}" for row in rows] == shown
     assert len(rows) == 307
     assert re.fullmatch(r"staff_\d{4}-\d\d-\d\d_\d{4}\.csv", name)
-    here = next(row for row in rows if row["staff_id"] == "=here")
-    assert (here["level"], here["location"], here["mac"]) == (ODD["level"], "=cmd, 1", ODD["mac"])
-    assert here["heard"] == "now"
-    assert abs(local(here) - now) < 60
+    present = next(row for row in rows if row["staff_id"] == "=here")
+    assert (present["level"], present["location"], present["mac"]) == (
+        ODD["level"],
+        "=cmd, 1",
+        ODD["mac"],
+    )
+    assert present["heard"] == "now"
+    assert abs(local(present) - now) < 60
     said = {row["staff_id"]: row for row in rows if row["said"]}
-    assert {who: row["lost_contact"] for who, row in said.items()} == {
+    assert {staff_id: row["lost_contact"] for staff_id, row in said.items()} == {
         RISKY[0]: "seen to",
         RISKY[1]: "gone home",
     }
@@ -88,8 +95,8 @@ def test_people_who_are_missing_are_told_by_the_name_of_the_file(opened: Opener)
     def prepare(page: Page) -> None:
         furnished(crowd(14))(page)
         one = person(7, ROOMS[0]) | {"timestamp": time.time() - 5}
-        some = {"as_of": time.time(), "complete": False, "data": [one]}
-        answer(page, "**/monitoring/api/staff", lambda: some)
+        staff = {"as_of": time.time(), "complete": False, "data": [one]}
+        answer(page, "**/monitoring/api/staff", lambda: staff)
 
     page = opened(prepare=prepare)
     loaded(page)
@@ -101,8 +108,8 @@ def test_people_who_are_missing_are_told_by_the_name_of_the_file(opened: Opener)
 def test_who_was_in_a_room(opened: Opener) -> None:
     at = int(time.time()) // 60 * 60 - 7200
     visits: list[dict[str, Any]] = [
-        {"staff_id": who, "level": "4", "from": at - 60 * n, "to": at + 30, "detections": 3}
-        for n, who in enumerate(RISKY)
+        {"staff_id": staff_id, "level": "4", "from": at - 60 * n, "to": at + 30, "detections": 3}
+        for n, staff_id in enumerate(RISKY)
     ]
     visits += [visits[0] | {"staff_id": "long", "from": at - 1000, "to": at + 1000}]
 

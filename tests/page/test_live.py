@@ -138,20 +138,20 @@ def test_freshness_is_told_in_words_and_shape(opened: Opener, office: Office) ->
     expect(page.locator("#plan .marker[data-staff='home']")).to_have_count(0)
 
 
-@pytest.mark.parametrize(("who", "ago"), [("ahead", -7200), ("behind", 7200)])
+@pytest.mark.parametrize(("staff_id", "ago"), [("ahead", -7200), ("behind", 7200)])
 def test_a_phone_whose_clock_is_wrong_was_heard_when_we_heard_it(
-    opened: Opener, office: Office, who: str, ago: int
+    opened: Opener, office: Office, staff_id: str, ago: int
 ) -> None:
     now = int(time.time())
-    heard = {"staff_id": who, "mac": LOBBY_B_6, "rssi": -60, "timestamp": now - ago}
-    sent = {"detections": [heard]} | ({"sent_at": now - ago} if who == "behind" else {})
+    heard = {"staff_id": staff_id, "mac": LOBBY_B_6, "rssi": -60, "timestamp": now - ago}
+    sent = {"detections": [heard]} | ({"sent_at": now - ago} if staff_id == "behind" else {})
     assert office.api("POST", "/detections", json=sent).status_code == 200
-    office.shown(who)
-    page = opened(f"?level=6&person={who}")
-    wrong = re.compile(f"(1 h 59 min|2 h) {who}")
+    office.shown(staff_id)
+    page = opened(f"?level=6&person={staff_id}")
+    wrong = re.compile(f"(1 h 59 min|2 h) {staff_id}")
     expect(page.locator("#person .facts")).to_contain_text(wrong)
-    expect(row(page, who)).to_contain_text(wrong)
-    at = row(page, who).locator("time").get_attribute("datetime")
+    expect(row(page, staff_id)).to_contain_text(wrong)
+    at = row(page, staff_id).locator("time").get_attribute("datetime")
     assert at is not None
     assert datetime.fromisoformat(at).timestamp() == pytest.approx(now, abs=60)
 
@@ -255,7 +255,7 @@ def test_nobody_of_that_name_is_said(opened: Opener) -> None:
 
 def test_a_level_that_is_not_there_is_told(opened: Opener) -> None:
     page = opened("?level=99", prepare=furnished(crowd(14)))
-    told = page.get_by_text("There is no level 99: all levels are shown.")
-    expect(told).to_be_visible()
+    notice = page.get_by_text("There is no level 99: all levels are shown.")
+    expect(notice).to_be_visible()
     page.locator("#levels").get_by_text("Level 4").click()
-    expect(told).to_be_hidden()
+    expect(notice).to_be_hidden()

@@ -65,12 +65,12 @@ def test_from_log_in_to_log_out(page: Page, url: str) -> None:
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(f"{url}/monitoring/login?next=/monitoring/system%3Fa=b")
-    found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
     log_in(page, "a wrong password")
     expect(page.get_by_role("alert").last).to_have_text("Wrong name or password.")
-    found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
     log_in(page, PASSWORD)
     expect(page).to_have_url(f"{url}/monitoring/system?a=b")
     assert page.evaluate("document.cookie") == ""  # no script sees it

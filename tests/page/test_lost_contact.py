@@ -22,7 +22,7 @@ def lost() -> list[dict[str, Any]]:
     ]
 
 
-def told(page: Page, people: list[dict[str, Any]]) -> None:
+def show(page: Page, people: list[dict[str, Any]]) -> None:
     """Furnish a page with people, and let it say what became of them, as the API does."""
     furnished(people)(page)
 
@@ -40,7 +40,7 @@ def told(page: Page, people: list[dict[str, Any]]) -> None:
 
 def test_who_dropped_out_is_told_until_somebody_sees_to_it(opened: Opener) -> None:
     people = [*crowd(14), *lost(), person("home", ROOMS[5], 2 * 86400)]
-    page = opened(prepare=lambda page: told(page, people))
+    page = opened(prepare=lambda page: show(page, people))
     chip = page.get_by_role("button", name="2 people lost contact")
     chip.click()
     rows = page.locator("#lost li")
@@ -140,8 +140,8 @@ def test_what_was_not_stored_is_said(opened: Opener, status: int, code: str, ask
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="2 people lost contact").click()
     page.get_by_role("button", name="All have gone home").click()
-    who = ("lost-2", "lost-1")[asked - 1]
-    says = f"This was not stored of staff {who}: the database is away"
+    staff_id = ("lost-2", "lost-1")[asked - 1]
+    says = f"This was not stored of staff {staff_id}: the database is away"
     expect(page.locator("#lost-problem")).to_have_text(says)
     assert len(puts) == asked
     expect(page.locator("#lost-chip")).to_have_text("2 people lost contact")
@@ -226,7 +226,7 @@ def test_who_is_lost_is_told_aloud_once_that_is_allowed(opened: Opener) -> None:
 
 def test_they_are_ghosts_on_the_plan_until_they_have_gone_home(opened: Opener) -> None:
     people = [*crowd(14), *lost(), person("home", ROOMS[5], 2 * 86400)]
-    page = opened(prepare=lambda page: told(page, people))
+    page = opened(prepare=lambda page: show(page, people))
     ghosts = page.locator("#section .marker.gone")
     expect(ghosts).to_have_count(2)
     expect(ghosts.and_(page.locator("[data-staff=lost-1]"))).to_be_visible()
@@ -258,8 +258,8 @@ def wrong(page: Page) -> None:
     address = "**/monitoring/api/staff"
     page.unroute(address)
     taken = f"{time.time() - 5:.0f}"
-    told = headers | {"X-Taken-At": taken}
-    page.route(address, lambda route: route.fulfill(headers=told, body=body))
+    late = headers | {"X-Taken-At": taken}
+    page.route(address, lambda route: route.fulfill(headers=late, body=body))
 
 
 def test_an_alert_is_spoken_once_though_its_age_grows(opened: Opener) -> None:

@@ -42,17 +42,17 @@ def test_the_description_has_its_style(opened: Opener, office: Office) -> None:
 def test_what_is_smuggled_into_a_page_is_stopped_and_seen(
     browser: Browser, office: Office, smuggled: str
 ) -> None:
-    found: list[str] = []
+    messages: list[str] = []
     with browser.new_context() as context:
-        watch_policy(context, found)
+        watch_policy(context, messages)
         page = context.new_page()
         page.goto(f"{office.url}/monitoring")
-        assert found == []
+        assert messages == []
         page.evaluate(f"() => {{ try {{ {smuggled} }} catch {{}} }}")
 
         def seen() -> list[str]:
             page.wait_for_timeout(50)  # playwright tells what the console said while it works
-            return found
+            return messages
 
         eventually(seen)
 

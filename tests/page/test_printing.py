@@ -18,10 +18,10 @@ MANY = 300
 def test_live_prints_everybody(opened: Opener, sheets: Sheets) -> None:
     page = opened(prepare=furnished(crowd(MANY)), color_scheme="dark")
     expect(page.locator("#people li")).to_have_count(MANY)
-    found = sheets(page)
-    names = re.findall(r"Staff (\d+)", "\n".join(found))
+    texts = sheets(page)
+    names = re.findall(r"Staff (\d+)", "\n".join(texts))
     assert set(map(int, names)) == {100 + n for n in range(MANY)}
-    assert "Nothing is missing that Waymark knows of" in found[-1]
+    assert "Nothing is missing that Waymark knows of" in texts[-1]
 
 
 def test_a_sheet_says_what_is_missing(opened: Opener, sheets: Sheets) -> None:

@@ -22,9 +22,9 @@ def ingested(office: Office, since: float) -> int:
         if not line.startswith("{"):
             continue
         entry = json.loads(line)
-        told = time.mktime(time.strptime(entry["time"][:19], "%Y-%m-%dT%H:%M:%S"))
+        written_at = time.mktime(time.strptime(entry["time"][:19], "%Y-%m-%dT%H:%M:%S"))
         zone = int(entry["time"][19:22]) * 3600
-        if told - time.timezone - zone < since or not entry["path"].startswith("/api/v1/"):
+        if written_at - time.timezone - zone < since or not entry["path"].startswith("/api/v1/"):
             continue
         count += (
             entry["path"] != "/api/v1/system"

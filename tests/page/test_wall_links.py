@@ -20,8 +20,8 @@ ENDED = "Your log-in has ended"
 
 @pytest.fixture(scope="module")
 def site(mongod: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with walls(mongod, tmp_path_factory.mktemp("walls")) as found:
-        yield found
+    with walls(mongod, tmp_path_factory.mktemp("walls")) as walled:
+        yield walled
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ def log_in(page: Page, site: Site) -> None:
 
 
 def accessible(page: Page) -> None:
-    found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
 
 
 @pytest.mark.parametrize(("size", "scheme"), [("phone", "dark"), ("laptop", "light")])
@@ -102,11 +102,11 @@ def test_an_admin_makes_a_link_and_a_wall_opens_it(
     shown.get_by_role("button", name="Copy").click()
     expect(shown.get_by_role("status")).to_have_text("Copied.")
     link = page.evaluate("navigator.clipboard.readText()")
-    found = LINK.fullmatch(link)
-    assert found
+    match = LINK.fullmatch(link)
+    assert match
     shown.get_by_role("button", name="Done").click()
     expect(opener).to_be_focused()
-    nothing_left(page, found[1])
+    nothing_left(page, match[1])
 
     wall = browsers(viewport=viewport, color_scheme=scheme)
     sent = opened(wall, link)
@@ -129,7 +129,7 @@ def test_an_admin_makes_a_link_and_a_wall_opens_it(
     )
     expect(wall.get_by_role("link", name="Replay the last hour")).to_have_count(0)
     accessible(wall)
-    nowhere_but_in_the_body(site, wall, found[1], sent)
+    nowhere_but_in_the_body(site, wall, match[1], sent)
 
 
 def nothing_left(page: Page, secret: str) -> None:

@@ -55,8 +55,8 @@ def house(people: int, missing: int = 0, strangers: int = 0) -> Any:
 
     def prepare(page: Page) -> None:
         fill(page)
-        found = [beacon | {"last_heard": time.time() - 90} for beacon in STRANGERS[:strangers]]
-        answer(page, "**/monitoring/api/beacons/unknown", lambda: {"data": found})
+        beacons = [beacon | {"last_heard": time.time() - 90} for beacon in STRANGERS[:strangers]]
+        answer(page, "**/monitoring/api/beacons/unknown", lambda: {"data": beacons})
 
     return prepare
 
@@ -157,13 +157,13 @@ def test_the_clock_stops_with_what_it_shows(opened: Opener) -> None:
     first = clock.inner_text()
     expect(clock).not_to_have_text(first)  # it ticks
     address = "**/monitoring/api/staff"
-    told = {
+    headers = {
         "X-Circuit-State": "unknown",
         "Content-Type": "application/json",
         "X-Taken-At": f"{time.time() - 5:.0f}",
     }
     page.unroute(address)
-    page.route(address, lambda route: route.fulfill(headers=told, body=json.dumps({"data": []})))
+    page.route(address, lambda route: route.fulfill(headers=headers, body=json.dumps({"data": []})))
     expect(page.locator("#clock")).to_have_attribute("data-stopped", "true", timeout=30_000)
     expect(page.locator("#banner")).to_be_visible()
     stopped = clock.inner_text()

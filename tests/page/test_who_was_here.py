@@ -20,13 +20,19 @@ ROOM = "/coverage?room=Room+4-03&room_level=4"
 WALL, LAPTOP, PHONE = (1920, 1080), (1366, 768), (390, 844)
 
 
-def visit(who: object, ago: int, lasted: int) -> dict[str, Any]:
+def visit(staff_id: object, ago: int, lasted: int) -> dict[str, Any]:
     start = int(time.time()) - ago
-    return {"staff_id": who, "level": "4", "from": start, "to": start + lasted, "detections": 9}
+    return {
+        "staff_id": staff_id,
+        "level": "4",
+        "from": start,
+        "to": start + lasted,
+        "detections": 9,
+    }
 
 
 def answered(
-    found: list[dict[str, Any]], asked: list[str] | None = None, status: int = 200
+    visits: list[dict[str, Any]], asked: list[str] | None = None, status: int = 200
 ) -> Callable[[Page], None]:
     """Return what furnishes a page, and answers its questions with these visits."""
 
@@ -34,7 +40,7 @@ def answered(
         def answer(route: Route) -> None:
             if asked is not None:
                 asked.append(route.request.url)
-            body = {"data": found, "next": None} if status == 200 else found[0]
+            body = {"data": visits, "next": None} if status == 200 else visits[0]
             route.fulfill(status=status, content_type="application/json", body=json.dumps(body))
 
         furnished(crowd(14))(page)
@@ -170,17 +176,17 @@ PROBLEMS: dict[str, tuple[int, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_failure_is_told_with_what_to_do(opened: Opener, problem: str) -> None:
-    status, body, told = PROBLEMS[problem]
+    status, body, advice = PROBLEMS[problem]
     asked: list[str] = []
     page = opened(ROOM, prepare=answered([body], asked, status))
     dialog = page.get_by_role("dialog", name="Who was here?")
-    expect(dialog.get_by_role("status")).to_contain_text(told)
+    expect(dialog.get_by_role("status")).to_contain_text(advice)
     expect(dialog).not_to_contain_text("Nobody")
     again = dialog.get_by_role("button", name="Try again")
     expect(again).to_be_visible(visible=status == 503)
     if status == 503:
         again.click()
-        expect(dialog.get_by_role("status")).to_contain_text(told)
+        expect(dialog.get_by_role("status")).to_contain_text(advice)
         assert len(asked) == 2
 
 

@@ -105,29 +105,29 @@ def cases() -> list[Case]:
 
 
 def _bombs() -> list[Case]:
-    found = []
+    bombs = []
     for method, path, kind, body in _POSTS:
         # What /api/v1 inflates is good, and stored openly.
         honest = _packed(body.replace("inflated", "honest").encode())
         for name, packed in _packed(body.encode()).items():
             is_taken = name in ("gzip", "GZIP") and path.startswith("/api/v1")
             coding, data = honest[name] if is_taken else packed
-            found.append(_case(f"{name}: {method} {path} {kind}", method, path, kind, data, coding))
-    return found
+            bombs.append(_case(f"{name}: {method} {path} {kind}", method, path, kind, data, coding))
+    return bombs
 
 
 def _operators() -> list[Case]:
-    found = []
+    operators = []
     for method, path, fields in _FIELDS:
         for field in fields:
             for name, value in _OPERATORS.items():
                 body = json.dumps(fields | {field: value}).encode()
-                found.append(_case(f"{name} for {field}: {path}", method, path, JSON, body))
+                operators.append(_case(f"{name} for {field}: {path}", method, path, JSON, body))
             form = urlencode({n: v for n, v in fields.items() if n != field})
             form = form.replace("inflated", "honest")  # the field may be one that nobody must send
             text = f"{form}&{field}[$gt]=".encode()
-            found.append(_case(f"form {field}[$gt]: {path}", method, path, FORM, text))
-    return found
+            operators.append(_case(f"form {field}[$gt]: {path}", method, path, FORM, text))
+    return operators
 
 
 def _names() -> list[Case]:

@@ -53,8 +53,8 @@ class Answers(NamedTuple):
 @cache
 def _declared() -> list[tuple[re.Pattern[str], Answers]]:
     lines = [line.split("\t") for line in DECLARED.read_text().splitlines()[1:]]
-    found = [Answers(*line) for line in lines]
-    return [(re.compile(re.escape(case.name).replace(r"\*", ".*")), case) for case in found]
+    answers = [Answers(*line) for line in lines]
+    return [(re.compile(re.escape(case.name).replace(r"\*", ".*")), case) for case in answers]
 
 
 def declared(name: str) -> Answers:
@@ -71,10 +71,10 @@ def leaked(answers: bytes) -> bytes:
     """Return what answers hold that none may."""
     heads = b"".join(_HEAD.findall(answers)).lower()
     text = answers.lower()
-    found = [leak for leak in LEAKS if leak in text] + [
+    leaks = [leak for leak in LEAKS if leak in text] + [
         leak for leak in HEAD_LEAKS if leak in heads
     ]
-    return b", ".join(found)
+    return b", ".join(leaks)
 
 
 def is_failure(said: str) -> bool:

@@ -45,10 +45,10 @@ def fuzz(site: Guarded, count: int, seed: int) -> Done:
     """Send so many requests, each as somebody: the same for the same seed."""
     done = Done(Counter(), [])
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        each = count // AT_ONCE
+        share = count // AT_ONCE
         numbers = range(seed * AT_ONCE, (seed + 1) * AT_ONCE)
         known = site.visitors, site.document  # once, before there are threads
-        parts = threads.map(lambda number: _part(site, *known, each, number), numbers)
+        parts = threads.map(lambda number: _part(site, *known, share, number), numbers)
         for part in parts:
             done.said.update(part.said)
             done.wrong.extend(part.wrong)

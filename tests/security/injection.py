@@ -161,9 +161,9 @@ _ASKED = [*(("GET", path) for path in _READS), *_WRITES]
 
 def cases() -> list[Case]:
     """Return all of them."""
-    found = [(f"path: {path}", path, _HOST) for path in _PATHS]
-    found += [(f"parameter: {path}", path, _HOST) for path in _PARAMETERS]
-    found += [
+    requests = [(f"path: {path}", path, _HOST) for path in _PATHS]
+    requests += [(f"parameter: {path}", path, _HOST) for path in _PARAMETERS]
+    requests += [
         (f"{name}: {path}", path, header) for name, header in _HEADERS.items() for path in _LEADING
     ]
     strange = [
@@ -171,7 +171,7 @@ def cases() -> list[Case]:
         for name, header in _STRANGERS.items()
         for method, path in _ASKED
     ]
-    return [Case(name, _request("GET", path, header)) for name, path, header in found] + strange
+    return [Case(name, _request("GET", path, header)) for name, path, header in requests] + strange
 
 
 def _request(method: str, path: str, header: str) -> bytes:

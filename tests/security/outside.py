@@ -40,12 +40,12 @@ class Machine:
         """End it."""
         self._holder.communicate()
 
-    def run(self, *command: object, given: str = "") -> str:
+    def run(self, *command: object, typed: str = "") -> str:
         """Run something in it; return what it prints."""
         done = subprocess.run(
             [*self.prefix, *map(str, command)],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            input=given,
+            input=typed,
             capture_output=True,
             text=True,
             check=False,
@@ -64,10 +64,10 @@ class Machine:
 
     def listening(self) -> set[tuple[str, int]]:
         """Return the protocol and port of each socket that takes what comes, as the kernel says."""
-        found = set()
+        sockets = set()
         for protocol in PROTOCOLS:
             lines = Path(f"/proc/{self.pid}/net/{protocol}").read_text().splitlines()[1:]
             for _, local, _, state, *_ in map(str.split, lines):
                 if state == LISTENS or not protocol.startswith("tcp"):
-                    found.add((protocol.removesuffix("6"), int(local.rpartition(":")[2], 16)))
-        return found
+                    sockets.add((protocol.removesuffix("6"), int(local.rpartition(":")[2], 16)))
+        return sockets

@@ -48,28 +48,28 @@ class Report:
         self.requests += requests
         self.wrong += wrong
 
-    def _swept(self, found: list[sweep.Asked]) -> None:
+    def _swept(self, findings: list[sweep.Asked]) -> None:
         said: dict[tuple[str, str], Counter[str]] = {}
-        for finding in found:
+        for finding in findings:
             counts = said.setdefault((finding.visitor.name, finding.target), Counter())
             counts[str(finding.answer.status)] += 1
         for (name, target), counts in said.items():
             self._row(name, target, counts)
-        for finding in (finding for finding in found if finding.wrong):
+        for finding in (finding for finding in findings if finding.wrong):
             route = f"{finding.route.method} {finding.route.path}"
-            who = f"{finding.visitor.name} at the {finding.target}"
-            self.say(f"WRONG: {route} as {who}: {finding.answer.status}: {finding.wrong}")
-        self._add(len(found), sum(bool(finding.wrong) for finding in found))
+            visitor = f"{finding.visitor.name} at the {finding.target}"
+            self.say(f"WRONG: {route} as {visitor}: {finding.answer.status}: {finding.wrong}")
+        self._add(len(findings), sum(bool(finding.wrong) for finding in findings))
 
-    def _tried(self, name: str, found: list[table.Line]) -> None:
+    def _tried(self, name: str, findings: list[table.Line]) -> None:
         for target in TARGETS:
-            said = (finding.said.split() for finding in found if finding.target == target)
+            said = (finding.said.split() for finding in findings if finding.target == target)
             self._row(name, target, Counter(status for answer in said for status in answer[:1]))
-        for line in (finding for finding in found if finding.wrong):
+        for line in (finding for finding in findings if finding.wrong):
             self.say(
                 f"WRONG: {line.name} as {name} at the {line.target}: {line.said}: {line.wrong}"
             )
-        self._add(len(found), sum(bool(line.wrong) for line in found))
+        self._add(len(findings), sum(bool(line.wrong) for line in findings))
 
     def _row(self, name: str, target: str, counts: Counter[str]) -> None:
         self.say(f"{name:<34}{target:<12}{counts.total():>6}  {' '.join(_each(counts))}")

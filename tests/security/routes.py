@@ -102,16 +102,16 @@ def of_the_page() -> Iterator[Route]:
 
 def public() -> set[str]:
     """Return what the log-in shows: its page, and the files that it names or imports."""
-    found, unread = {"style.css", "icon.svg", "boot.js"}, ["screens/login.js"]
+    modules, unread = {"style.css", "icon.svg", "boot.js"}, ["screens/login.js"]
     while unread:
         name = unread.pop()
-        found.add(name)
+        modules.add(name)
         file = FOLDER / name
         for base, target in _IMPORT.findall(file.read_text()):
             module = str((file.parent / base / target).resolve().relative_to(FOLDER.resolve()))
-            if module not in found:
+            if module not in modules:
                 unread.append(module)
-    return {LOGIN, *(f"/monitoring/static/{name}" for name in found)}
+    return {LOGIN, *(f"/monitoring/static/{name}" for name in modules)}
 
 
 def undeclared(routes: list[Route]) -> Iterator[Route]:

@@ -34,7 +34,7 @@ TRUSTING = ssl.create_default_context()
 TRUSTING.check_hostname, TRUSTING.verify_mode = False, ssl.CERT_NONE
 
 
-class Found(NamedTuple):
+class Finding(NamedTuple):
     """What came back to one request."""
 
     method: str
@@ -61,7 +61,7 @@ def asked(routes: Iterable[Route]) -> list[dict[str, str]]:
 
 def scan(
     address: str, ports: Iterable[int], wanted: list[dict[str, str]]
-) -> dict[int, list[Found]]:
+) -> dict[int, list[Finding]]:
     """Return what each port that takes connections answers to a stranger."""
     return {
         port: [_try(address, port, version, tls=tls) for version in wanted]
@@ -70,12 +70,12 @@ def scan(
     }
 
 
-def beyond(found: Iterable[Found]) -> list[Found]:
+def beyond(findings: Iterable[Finding]) -> list[Finding]:
     """Return what a stranger could read or change besides what all may."""
-    return [finding for finding in found if not _is_fine(finding)]
+    return [finding for finding in findings if not _is_fine(finding)]
 
 
-def _is_fine(one: Found) -> bool:
+def _is_fine(one: Finding) -> bool:
     if one.status in (400, 401, 403, 404, 405, 415, 421) or (not one.status and not one.body):
         return True
     if one.status in (301, 302, 303, 307, 308):
@@ -100,7 +100,7 @@ def _takes_tls(address: str, port: int) -> bool | None:
         return False
 
 
-def _try(address: str, port: int, one: dict[str, str], *, tls: bool) -> Found:
+def _try(address: str, port: int, one: dict[str, str], *, tls: bool) -> Finding:
     target = one["path"] + (f"?{one['query']}" if one["query"] else "")
     headers = {"Content-Type": one["kind"]} if one["kind"] else {}
     for _ in range(TRIES):
@@ -113,22 +113,22 @@ def _try(address: str, port: int, one: dict[str, str], *, tls: bool) -> Found:
                 answer = connection.getresponse()
                 body = answer.read(300).decode("latin-1")
             except ConnectionError:  # a port that is published, with nothing behind it
-                return Found(one["method"], one["path"], 0, "")
+                return Finding(one["method"], one["path"], 0, "")
             except (http.client.HTTPException, OSError) as error:
-                return Found(one["method"], one["path"], 0, repr(error))
+                return Finding(one["method"], one["path"], 0, repr(error))
         leads = answer.headers["Location"] or ""
-        found = Found(one["method"], one["path"], answer.status, body, leads)
-        if found.status != TOO_MANY:
+        finding = Finding(one["method"], one["path"], answer.status, body, leads)
+        if finding.status != TOO_MANY:
             break
         time.sleep(0.2)
-    return found
+    return finding
 
 
 def main() -> None:
     """Scan, for whoever reads JSON."""
     address, *ports = sys.argv[1:]
-    found = scan(address, map(int, ports), json.load(sys.stdin))
-    json.dump(found, sys.stdout)
+    findings = scan(address, map(int, ports), json.load(sys.stdin))
+    json.dump(findings, sys.stdout)
 
 
 if __name__ == "__main__":

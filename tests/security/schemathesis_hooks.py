@@ -13,7 +13,7 @@ from ingest.rules.request_parameters import EARLIEST, MAX_UNIX_SECONDS, integer,
 TIMES = ("start_time", "end_time", "from", "to", "since", "timestamp")
 NAMES = ("level", "location", "label")
 
-Given = Mapping[str, Any]
+Parameters = Mapping[str, Any]
 
 
 @schemathesis.hook
@@ -36,7 +36,7 @@ def filter_case(_: Any, case: Any) -> bool:
     return all(_can_be(part) for part in (query, *items) if isinstance(part, Mapping))
 
 
-def _is_short(query: Given) -> bool:
+def _is_short(query: Parameters) -> bool:
     try:
         first, last = (moment(query, name, 0, MAX_UNIX_SECONDS) for name in ("from", "to"))
     except ParameterError:
@@ -44,26 +44,26 @@ def _is_short(query: Given) -> bool:
     return last - first <= MAX_DAYS * 86_400
 
 
-def _can_be(given: Given) -> bool:
+def _can_be(parameters: Parameters) -> bool:
     """Tell whether clock, calendar and what belongs together allow what is given."""
-    names = [str(given.get(name, "x")).strip() for name in NAMES]
+    names = [str(parameters.get(name, "x")).strip() for name in NAMES]
     if not all(name and name.isprintable() for name in names):
         return False
-    if (given.get("x") in (None, "")) != (given.get("y") in (None, "")):
+    if (parameters.get("x") in (None, "")) != (parameters.get("y") in (None, "")):
         return False
     try:
-        times = {name: _seconds(given, name) for name in TIMES}
+        times = {name: _seconds(parameters, name) for name in TIMES}
     except ParameterError:
         return False
     bounds = [(times["start_time"], times["end_time"]), (times["from"], times["to"])]
     return all(None in (first, last) or (first or 0) <= (last or 0) for first, last in bounds)
 
 
-def _seconds(given: Given, name: str) -> int | None:
+def _seconds(parameters: Parameters, name: str) -> int | None:
     """Return a time; ParameterError where the service's clock or the calendar has none such."""
-    if given.get(name) in (None, ""):
+    if parameters.get(name) in (None, ""):
         return None
     latest = int(time.time()) if name in ("timestamp", "from") else MAX_UNIX_SECONDS
-    if name.endswith("_time") or "user_address" in given:
-        return integer(given, name, EARLIEST if name == "timestamp" else 0, latest)
-    return moment(given, name, EARLIEST if name == "timestamp" else 1, latest)
+    if name.endswith("_time") or "user_address" in parameters:
+        return integer(parameters, name, EARLIEST if name == "timestamp" else 0, latest)
+    return moment(parameters, name, EARLIEST if name == "timestamp" else 1, latest)

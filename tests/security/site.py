@@ -38,9 +38,9 @@ class Site(Office):
 
     def staff(self) -> set[str]:
         """Return everybody of whom a detection was stored."""
-        found = self.read("/api/v1/staff").json()
-        assert found["complete"]
-        return {str(person["staff_id"]) for person in found["data"]}
+        people = self.read("/api/v1/staff").json()
+        assert people["complete"]
+        return {str(person["staff_id"]) for person in people["data"]}
 
 
 class Guarded(Site):
@@ -111,8 +111,8 @@ class Guarded(Site):
     @cached_property
     def document(self) -> dict[str, Any]:
         """Return what the stack says of its routes."""
-        found: dict[str, Any] = self.read("/api/v1/openapi.json").json()
-        return found
+        openapi: dict[str, Any] = self.read("/api/v1/openapi.json").json()
+        return openapi
 
     def stored(self) -> Mapping[str, object]:
         """Return what no stranger may change: how many there are of each, and how they look."""

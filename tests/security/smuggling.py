@@ -258,18 +258,18 @@ _BYTES = [
 
 def cases() -> list[Case]:
     """Return all of them."""
-    found: dict[str, bytes] = {"control: pipelined": _GET + b"\r\n" + _HIDDEN}
+    requests: dict[str, bytes] = {"control: pipelined": _GET + b"\r\n" + _HIDDEN}
     for name, line in _DISGUISES.items():
         head = _POST + line + b"\r\n"
-        found[f"CL.TE {name}"] = head + b"Content-Length: %d\r\n\r\n" % len(_BEHIND) + _BEHIND
-        found[f"TE.CL {name}"] = (
+        requests[f"CL.TE {name}"] = head + b"Content-Length: %d\r\n\r\n" % len(_BEHIND) + _BEHIND
+        requests[f"TE.CL {name}"] = (
             head + b"Content-Length: %d\r\n\r\n" % (_IN_CHUNK.index(b"\n") + 1) + _IN_CHUNK
         )
-        found[f"TE {name}"] = head + b"\r\n" + _IN_CHUNK
+        requests[f"TE {name}"] = head + b"\r\n" + _IN_CHUNK
     for name, line in _LENGTHS.items():
-        found[f"CL {name}"] = _POST + line.replace(b"N", _LENGTH) + b"\r\n\r\n" + _HIDDEN
+        requests[f"CL {name}"] = _POST + line.replace(b"N", _LENGTH) + b"\r\n\r\n" + _HIDDEN
     for name, body in _CHUNKS.items():
-        found[f"chunk: {name}"] = _POST + b"Transfer-Encoding: chunked\r\n\r\n" + body
-    found |= {f"line: {name}": sent for name, sent in _LINES.items()}
-    found |= dict(_BYTES)
-    return [Case(name, sent) for name, sent in found.items()]
+        requests[f"chunk: {name}"] = _POST + b"Transfer-Encoding: chunked\r\n\r\n" + body
+    requests |= {f"line: {name}": sent for name, sent in _LINES.items()}
+    requests |= dict(_BYTES)
+    return [Case(name, sent) for name, sent in requests.items()]

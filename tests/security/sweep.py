@@ -151,8 +151,8 @@ def _ends(route: Route, visitor: Visitor) -> bool:
     return (route.method, route.path) == ENDS and visitor.role is not Role.NOBODY
 
 
-def counted(found: Iterable[Asked]) -> Counter[tuple[str, str, int]]:
+def counted(findings: Iterable[Asked]) -> Counter[tuple[str, str, int]]:
     """Return how often each visitor got which status at which target."""
     return Counter(
-        (finding.visitor.name, finding.target, finding.answer.status) for finding in found
+        (finding.visitor.name, finding.target, finding.answer.status) for finding in findings
     )

@@ -53,7 +53,7 @@ def lines(site: Guarded, tried: Sequence[Case], visitor: Visitor) -> list[Line]:
     ]
     before = site.staff()
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        found = list(threads.map(lambda route: _tried(site, visitor, *route), wanted))
+        rows = list(threads.map(lambda route: _tried(site, visitor, *route), wanted))
     hidden = {_hidden(turn, number, to).decode(): (case, to) for turn, number, case, to in wanted}
     expected = {
         change
@@ -65,8 +65,8 @@ def lines(site: Guarded, tried: Sequence[Case], visitor: Visitor) -> list[Line]:
     for change in sorted((site.staff() - before) ^ (expected - before)):
         name = hidden[change][0].name if change in hidden else change
         became = "is not stored" if change in expected else "was stored"
-        found.append(Line(name, TARGETS[0], "", f"{change} {became}"))
-    return found
+        rows.append(Line(name, TARGETS[0], "", f"{change} {became}"))
+    return rows
 
 
 def _may_store(target: str, route: Route, visitor: Visitor) -> bool:
@@ -108,17 +108,17 @@ def is_declared(said: str, case: Case, allowed: Iterable[str], visitor: Visitor)
     return any(
         len(said.split()) == len(prefix.split())
         and all(
-            came == told or (came in ("401", "403") and told in _ANSWERED)
-            for came, told in zip(said.split(), prefix.split(), strict=True)
+            came == may_come or (came in ("401", "403") and may_come in _ANSWERED)
+            for came, may_come in zip(said.split(), prefix.split(), strict=True)
         )
         for prefix in allowed
     )
 
 
-def printed(found: Iterable[Line]) -> Iterator[str]:
+def printed(rows: Iterable[Line]) -> Iterator[str]:
     """Yield the table's lines, one for each case."""
     by_name: dict[str, dict[str, Line]] = {}
-    for line in found:
+    for line in rows:
         by_name.setdefault(line.name, {})[line.target] = line
     yield f"{'tried':<60}" + "".join(f"{target:<16}" for target in TARGETS)
     for name, said in by_name.items():

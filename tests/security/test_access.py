@@ -17,11 +17,11 @@ from tests.security.visitors import NOBODY, THOROUGH
 pytestmark = pytest.mark.long
 
 
-def wrong(found: list[sweep.Asked]) -> list[str]:
+def wrong(findings: list[sweep.Asked]) -> list[str]:
     return [
         f"{route.route.method} {route.route.path} as {route.visitor.name} at the {route.target}: "
         f"{route.answer.status}: {route.wrong}"
-        for route in found
+        for route in findings
         if route.wrong
     ]
 
@@ -37,21 +37,21 @@ def test_a_stranger_gets_nothing_at_any_port_and_changes_nothing(guarded: Guarde
     strangers = [visitor for visitor in guarded.visitors if visitor.role is Role.NOBODY]
     everything = routes.everything(guarded.document)
     before = guarded.stored()
-    found = sweep.sweep(guarded.ports, everything, strangers)
-    assert wrong(found) == []
-    assert len(found) > len(everything) * len(strangers)
+    findings = sweep.sweep(guarded.ports, everything, strangers)
+    assert wrong(findings) == []
+    assert len(findings) > len(everything) * len(strangers)
     assert guarded.stored() == before
 
 
 def test_each_role_gets_its_own_and_no_more(guarded: Guarded) -> None:
     known = [visitor for visitor in guarded.visitors if visitor.role is not Role.NOBODY]
-    found = sweep.sweep(guarded.ports, routes.everything(guarded.document), known)
-    assert wrong(found) == []
+    findings = sweep.sweep(guarded.ports, routes.everything(guarded.document), known)
+    assert wrong(findings) == []
     # The document tells the roles; here stands what they have to be.
     got = {
         role: {
             f"{route.route.method} {route.route.path}"
-            for route in found
+            for route in findings
             if route.visitor.role is role and route.answer.status not in (401, 403)
             if route.route.role is not Role.NOBODY
         }

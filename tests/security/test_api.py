@@ -36,8 +36,8 @@ def check(url: str, folder: Path, *options: str) -> None:
         check=False,
         timeout=900,
     )
-    found = done.stdout.partition("FAILURES")[2] or done.stdout
-    assert done.returncode == 0, found[:20_000] + done.stderr
+    failures = done.stdout.partition("FAILURES")[2] or done.stdout
+    assert done.returncode == 0, failures[:20_000] + done.stderr
 
 
 def test_no_finding_through_the_gateway(site: Site, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_no_kind_of_bad_input_adds_up(stack: LimitedStack) -> None:
         connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for port in ports]
         for connection in connections:
             held.callback(connection.close)
-        for case in (*largest(), *garbage.each()):
+        for case in (*largest(), *garbage.case_of_each_operation()):
             send = partial(answered, case=case)
             counts.update(status for status, _, _ in crowd.map(send, connections))
     assert list(part_problems(seen.parts())) == []

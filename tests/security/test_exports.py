@@ -50,6 +50,6 @@ def check(client: FlaskClient, staff_id: int, name: str) -> None:
         assert cell[0].isprintable()
         assert cell.strip()[0] not in RISKY
         assert cell[0] != " "
-    found = client.get(f"/api/v1/staff/{staff_id}/detections?format=geojson")
-    [feature] = json.loads(found.data)["features"]
+    geojson = client.get(f"/api/v1/staff/{staff_id}/detections?format=geojson")
+    [feature] = json.loads(geojson.data)["features"]
     assert feature["properties"]["location"] == name

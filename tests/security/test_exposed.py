@@ -34,8 +34,8 @@ class Published(Stack):
         self.outside = f"http://{STACKS}:{self.port}"
         file = folder / "env"
         command = [f"{root}/scripts/configure", "--plain", "--publish", STACKS, "--file", str(file)]
-        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        [self.admin] = re.findall(r"^  (wm_\S+)$", told, re.MULTILINE)
+        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        [self.admin] = re.findall(r"^  (wm_\S+)$", text, re.MULTILINE)
         self.environment |= dict(line.split("=", 1) for line in file.read_text().splitlines())
         if kind == "tls":
             tls = folder / "tls"
@@ -70,15 +70,15 @@ def test_a_stranger_finds_only_what_all_may_see(
 ) -> None:
     stack, inside, outside = machines
 
-    def told(path: str) -> str:
+    def read(path: str) -> str:
         url = f"{stack.outside}/api/v1{path}"
         return outside.run(sys.executable, "-c", AS_ADMIN, url, f"Bearer {stack.admin}")
 
     def kept() -> list[object]:
         paths = ("/staff", "/beacons", "/tokens", "/accounts")
-        return [json.loads(told(path))["data"] for path in paths]
+        return [json.loads(read(path))["data"] for path in paths]
 
-    document, before = json.loads(told("/openapi.json")), kept()
+    document, before = json.loads(read("/openapi.json")), kept()
 
     # Every socket of the stack that takes what comes: the machine has no others.
     listening = inside.listening()
@@ -91,16 +91,16 @@ def test_a_stranger_finds_only_what_all_may_see(
 
     wanted = scan.asked(routes.everything(document))
     command = (sys.executable, "-m", "tests.security.scan", STACKS, *sorted(ports))
-    answers = json.loads(outside.run(*command, given=json.dumps(wanted)))
-    found = {
-        int(port): [scan.Found(*finding) for finding in all_] for port, all_ in answers.items()
+    answers = json.loads(outside.run(*command, typed=json.dumps(wanted)))
+    by_port = {
+        int(port): [scan.Finding(*finding) for finding in all_] for port, all_ in answers.items()
     }
-    assert set(found) == stack.published
-    for all_ in found.values():
+    assert set(by_port) == stack.published
+    for all_ in by_port.values():
         assert len(all_) == len(wanted) > 900
         assert scan.beyond(all_) == []
     readable = {
-        finding.path for all_ in found.values() for finding in all_ if finding.status == 200
+        finding.path for all_ in by_port.values() for finding in all_ if finding.status == 200
     }
     assert readable >= {"/healthz", "/monitoring/login", "/_circuit/ingest"}
     assert kept() == before

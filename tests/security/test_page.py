@@ -78,8 +78,8 @@ def named(site: Site) -> Iterator[None]:
     def placed() -> bool:  # the other service too knows the names
         for number in range(len(NAMES)):
             site.hear(f"victim-{number}", mac(number))
-        found = {person["location"] for person in site.read("/api/v1/staff").json()["data"]}
-        return set(NAMES) <= found
+        names = {person["location"] for person in site.read("/api/v1/staff").json()["data"]}
+        return set(NAMES) <= names
 
     eventually(placed, 60, pause_seconds=1)
     for number in range(len(NAMES)):

@@ -25,9 +25,9 @@ BY_NETWORK, IN_PROCESS = 0.12, 0.05
 
 
 def log_in(guarded: Guarded, cookies: dict[str, str] | None = None) -> requests.Response:
-    given = {"name": "reader", "password": PASSWORD}
+    body = {"name": "reader", "password": PASSWORD}
     url = f"{guarded.url}{SESSION}"
-    answer = requests.post(url, json=given, cookies=cookies, timeout=30)
+    answer = requests.post(url, json=body, cookies=cookies, timeout=30)
     assert answer.status_code == 200, answer.text
     return answer
 
@@ -62,11 +62,13 @@ def test_only_a_log_in_gives_a_cookie(guarded: Guarded) -> None:
     assert "Set-Cookie" not in answer.headers
 
 
-def larger(some: Sequence[float], others: Sequence[float]) -> float:
+def larger(sample: Sequence[float], others: Sequence[float]) -> float:
     """Return how often one of some is larger than one of the others: their ranks, no outliers."""
-    ranked = sorted(chain(((seconds, 0) for seconds in others), ((seconds, 1) for seconds in some)))
+    ranked = sorted(
+        chain(((seconds, 0) for seconds in others), ((seconds, 1) for seconds in sample))
+    )
     ranks = sum(rank for rank, (_, of_some) in enumerate(ranked, start=1) if of_some)
-    return (ranks - len(some) * (len(some) + 1) / 2) / (len(some) * len(others))
+    return (ranks - len(sample) * (len(sample) + 1) / 2) / (len(sample) * len(others))
 
 
 def measured(ask: Callable[[str], object], rounds: int, *kinds: Callable[[], str]) -> list[Any]:

@@ -36,12 +36,12 @@ NOBODYS = ["CONNECT", "HTTP/0.9", "HTTP/2's preface", "TLS", "a mail"]
 def test_only_what_is_declared_comes_back(guarded: Guarded, name: str) -> None:
     [visitor] = [visitor for visitor in guarded.visitors if visitor.name == name]
     cases = table.cases()
-    found = table.lines(guarded, cases, visitor)
+    lines = table.lines(guarded, cases, visitor)
     # On a busy machine the page may be a 503 that asks for patience: those are asked again.
-    late = {line.name for line in found if line.wrong and line.said.startswith("503")}
+    late = {line.name for line in lines if line.wrong and line.said.startswith("503")}
     again = table.lines(guarded, [case for case in cases if case.name in late], visitor)
-    found = [line for line in found if line.name not in late] + again
-    assert list(table.printed(line for line in found if line.wrong))[1:] == []
+    lines = [line for line in lines if line.name not in late] + again
+    assert list(table.printed(line for line in lines if line.wrong))[1:] == []
 
 
 @pytest.mark.long

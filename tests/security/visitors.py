@@ -52,8 +52,8 @@ class Visitor(NamedTuple):
     @property
     def secret(self) -> str:
         """Return what no answer may repeat."""
-        given = self.headers.get("Authorization") or self.headers.get("Cookie") or self.query
-        return max(given.replace("=", " ").split(), key=len, default="")
+        text = self.headers.get("Authorization") or self.headers.get("Cookie") or self.query
+        return max(text.replace("=", " ").split(), key=len, default="")
 
 
 NOBODY = Visitor("nobody", Role.NOBODY)
@@ -125,9 +125,9 @@ def everybody(stack: Stack) -> list[Visitor]:
         NOBODY._replace(name="in the query, as OAuth", query=f"access_token={stack.admin}"),
         bearer("made up, beside a good cookie", Role.NOBODY, generate(), keeper.headers),
     ]
-    found = [NOBODY, *good, *bad]
-    operator.wait(found)
-    return found
+    visitors = [NOBODY, *good, *bad]
+    operator.wait(visitors)
+    return visitors
 
 
 _CLAIMS = {
@@ -170,11 +170,11 @@ class Operator:
     def person(self, name: str, role: Role) -> Visitor:
         """Make an account, and log in: at any service, which may know it later."""
         self.ask("PUT", f"/accounts/{name}", role=role.value, password=PASSWORD)
-        given = {"name": name, "password": PASSWORD}
-        return self._session(f"{name}'s cookie", role, given)
+        body = {"name": name, "password": PASSWORD}
+        return self._session(f"{name}'s cookie", role, body)
 
-    def _session(self, name: str, role: Role, given: Mapping[str, str]) -> Visitor:
-        answer = requests.post(f"{self._url}{SESSION}", json=given, timeout=30)
+    def _session(self, name: str, role: Role, body: Mapping[str, str]) -> Visitor:
+        answer = requests.post(f"{self._url}{SESSION}", json=body, timeout=30)
         assert answer.ok, answer.text
         cookie = f"{COOKIE}={answer.cookies[COOKIE]}"
         headers = {"Cookie": cookie, "X-CSRF-Token": answer.json()["csrf_token"]}

@@ -36,9 +36,9 @@ def configured(root: Path, file: Path, stack: Stack) -> str:
     """Run ./scripts/configure, and give the stack what it wrote; return the token that it told."""
     command = [f"{root}/scripts/configure", "--plain", "--publish", "127.0.0.1"]
     command += ["--file", str(file)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     stack.environment |= dict(line.split("=", 1) for line in file.read_text().splitlines())
-    [secret] = re.findall(r"^  (wm_\S+)$", told, re.MULTILINE)
+    [secret] = re.findall(r"^  (wm_\S+)$", text, re.MULTILINE)
     assert secret not in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
     return str(secret)
@@ -97,10 +97,10 @@ def test_from_the_configuration_to_a_token_that_is_revoked(guarded: tuple[Stack,
     assert phone not in made.stderr
 
     # A person, who logs in, and is nobody at once when the account is gone.
-    told = stack.script("account", "create", "anna", "--role", "admin")
-    assert told.returncode == 0, told.stderr
+    done = stack.script("account", "create", "anna", "--role", "admin")
+    assert done.returncode == 0, done.stderr
     url = f"http://127.0.0.1:{stack.port}"
-    with logged_in(url, told.stdout) as anna:
+    with logged_in(url, done.stdout) as anna:
         assert {anna.get(f"{url}{path}").status_code for path in PATHS[:5] * 2} == {200}
         assert anna.get(f"{url}/api/v1/accounts").json()["data"][0]["name"] == "anna"
         assert anna.put(f"{url}/api/v1/accounts/anna", json={"role": "read"}).status_code == 403

@@ -36,9 +36,9 @@ def test_a_certificate_comes_and_its_end_is_shown(fresh: Stack, tmp_path: Path) 
         assert f"good until {shown[0]}\n" in (fresh.data / "log" / "acme.log").read_text()
         # The page's service has its plain way in, and the plain port leads to the other.
         address = f"{fresh.url}/monitoring/latest"
-        found = eventually(lambda: requests.get(address, verify=False, timeout=30))
-        assert found.status_code == 200
-        assert found.url == f"https://{secure}/monitoring/latest"
+        answer = eventually(lambda: requests.get(address, verify=False, timeout=30))
+        assert answer.status_code == 200
+        assert answer.url == f"https://{secure}/monitoring/latest"
         assert fresh.down() == "stopped"
     finally:
         authority.stop()

@@ -124,14 +124,14 @@ class Phones:
 def processes_of(stack: Stack, name: str) -> list[psutil.Process]:
     """Return an ingest service's processes: those of `status`, but quicker."""
     port = stack.environment["WAYMARK_INGEST_PORTS"].split()[int(name[-1]) - 1]
-    found = []
+    processes = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            given = process.environ()
-            ours = given.get("WAYMARK_STACK") == str(stack.data)
-            if ours and given.get("INGEST_BIND") == f"127.0.0.1:{port}":
-                found.append(process)
-    return found
+            environment = process.environ()
+            ours = environment.get("WAYMARK_STACK") == str(stack.data)
+            if ours and environment.get("INGEST_BIND") == f"127.0.0.1:{port}":
+                processes.append(process)
+    return processes
 
 
 def send(processes: list[psutil.Process], number: int) -> None:

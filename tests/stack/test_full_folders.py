@@ -67,7 +67,7 @@ class DiskStack(Stack):
             )
 
         eventually(drained, BACK_SECONDS)
-        stored = {who: len(self.history(who)) for who in phones.acknowledged}
+        stored = {staff_id: len(self.history(staff_id)) for staff_id in phones.acknowledged}
         assert stored == phones.acknowledged
 
 

@@ -21,12 +21,12 @@ PARTS = {"mongod", "ingest-1", "ingest-2", "monitoring", "gateway"}
 
 def left_of(stack: Stack) -> list[psutil.Process]:
     """Return what still runs inside this stack's folder or names it."""
-    here = str(stack.data)
+    folder = str(stack.data)
     return [
         process
         for process in psutil.process_iter(["cwd", "cmdline"])
         if any(
-            here in word for word in [process.info["cwd"] or "", *(process.info["cmdline"] or [])]
+            folder in word for word in [process.info["cwd"] or "", *(process.info["cmdline"] or [])]
         )
     ]
 

@@ -64,9 +64,9 @@ def stack(root: Path, prefix: list[str]) -> Iterator[Stack]:
 
 def users(stack: Stack) -> set[str]:
     """Return whom the processes of a stack run as, by every id that they have."""
-    found = left_of(stack)
-    assert len(found) > len(PARTS)
-    return {pwd.getpwuid(uid).pw_name for process in found for uid in set(process.uids())}
+    processes = left_of(stack)
+    assert len(processes) > len(PARTS)
+    return {pwd.getpwuid(uid).pw_name for process in processes for uid in set(process.uids())}
 
 
 def capabilities(pid: int) -> set[int]:

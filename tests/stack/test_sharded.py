@@ -59,7 +59,7 @@ def test_the_contract_holds(stack: Stack) -> None:
     for staff_id in range(20):
         assert len(stack.history(staff_id)) == 1
     heard = stack.read("/retrieveformonitoring").json()["location"]
-    assert {found["staff_id"] for found in heard} == set(range(20))
+    assert {row["staff_id"] for row in heard} == set(range(20))
     # The screen "System" shows how many lie on each shard.
     shards = stack.read("/api/v1/system/database").json()["shards"]
     assert {shard["name"] for shard in shards} == {"shard1", "shard2"}

@@ -82,17 +82,17 @@ def told_at(port: str, path: str) -> requests.Response:
 
 
 def verdict(stack: Stack) -> dict[str, Any]:
-    found: dict[str, Any] = told_by_the_page(stack, "system").json()["verdict"]
-    return found or {"what": HEALTHY}
+    sentence: dict[str, Any] = told_by_the_page(stack, "system").json()["verdict"]
+    return sentence or {"what": HEALTHY}
 
 
 def banner(stack: Stack) -> str:
     """Return the verdict that the page's banner gets when it cannot read; "" when it can."""
     answer = told_by_the_page(stack, "staff")
     is_read = answer.headers["X-Circuit-State"] == "closed"
-    told: str = answer.headers.get("X-Verdict", "")
-    assert bool(told) != is_read
-    return told
+    sentence: str = answer.headers.get("X-Verdict", "")
+    assert bool(sentence) != is_read
+    return sentence
 
 
 def processes_of(stack: Stack, *names: str) -> list[int]:
@@ -104,20 +104,20 @@ def processes_of(stack: Stack, *names: str) -> list[int]:
     ]
 
 
-def send(some: list[int], what: signal.Signals) -> None:
-    for pid in some:
+def send(pids: list[int], what: signal.Signals) -> None:
+    for pid in pids:
         os.kill(pid, what)
 
 
 @contextmanager
 def frozen(stack: Stack, *names: str) -> Iterator[None]:
     """Stop parts with all their processes, and let them go on."""
-    some = processes_of(stack, *names)
+    pids = processes_of(stack, *names)
     try:
-        send(some, signal.SIGSTOP)
+        send(pids, signal.SIGSTOP)
         yield
     finally:
-        send(some, signal.SIGCONT)
+        send(pids, signal.SIGCONT)
 
 
 @contextmanager
@@ -160,8 +160,8 @@ def test_on_a_healthy_stack_no_read_of_a_service_fails(office: Stack) -> None:
     reads: list[dict[str, Any]] = []
 
     def are_many() -> bool:
-        found = told_by_the_page(office, "system").json()["reads"]
-        reads[:] = [read for read in found if read["timestamp"] > began]
+        all_reads = told_by_the_page(office, "system").json()["reads"]
+        reads[:] = [read for read in all_reads if read["timestamp"] > began]
         return len(reads) >= 2 * len(BOTH)
 
     eventually(are_many, 30)
@@ -181,13 +181,13 @@ def test_what_is_wrong_is_told_in_one_sentence_that_stays(
         began = time.time()
         seen = seen_until(office, what, SOON_SECONDS)
         assert seen <= {HEALTHY, what}
-        told = verdict(office)
-        assert began - 30 < told["since"] < time.time()
+        before = verdict(office)
+        assert began - 30 < before["since"] < time.time()
         all_is_shown = what in (SILENT.format(name) for name in BOTH)
         deadline = time.monotonic() + 6
         while time.monotonic() < deadline:
             now = verdict(office)
-            assert (now["what"], now["since"]) == (what, told["since"])
+            assert (now["what"], now["since"]) == (what, before["since"])
             assert (what in banner(office)) != all_is_shown
             time.sleep(0.5)
     seen_until(office, HEALTHY, 90)  # one part may be back before another
@@ -196,14 +196,14 @@ def test_what_is_wrong_is_told_in_one_sentence_that_stays(
 @contextmanager
 def slowed(stack: Stack, *names: str) -> Iterator[None]:
     """Let parts work a fifth of the time."""
-    some = processes_of(stack, *names)
+    pids = processes_of(stack, *names)
     over = threading.Event()
 
     def work() -> None:
         while not over.is_set():
-            send(some, signal.SIGSTOP)
+            send(pids, signal.SIGSTOP)
             time.sleep(0.4)
-            send(some, signal.SIGCONT)
+            send(pids, signal.SIGCONT)
             time.sleep(0.1)
 
     thread = threading.Thread(target=work)

@@ -58,13 +58,13 @@ class Watchers:
             if answer is None:
                 continue
             seen_at = time.monotonic()
-            told = answer.json()
-            if told["complete"]:
-                shown = {person["staff_id"]: person["timestamp"] for person in told["data"]}
+            people = answer.json()
+            if people["complete"]:
+                shown = {person["staff_id"]: person["timestamp"] for person in people["data"]}
                 self.behind += [
-                    f"{who} at {shown.get(who)}, not {at}"
-                    for who, at in before.items()
-                    if shown.get(who, 0) < at
+                    f"{staff_id} at {shown.get(staff_id)}, not {at}"
+                    for staff_id, at in before.items()
+                    if shown.get(staff_id, 0) < at
                 ]
 
     def _follow(self) -> None:

@@ -42,10 +42,10 @@ def test_what_children_took_counts_once_they_have_ended() -> None:
 
 def test_a_processs_memory_is_read() -> None:
     block = bytearray(os.urandom(1) * (50 << 20))
-    found = processes.memory(os.getpid())
-    assert found.anonymous > 50
-    assert found.text is not None
-    assert found.text > 0
+    memory = processes.memory(os.getpid())
+    assert memory.anonymous > 50
+    assert memory.text is not None
+    assert memory.text > 0
     assert len(block) == 50 << 20
     assert processes.memory(2**22 + 1) == (0.0, None)  # no such process
 
@@ -89,17 +89,17 @@ def test_a_health_check_counts_once_what_it_took_inside_its_container() -> None:
 
 
 def test_the_sums_are_those_of_all_parts() -> None:
-    found = measured(shard1=part(), shard2=part())
-    sums = budget.memory(found)
-    assert found.cpu == 2.5
+    usage = measured(shard1=part(), shard2=part())
+    sums = budget.memory(usage)
+    assert usage.cpu == 2.5
     assert sums == (320.0, 220.0, 40.0, 110.0, 983 - 500 - 200 - 90)
     assert sums.held == 220 + 40 + 110 + 193
-    assert budget.memory(found._replace(machine=OTHER)).system == budget.SYSTEM_MIB
+    assert budget.memory(usage._replace(machine=OTHER)).system == budget.SYSTEM_MIB
 
 
 def test_within_the_budgets_and_over_each() -> None:
-    found = measured(shard1=part(), shard2=part())
-    assert budget.problems(found, "idle") == []
+    usage = measured(shard1=part(), shard2=part())
+    assert budget.problems(usage, "idle") == []
     assert budget.problems(measured(shard1=part(2.1)), "idle") == [
         "CPU: 2.60 s a minute of 2.5 (idle)"
     ]

@@ -77,10 +77,10 @@ def test_the_limits_of_any_process_are_read(limits: Limits) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout
             process.stdout.readline()
-            found = ControlGroup.of(process.pid)
-            assert found.limits() == limits
-            assert found.pids() == [process.pid]
-            assert 0 < found.usage().memory_bytes < 64 * 2**20
+            read_group = ControlGroup.of(process.pid)
+            assert read_group.limits() == limits
+            assert read_group.pids() == [process.pid]
+            assert 0 < read_group.usage().memory_bytes < 64 * 2**20
             process.kill()
 
 

@@ -108,8 +108,8 @@ def test_a_sharded_cluster_comes_up(start: Callable[..., Server]) -> None:
     shard.initiate("shard")
     mongos.until(lambda client: client.admin.command("addShard", f"shard/{shard.address}"))
     mongos.until(lambda client: client["ICT3102"]["staff"].insert_one({"staff_id": 14}))
-    found = shard.until(lambda client: client["ICT3102"]["staff"].find_one({}, {"_id": 0}))
-    assert found == {"staff_id": 14}
+    row = shard.until(lambda client: client["ICT3102"]["staff"].find_one({}, {"_id": 0}))
+    assert row == {"staff_id": 14}
     for server in (config, shard, mongos):
         # The pid is the server's own, not a shell's: the signal ends it in good order.
         assert b"/arm64/mongo" in Path(f"/proc/{server.pid}/cmdline").read_bytes()

@@ -29,15 +29,15 @@ class Hacs:
 
     def pull(self) -> list[dict[str, object]]:
         """Pull once, and again while the service has no time; return the new lines."""
-        command, found = [*self._command, "--pulls", "1"], []
+        command, rows = [*self._command, "--pulls", "1"], []
         for _ in range(10):
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
             assert done.returncode == 0, done.stderr
             self.said = done.stderr
-            found += [json.loads(line) for line in done.stdout.splitlines()]
+            rows += [json.loads(line) for line in done.stdout.splitlines()]
             if "HTTP Error 503" not in self.said:
                 break
-        return found
+        return rows
 
 
 def test_histories_tell_what_is_new_also_what_came_late(service: Service, tmp_path: Path) -> None:
@@ -51,12 +51,12 @@ def test_histories_tell_what_is_new_also_what_came_late(service: Service, tmp_pa
     service.detect(one, timestamp=now)
     service.detect(one, timestamp=now)  # twice in a second
     service.detect(other, timestamp=now - 5)
-    found = hacs.pull()
-    assert [(line["staff_id"], line["timestamp"]) for line in found] == [
+    rows = hacs.pull()
+    assert [(line["staff_id"], line["timestamp"]) for line in rows] == [
         *((one, at) for at in (now - 3600, now, now)),
         (other, now - 5),
     ]
-    assert {line["location"] for line in found} == {found[0]["location"]}
+    assert {line["location"] for line in rows} == {rows[0]["location"]}
     assert hacs.pull() == []
 
 
@@ -65,14 +65,14 @@ def test_the_change_feed_tells_everybody_once(service: Service, tmp_path: Path) 
     assert hacs.pull() == []  # it begins now
     for number in range(3):
         service.detect(f"feed-{number}")
-    found: list[object] = []
+    staff_ids: list[object] = []
 
     def all_came() -> bool:  # once a majority has them
-        found.extend(line["staff_id"] for line in hacs.pull())
-        return len(found) >= 3
+        staff_ids.extend(line["staff_id"] for line in hacs.pull())
+        return len(staff_ids) >= 3
 
     eventually(all_came)
-    assert found == ["feed-0", "feed-1", "feed-2"]
+    assert staff_ids == ["feed-0", "feed-1", "feed-2"]
     assert hacs.pull() == []
 
 

@@ -94,8 +94,8 @@ def test_it_is_fetched_once_and_has_both_programs(mirror: Mirror, tmp_path: Path
     assert mirror.asked == 1
     for sharded in (False, True):
         assert find_binaries(sharded=sharded) == folder
-        told = f"MongoDB 7.0.14, MongoDB's own build [{folder}]"
-        assert version(sharded=sharded) == ("7.0.14", told)
+        text = f"MongoDB 7.0.14, MongoDB's own build [{folder}]"
+        assert version(sharded=sharded) == ("7.0.14", text)
     assert [path.name for path in tmp_path.rglob("escaped")] == []
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [folder.parent.name]
 

@@ -89,7 +89,7 @@ def test_two_processes_get_different_ports() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "told"),
+    ("status", "body", "count"),
     [
         (200, b'{"status": "ok", "queued": 0, "set_aside": 3}', 3),
         (503, b'{"status": "unavailable", "set_aside": 2}', 2),
@@ -98,9 +98,9 @@ def test_two_processes_get_different_ports() -> None:
     ],
 )
 def test_what_a_service_set_aside_is_told(
-    upstream: Upstream, status: int, body: bytes, told: int
+    upstream: Upstream, status: int, body: bytes, count: int
 ) -> None:
     upstream.answer(status, body)
-    assert set_aside(upstream.port) == told
+    assert set_aside(upstream.port) == count
     upstream.close()
     assert set_aside(upstream.port) == 0

@@ -122,7 +122,7 @@ class Machine:
         script = f". /{checkout}/scripts/lib.sh; apt_install {package}"
         return self.start("bash", "-c", script, **settings)
 
-    def told(self) -> list[str]:
+    def calls(self) -> list[str]:
         return (self.files / "told").read_text().splitlines()
 
     def exists(self, path: str) -> bool:
@@ -164,7 +164,7 @@ def test_services_stay_off_while_it_installs_and_nothing_stays(machine: Machine)
     text = said(install)
     assert install.returncode == 0, text
     assert "installing thing-one ... done" in text
-    assert machine.told() == ["thing-one 101"]
+    assert machine.calls() == ["thing-one 101"]
     assert not machine.exists(POLICY)
     assert [file.name for file in (machine.files / "waymark/data").iterdir()] == ["setup.log"]
 
@@ -195,7 +195,7 @@ def test_a_mirror_that_does_not_answer_is_asked_again(machine: Machine) -> None:
         mirror.shutdown()
     assert install.returncode == 0, text
     assert "a mirror of packages does not answer; again in" in text
-    assert machine.told() == ["thing-one 101"]
+    assert machine.calls() == ["thing-one 101"]
 
 
 def test_what_cannot_be_had_is_named(machine: Machine) -> None:
@@ -216,13 +216,13 @@ def test_systemd_keeps_the_stack_by_one_command(machine: Machine, root: Path) ->
     systemctl.chmod(0o755)
     path = f"/usr/local/sbin:{os.environ['PATH']}"
     assert said(machine.start(*run, "--data", '/srv/100 % "x" $y', PATH=path)) == ""
-    assert machine.told() == ["daemon-reload", "enable waymark", "restart waymark"]
+    assert machine.calls() == ["daemon-reload", "enable waymark", "restart waymark"]
     unit = machine.files / "etc/systemd/system/waymark.service"
     lines = unit.read_text().splitlines()
     assert 'ExecStart="/waymark/scripts/up" "--data" "/srv/100 %% \\"x\\" $$y"' in lines
     assert "Restart=on-failure" in lines  # not what ./scripts/down has ended
     assert said(machine.start(*run, "--remove", PATH=path)) == ""
-    assert machine.told()[3:] == ["disable --now waymark"]
+    assert machine.calls()[3:] == ["disable --now waymark"]
     assert not unit.exists()
 
 
@@ -242,7 +242,7 @@ def test_a_lock_of_apt_is_waited_for(machine: Machine, lock: str) -> None:
     assert holder.returncode == 0, said_by_holder
     text = said(install)
     assert install.returncode == 0, text
-    assert machine.told() == ["thing-one 101"]
+    assert machine.calls() == ["thing-one 101"]
 
 
 def test_two_at_once_follow_each_other(machine: Machine) -> None:
@@ -256,7 +256,7 @@ def test_two_at_once_follow_each_other(machine: Machine) -> None:
     assert first.returncode == 0, text
     text = said(second)
     assert second.returncode == 0, text
-    assert machine.told() == ["thing-one 101", "thing-two 101"]
+    assert machine.calls() == ["thing-one 101", "thing-two 101"]
     assert not machine.exists(POLICY)
 
 
@@ -271,7 +271,7 @@ def test_a_killed_script_leaves_no_policy_that_forbids(machine: Machine) -> None
     (machine.files / "hold").unlink()
     eventually(lambda: not machine.exists(POLICY), 60)
     said(install)
-    assert machine.told() == ["thing-one 101"]
+    assert machine.calls() == ["thing-one 101"]
 
     (machine.files / "hold").touch()
     (machine.files / "reached").unlink()

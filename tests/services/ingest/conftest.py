@@ -101,5 +101,5 @@ def waymark(
     mongod: str, database: Database[dict[str, Any]], tmp_path: Path, patience: None
 ) -> Iterator[Office]:
     """Return services in which people may log in."""
-    with office(mongod, database, tmp_path) as found:
-        yield found
+    with office(mongod, database, tmp_path) as running:
+        yield running

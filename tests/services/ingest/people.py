@@ -32,7 +32,7 @@ class Office:
 
     def service(self, **settings: Any) -> Flask:
         (self.folder / "session_key").write_text(f"{KEY}\n")
-        given = {
+        fields = {
             "mongodb_uri": self.mongod,
             "spool_file": str(self.folder / f"spool-{len(self.made)}.db"),
             "session_key_file": str(self.folder / "session_key"),
@@ -40,7 +40,7 @@ class Office:
             "mongodb_timeout_ms": 5000,  # a machine that is full has time
             **settings,
         }
-        app = create_app(Config(**given))
+        app = create_app(Config(**fields))
         app.test_client_class = Checked
         self.made.append(app.extensions["context"])
         return app
@@ -56,9 +56,9 @@ class Office:
 def office(mongod: str, database: Database[dict[str, Any]], folder: Path) -> Iterator[Office]:
     for name in ("accounts", "tokens", "beacons", "staff", "latest", "notes", "lost_contacts"):
         database[name].delete_many({})
-    found = Office(mongod, folder, [])
-    yield found
-    for context in found.made:
+    running = Office(mongod, folder, [])
+    yield running
+    for context in running.made:
         context.close()
 
 
@@ -71,8 +71,8 @@ class Person:
         self.csrf = ""
 
     def log_in(self, name: str, password: str = PASSWORD) -> TestResponse:
-        given = {"name": name, "password": password}
-        answer = self.client.post(LOG_IN, json=given, headers=self.headers)
+        body = {"name": name, "password": password}
+        answer = self.client.post(LOG_IN, json=body, headers=self.headers)
         if answer.status_code == 200:
             self.csrf = answer.get_json()["csrf_token"]
         return answer

@@ -117,8 +117,8 @@ def ask(client: FlaskClient, route: str, secret: str | None) -> TestResponse:
 
 
 def test_every_route_has_the_role_that_is_listed_here(app: Flask) -> None:
-    found = {name: needed(app.view_functions[rule.endpoint]) for name, rule in routes(app)}
-    assert found == ROLES
+    roles = {name: needed(app.view_functions[rule.endpoint]) for name, rule in routes(app)}
+    assert roles == ROLES
 
 
 def test_an_application_with_a_view_without_a_role_answers_it_to_nobody(app: Flask) -> None:
@@ -130,10 +130,10 @@ def test_an_application_with_a_view_without_a_role_answers_it_to_nobody(app: Fla
 def test_each_role_gets_what_it_may_and_nothing_else(guarded: Callable[..., Flask]) -> None:
     client = guarded().test_client()
     for route, role in ROLES.items():
-        for who, secret in SECRETS.items():
+        for role_held, secret in SECRETS.items():
             status = ask(client, route, secret).status_code
-            assert (status == 403) != who.allows(role), (route, who)
-            assert status not in (401, 500), (route, who)
+            assert (status == 403) != role_held.allows(role), (route, role_held)
+            assert status not in (401, 500), (route, role_held)
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,10 @@ def queued(service: Service) -> int:
     return int(service.get("/readyz").json()["queued"])
 
 
-def fill(service: Service, who: str) -> None:
+def fill(service: Service, staff_id: str) -> None:
     items = [
-        {"staff_id": who, "mac": BEACON, "rssi": -20, "event_id": f"e{n}"} for n in range(BATCH)
+        {"staff_id": staff_id, "mac": BEACON, "rssi": -20, "event_id": f"e{n}"}
+        for n in range(BATCH)
     ]
     url = f"{service.url}/api/v1/detections"
     answer = service.session.post(url, json={"detections": items}, timeout=30)
@@ -74,8 +75,8 @@ def test_the_spool_of_a_killed_service_is_stored_by_another_once(
         for service in (one, two, three):  # each has the first spool that is free
             service.start()
         cluster.kill("mongod")
-        for service, who in zip(services[:3], names, strict=False):
-            fill(service, who)
+        for service, name in zip(services[:3], names, strict=False):
+            fill(service, name)
         time.sleep(2 * LOOK_SECONDS)  # all live: nobody adopts anything
         assert [queued(service) for service in (one, two, three)] == [BATCH] * 3
         two.kill()

@@ -209,8 +209,8 @@ def test_loop_and_flask_agree(
     if expected.pop("x-detection", None):
         repeated = "event_id" in url + body.decode("latin-1") or "X-Request-ID" in headers
         assert looped.headers.pop("x-detection") == ("duplicate" if repeated else "stored")
-    for told in (looped.headers, expected):
-        told.pop("date", None)  # a second may have passed
+    for by_name in (looped.headers, expected):
+        by_name.pop("date", None)  # a second may have passed
     assert (looped.status, looped.headers) == (flask.status_code, expected)
     assert looped.body == flask.data
 
@@ -225,8 +225,8 @@ def test_a_history_can_be_compressed_and_need_not_be_sent_again(
     assert packed.headers["content-encoding"] == "gzip"
     assert int(packed.headers["content-length"]) == len(packed.body) < len(plain.body) / 5
     assert gzip.decompress(packed.body) == plain.body
-    found = json.loads(plain.body)["location"]
-    assert [row["timestamp"] for row in found] == [1700000049 - n for n in range(50)]
+    rows = json.loads(plain.body)["location"]
+    assert [row["timestamp"] for row in rows] == [1700000049 - n for n in range(50)]
     assert plain.headers["etag"] == packed.headers["etag"]
     held = {"If-None-Match": f'"other", {plain.headers["etag"]}'}
     again = serve("GET", EXTRACT, b"", held)

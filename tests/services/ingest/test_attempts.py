@@ -177,9 +177,9 @@ def test_a_colleague_behind_the_same_address_keeps_nobody_out_of_their_own_brows
         return browser.log_in(name, password).status_code
 
     def kept_by(person: Person) -> str:
-        found = kept[person]
-        assert found
-        return found.value
+        cookie = kept[person]
+        assert cookie
+        return cookie.value
 
     for service in range(2):
         guesses = [status("anna", "", service, "a wrong password") for _ in range(3)]

@@ -35,11 +35,11 @@ def anna(waymark: Office) -> Person:
 
 def newest(database: Database[dict[str, Any]], count: int) -> list[tuple[Any, ...]]:
     """Return what was noted last, the oldest first."""
-    found = list(database["audit"].find().sort("_id", -1).limit(count))[::-1]
-    assert all(abs(row["at"] - time.time()) < 600 for row in found)  # seconds, of our clock
+    rows = list(database["audit"].find().sort("_id", -1).limit(count))[::-1]
+    assert all(abs(row["at"] - time.time()) < 600 for row in rows)  # seconds, of our clock
     return [
         (entry["who"], entry["kind"], entry["what"], entry["of"], entry["details"])
-        for entry in found
+        for entry in rows
     ]
 
 
@@ -228,9 +228,12 @@ def test_mongodb_logs_no_hash_either(tmp_path: Path) -> None:
             assert accounts.change_password(changed, "$argon2id$3", now)
             assert accounts.change_password(changed, "$argon2id$4", now) is None
             accounts.end_sessions("anna", now)
-            found = accounts.find("anna")
-            assert found
-            assert (found[0].epoch - int(now * 1000), found[1]) == (3, "$argon2id$3")
+            account_and_hash = accounts.find("anna")
+            assert account_and_hash
+            assert (account_and_hash[0].epoch - int(now * 1000), account_and_hash[1]) == (
+                3,
+                "$argon2id$3",
+            )
         log = (tmp_path / "mongod.log").read_text()
     assert log.count('"accounts"') > 5
     assert "$argon2" not in log
@@ -240,12 +243,12 @@ def test_mongodb_logs_no_hash_either(tmp_path: Path) -> None:
 def test_the_command_makes_the_first_admin(
     waymark: Office, mongod: str, database: Database[dict[str, Any]]
 ) -> None:
-    def run(*words: str, given: str = "") -> tuple[int, str]:
+    def run(*words: str, typed: str = "") -> tuple[int, str]:
         done = subprocess.run(
             [sys.executable, "-m", "ingest.commands.accounts", *words],
             cwd=ROOT / "services" / "ingest",
             env=os.environ | {"MONGODB_URI": mongod},
-            input=given,
+            input=typed,
             capture_output=True,
             text=True,
             check=False,
@@ -258,7 +261,7 @@ def test_the_command_makes_the_first_admin(
     assert len(password) == 20
     app = waymark.service()
     assert Person(app).log_in("anna", password).get_json()["role"] == "admin"
-    assert run("create", "ben", "--password-stdin", given=f"{NEW}\n") == (0, "ben may log in\n")
+    assert run("create", "ben", "--password-stdin", typed=f"{NEW}\n") == (0, "ben may log in\n")
     assert Person(app).log_in("ben", NEW).get_json()["role"] == "read"
     rows = [line.split("\t") for line in run("list")[1].splitlines()]
     assert [row[:2] for row in rows] == [["anna", "admin"], ["ben", "read"]]
@@ -267,7 +270,7 @@ def test_the_command_makes_the_first_admin(
         "accounts: this is the last admin: make somebody else admin first\n",
     )
     assert run("remove", "nobody")[0] == 1
-    assert run("create", "ben", "--password-stdin", given="short\n")[0] == 1
+    assert run("create", "ben", "--password-stdin", typed="short\n")[0] == 1
     assert run("create", "no name")[0] == 1
     status, said = run("create", "anna", "--role", "admin")  # who has forgotten it
     assert Person(app).log_in("anna", said.split()[-1]).status_code == 200

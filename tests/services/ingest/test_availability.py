@@ -12,10 +12,10 @@ from ingest.storage.people.latest import Latest
 
 
 class Database:
-    """Two shards, of which one does not answer: `here` are people of the other one."""
+    """Two shards, of which one does not answer: `reachable_ids` are people of the other one."""
 
-    def __init__(self, here: set[int]) -> None:
-        self.here = here
+    def __init__(self, reachable_ids: set[int]) -> None:
+        self.reachable_ids = reachable_ids
         self.noted: set[int] = set()
         self.too_slow = False  # for what asks both shards
         self.asked: list[int] = []
@@ -26,11 +26,11 @@ class Database:
     def answering(self, staff_ids: Collection[int], _: float) -> set[int]:
         if self.too_slow:
             raise StoreUnavailable("timed out")
-        return self.here & self.noted & {*staff_ids}
+        return self.reachable_ids & self.noted & {*staff_ids}
 
     def answers(self, staff_id: int, _: float) -> bool:
         self.asked.append(staff_id)
-        return staff_id in self.here
+        return staff_id in self.reachable_ids
 
     def any_answers(self, _: float) -> bool:
         return not self.too_slow
@@ -55,7 +55,7 @@ class Database:
 def test_only_those_of_the_dead_shard_wait_whoever_is_noted(
     noted: set[int], *, too_slow: bool
 ) -> None:
-    database = Database(here={*range(10)})
+    database = Database(reachable_ids={*range(10)})
     database.noted, database.too_slow = noted, too_slow
     database.availability.ask_for({*range(20)})
     assert database.reachable(range(30)) == {*range(10)}
@@ -71,19 +71,19 @@ def test_only_those_of_the_dead_shard_wait_whoever_is_noted(
 
 def test_of_a_crowd_everybody_is_asked_for_in_the_end() -> None:
     crowd = {*range(2 * ASKED_IN_TURN + 2)}
-    database = Database(here={0, *range(ASKED_IN_TURN, ASKED_IN_TURN + 9)})
+    database = Database(reachable_ids={0, *range(ASKED_IN_TURN, ASKED_IN_TURN + 9)})
     rounds = 0
     while rounds == 0 or len(database.asked) < len(crowd):
         assert database.availability.somebody_is_back(), "the spool is gone through once more"
         database.availability.ask_for(crowd)
         rounds += 1
     assert rounds == 3
-    assert database.reachable(crowd) == database.here
+    assert database.reachable(crowd) == database.reachable_ids
     assert not database.availability.somebody_is_back()
 
 
 def test_when_all_shards_answer_nobody_is_refused_for_his() -> None:
-    database = Database(here={1})
+    database = Database(reachable_ids={1})
     database.availability.ask_for({1, 2})
     assert database.silent(2)
     assert database.availability.everything_answers()

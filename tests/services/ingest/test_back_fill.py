@@ -39,8 +39,8 @@ def old(staff_id: object, timestamp: int) -> dict[str, Any]:
 def upgraded(app: Flask, database: Database[Any]) -> Database[Any]:
     """Return a database of many people, with fewer and with more detections than are shown."""
     rows = [
-        old(who, OLD + n)
-        for number, who in enumerate(PEOPLE)
+        old(staff_id, OLD + n)
+        for number, staff_id in enumerate(PEOPLE)
         for n in range(2 + number % RECENT * 2)
     ]
     database["staff"].insert_many(rows)
@@ -60,9 +60,9 @@ def services(mongod: str, upgraded: Database[Any], tmp_path: Path) -> Iterator[l
 def exact(database: Database[Any]) -> bool:
     """Tell whether `latest` shows the newest of everybody, each once."""
     noted = {row["_id"]: row["recent"] for row in database["latest"].find()}
-    for who in database["staff"].distinct("staff_id"):
-        newest = database["staff"].find({"staff_id": who}).sort("timestamp", -1).limit(RECENT)
-        shown = noted.get(who, [])
+    for staff_id in database["staff"].distinct("staff_id"):
+        newest = database["staff"].find({"staff_id": staff_id}).sort("timestamp", -1).limit(RECENT)
+        shown = noted.get(staff_id, [])
         if [row["timestamp"] for row in shown] != [row["timestamp"] for row in newest]:
             return False
         assert len({row["id"] for row in shown}) == len(shown)
@@ -82,10 +82,10 @@ def test_two_services_note_everybody_while_detections_come_in(
         stored = client["ICT3102"]["staff"].count_documents({"staff_id": "nobody-before"})
     assert stored == phones.acknowledged["nobody-before"]
     for service in services:
-        told = {row["staff_id"]: row for row in service.get("/api/v1/staff").json()["data"]}
-        assert set(told) == {*PEOPLE, "nobody-before"}
-        assert told[149]["timestamp"] == OLD + 1 + 149 % RECENT * 2
-        assert told["guard-0"]["freshness"] in ("now", "recent")  # "now" is a minute
+        people = {row["staff_id"]: row for row in service.get("/api/v1/staff").json()["data"]}
+        assert set(people) == {*PEOPLE, "nobody-before"}
+        assert people[149]["timestamp"] == OLD + 1 + 149 % RECENT * 2
+        assert people["guard-0"]["freshness"] in ("now", "recent")  # "now" is a minute
         assert len(service.history(149)) == 2 + 149 % RECENT * 2
 
 
@@ -120,26 +120,26 @@ def test_nobody_is_shown_by_what_another_hand_deleted(
         "nothing": {"$lt": OLD},
     }
     staff = database["staff"]
-    staff.insert_many([old(who, OLD + n) for who in kinds for n in range(2 * RECENT + 1)])
+    staff.insert_many([old(staff_id, OLD + n) for staff_id in kinds for n in range(2 * RECENT + 1)])
     context.recording.back_fill.fill()
     context.people.notes.bring_up()
     assert context.recording.back_fill.sweep() == 0
-    for who, timestamp in kinds.items():
-        staff.delete_many({"staff_id": who, "timestamp": timestamp})
+    for staff_id, timestamp in kinds.items():
+        staff.delete_many({"staff_id": staff_id, "timestamp": timestamp})
     replace, renew = Latest.replace, Inserts.renew
 
-    def hear(who: str, timestamp: int) -> None:
-        made = staff.insert_one(old(who, timestamp) | {"stored": NEW})
+    def hear(staff_id: str, timestamp: int) -> None:
+        made = staff.insert_one(old(staff_id, timestamp) | {"stored": NEW})
         context.people.latest.record_changes(staff.find({"_id": made.inserted_id}))
 
-    def while_others_note(*given: Any) -> Any:
+    def while_others_note(*arguments: Any) -> Any:
         """What is late is older than what is gone: it is not shown with that."""
         hear("heard late", OLD - 1)
         hear("newest, heard late", last - RECENT)
-        return replace(*given)
+        return replace(*arguments)
 
-    def and_then(*given: Any) -> None:
-        renew(*given)
+    def and_then(*arguments: Any) -> None:
+        renew(*arguments)
         hear("heard again", last + 1)
 
     monkeypatch.setattr(Latest, "replace", while_others_note)
@@ -149,9 +149,9 @@ def test_nobody_is_shown_by_what_another_hand_deleted(
     monkeypatch.setattr(back_fill, "SWEEP_REST_SECONDS", 0)
     for _ in range(2):
         assert exact(database)
-        told = {row["staff_id"] for row in client.get("/api/v1/staff").get_json()["data"]}
-        assert told == kinds.keys() - {"all"}
-        assert database["latest"].count_documents({}) == len(told)
+        staff_ids = {row["staff_id"] for row in client.get("/api/v1/staff").get_json()["data"]}
+        assert staff_ids == kinds.keys() - {"all"}
+        assert database["latest"].count_documents({}) == len(staff_ids)
         context.people.notes.bring_up()
         assert context.recording.back_fill.sweep() == 0
 
@@ -161,7 +161,9 @@ def test_a_service_looks_for_what_was_deleted(
 ) -> None:
     monkeypatch.setattr(back_fill, "SWEEP_SECONDS", 0.05)
     context: Context = app.extensions["context"]
-    database["staff"].insert_many([old(who, OLD) | {"stored": NEW} for who in (7, "gone")])
+    database["staff"].insert_many(
+        [old(staff_id, OLD) | {"stored": NEW} for staff_id in (7, "gone")]
+    )
     context.people.notes.bring_up()
     assert database["latest"].count_documents({}) == 2
     context.recording.back_fill.start()
@@ -178,22 +180,22 @@ def test_numbers_above_2_53_become_texts(
     """An older release stored them as numbers: in JavaScript two of them are one person."""
     people = [2**53, 2**53 + 1, ICCID]
     now = int(time.time())
-    for who in people:
+    for staff_id in people:
         key = event_key("e", now)
-        given = (who, ("4", "Lobby B"), now, -60, BEACON, float(now), key)
-        database["staff"].insert_one(documents.document(*given) | {"stored": Timestamp(now, 1)})
-        database["latest"].insert_one({"_id": who, "version": 1, "changes": [], "recent": []})
+        fields = (staff_id, ("4", "Lobby B"), now, -60, BEACON, float(now), key)
+        database["staff"].insert_one(documents.document(*fields) | {"stored": Timestamp(now, 1)})
+        database["latest"].insert_one({"_id": staff_id, "version": 1, "changes": [], "recent": []})
     database["staff"].insert_many([old(7, OLD), old(float("inf"), OLD)])
     context: Context = app.extensions["context"]
     context.recording.back_fill.fill()
-    texts = {str(who) for who in people}
+    texts = {str(staff_id) for staff_id in people}
     assert set(database["staff"].distinct("staff_id")) == {*texts, 7, float("inf")}
-    told = [row["staff_id"] for row in client.get("/api/v1/staff").get_json()["data"]]
-    assert sorted(told, key=str) == sorted([*texts, 7], key=str)
-    for who in people:
-        found = client.get(f"/api/v1/staff/{who}/detections").get_json()["data"]
-        assert [row["timestamp"] for row in found] == [now]
-        item = {"staff_id": who, "mac": BEACON, "rssi": -60, "event_id": "e", "timestamp": now}
+    staff_ids = [row["staff_id"] for row in client.get("/api/v1/staff").get_json()["data"]]
+    assert sorted(staff_ids, key=str) == sorted([*texts, 7], key=str)
+    for staff_id in people:
+        rows = client.get(f"/api/v1/staff/{staff_id}/detections").get_json()["data"]
+        assert [row["timestamp"] for row in rows] == [now]
+        item = {"staff_id": staff_id, "mac": BEACON, "rssi": -60, "event_id": "e", "timestamp": now}
         answer = client.post("/api/v1/detections", json=item).get_json()
         assert answer["results"][0]["status"] == "duplicate"  # its name is the same
     context.people.notes.bring_up()  # their stamps, which the thread does

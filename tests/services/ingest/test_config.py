@@ -7,9 +7,9 @@ from ingest.config import Config
 
 def test_defaults_and_environment() -> None:
     assert Config.from_environment({}) == Config()
-    given = {"MONGODB_TIMEOUT_MS": "900", "MONGODB_URI": "mongodb://mongos-1/", "OTHER": "x"}
+    environment = {"MONGODB_TIMEOUT_MS": "900", "MONGODB_URI": "mongodb://mongos-1/", "OTHER": "x"}
     expected = Config(mongodb_timeout_ms=900, mongodb_uri="mongodb://mongos-1/")
-    assert Config.from_environment(given) == expected
+    assert Config.from_environment(environment) == expected
 
 
 def test_a_bad_number_is_named() -> None:

@@ -21,8 +21,8 @@ HOUR, LATE = 3600, REUSED_SECONDS + 1
 
 @pytest.fixture
 def context(app: Flask) -> Context:
-    found: Context = app.extensions["context"]
-    return found
+    extension: Context = app.extensions["context"]
+    return extension
 
 
 def heard(at: int, event: str = "1", timestamp: int | None = None) -> Document:
@@ -100,7 +100,7 @@ def test_the_phone_is_told(client: FlaskClient, context: Context, database: Data
         answer = client.post("/api/v1/detections", json=item).get_json()
         assert answer["results"][0]["status"] == status
     database["staff"].update_one({}, [{"$set": {"timestamp": {"$subtract": ["$timestamp", LATE]}}}])
-    given = {"user_address": 7, "beacon_address": MAC, "rssi": -60, "event_id": "1"}
-    for told in ("stored", "duplicate"):
-        answer = client.post("/newbeacondetect", json=given)
-        assert (answer.status_code, answer.headers["X-Detection"]) == (200, told)
+    body = {"user_address": 7, "beacon_address": MAC, "rssi": -60, "event_id": "1"}
+    for outcome in ("stored", "duplicate"):
+        answer = client.post("/newbeacondetect", json=body)
+        assert (answer.status_code, answer.headers["X-Detection"]) == (200, outcome)

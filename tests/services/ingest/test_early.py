@@ -51,7 +51,7 @@ def test_detections_come_before_the_replica_set_and_before_the_user(
         eventually(lambda: service.get("/readyz").status_code == 200, 60)
         eventually(lambda: service.get("/readyz").json()["queued"] == 0, 60)
         assert service.detect("early", timestamp=EARLIEST + 3).status_code == 200
-        found = [row["timestamp"] - EARLIEST for row in service.history("early")]
-        assert found == [3, 2, 1]
+        times = [row["timestamp"] - EARLIEST for row in service.history("early")]
+        assert times == [3, 2, 1]
     finally:
         service.kill()

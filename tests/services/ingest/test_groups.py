@@ -177,9 +177,9 @@ def test_what_one_shard_does_not_take_waits(site: Site) -> None:
 def test_with_a_full_spool_a_request_is_stored_in_part(site: Site) -> None:
     site.failed, site.room = {2, 3, 4, 6}, 0
     requests = [[one(1), one(2)], [one(3), one(4)], [one(5)], [one(6)]]
-    some, none, all_, alone = site.recorder.store(requests)
-    assert isinstance(some, PartlyStored)
-    assert some.outcomes == [STORED, UNAVAILABLE]
+    partly, none, all_, alone = site.recorder.store(requests)
+    assert isinstance(partly, PartlyStored)
+    assert partly.outcomes == [STORED, UNAVAILABLE]
     assert type(none) is type(alone) is StoreUnavailable  # nothing of them was stored
     assert all_ == [STORED]
 

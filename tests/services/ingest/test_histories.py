@@ -43,8 +43,8 @@ PLACES = [("1", "Lobby A"), ("B2", 'A "quoted" \\ café\n'), ("unknown", "unknow
 
 @pytest.fixture
 def context(app: Flask) -> Context:
-    found: Context = app.extensions["context"]
-    return found
+    extension: Context = app.extensions["context"]
+    return extension
 
 
 @pytest.fixture
@@ -57,14 +57,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return a list that grows by each history that is read whole."""
-    found: list[Any] = []
+    calls: list[Any] = []
 
-    def read_blocks(*given: Any) -> Any:
-        found.append(given)
-        return long_reads.read_blocks(*given)
+    def read_blocks(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return long_reads.read_blocks(*arguments)
 
     monkeypatch.setattr(cache, "read_blocks", read_blocks)
-    return found
+    return calls
 
 
 def add(context: Context, timestamps: list[int], *, staff_id: int = 1) -> None:
@@ -94,8 +94,8 @@ def rows(window: Window) -> list[dict[str, Any]]:
     text = b"".join(window.text())
     assert gzip.decompress(b"".join(window.gzip())) == text
     assert len(text) == window.length
-    found: list[dict[str, Any]] = json.loads(text)["location"]
-    return found
+    detections: list[dict[str, Any]] = json.loads(text)["location"]
+    return detections
 
 
 def naive(context: Context, wanted: TimeRange) -> list[dict[str, Any]]:
@@ -179,8 +179,8 @@ def test_every_answer_is_what_the_database_holds(
         else:
             wanted = TimeRange(1, min(step[1:3]), max(step[1:3]))
             # The clock stands at the events, so that some windows are old and some are live.
-            found = read(services[step[3]], wanted, cache.CACHED_AGE_SECONDS + 30)
-            assert rows(found) == naive(context, wanted)
+            history = read(services[step[3]], wanted, cache.CACHED_AGE_SECONDS + 30)
+            assert rows(history) == naive(context, wanted)
     for service in services:
         service.close()
 
@@ -204,8 +204,10 @@ def test_what_another_hand_deletes_is_told_no_longer(
         for path in paths:
             answer = client.get(path, headers={"If-None-Match": tags[path]})
             assert answer.status_code == 200
-            [found] = [value for value in answer.get_json().values() if isinstance(value, list)]
-            assert len(found) == left, path
+            [detections] = [
+                value for value in answer.get_json().values() if isinstance(value, list)
+            ]
+            assert len(detections) == left, path
             tags[path] = answer.headers["ETag"]
 
 
@@ -215,8 +217,8 @@ def test_a_history_of_which_nothing_is_gone_is_counted_and_kept(
     counts: list[int] = []
     count = context.histories.detections.count
 
-    def counted(*given: Any) -> int:
-        counts.append(count(*given))
+    def counted(*arguments: Any) -> int:
+        counts.append(count(*arguments))
         return counts[-1]
 
     monkeypatch.setattr(context.histories.detections, "count", counted)
@@ -273,10 +275,10 @@ def test_a_long_history_is_read_in_pieces_of_whole_seconds(
         {"timestamp": 8}, {"$set": {"timestamp": 8.5}}
     )  # an older database
     wanted = TimeRange(1, 0, LATER)
-    found = rows(read(context.histories.cache, wanted))
-    assert found == naive(context, wanted)
-    assert len(found) == 429
-    assert {"level": "unknown", "location": "5", "timestamp": 7} in found
+    detections = rows(read(context.histories.cache, wanted))
+    assert detections == naive(context, wanted)
+    assert len(detections) == 429
+    assert {"level": "unknown", "location": "5", "timestamp": 7} in detections
     assert limits == {100}  # also for the second that has more
 
 
@@ -365,8 +367,11 @@ def test_one_who_has_very_many_stamps_at_once_is_read_whole(
     for number in range(3):
         add(context, list(range(100, 130)))
         add(context, [number], staff_id=2)
-        found = context.histories.states.read({1: None, 2: None, 3: None})
-        assert {who: question.is_all for who, question in found.items()} == {1: False, 2: True}
+        by_person = context.histories.states.read({1: None, 2: None, 3: None})
+        assert {person: question.is_all for person, question in by_person.items()} == {
+            1: False,
+            2: True,
+        }
         for question in wanted:
             assert rows(read(context.histories.cache, question)) == naive(context, question)
 
@@ -476,8 +481,8 @@ def test_a_backlog_that_was_stamped_before_what_was_read_is_found(
 
     eventually(is_settled, 60)
     for first in (0, 50, 0):
-        found = rows(read(context.histories.cache, wanted._replace(start=first)))
-        assert found == naive(context, wanted._replace(start=first))
+        detections = rows(read(context.histories.cache, wanted._replace(start=first)))
+        assert detections == naive(context, wanted._replace(start=first))
 
 
 def test_without_its_indexes_a_state_is_told_all_the_same(
@@ -498,10 +503,10 @@ def test_states_are_read_from_one_index_alone(context: Context, database: Databa
     after = {"stored": {"$gt": Timestamp(1, 0)}}
     both = {"$or": [{"staff_id": staff_id} | after for staff_id in (1, 2)]}
     for query in ({"staff_id": 1} | after, both):
-        found = database["staff"].find(query, states._FIELDS, hint=BY_STAMP_OF_STAFF)
-        told = found.explain()["executionStats"]
-        assert told["totalDocsExamined"] == 0
-        assert told["totalKeysExamined"] <= told["nReturned"] + 3
+        cursor = database["staff"].find(query, states._FIELDS, hint=BY_STAMP_OF_STAFF)
+        statistics = cursor.explain()["executionStats"]
+        assert statistics["totalDocsExamined"] == 0
+        assert statistics["totalKeysExamined"] <= statistics["nReturned"] + 3
 
 
 @pytest.mark.long
@@ -548,8 +553,8 @@ def test_few_windows_are_cached_each_of_one_state(
 
 def test_the_last_minutes_take_the_room_that_they_need(context: Context) -> None:
     add(context, [int(time.time()) - 5] * 3)
-    found, _ = context.histories.last_minutes.read()
-    assert context.histories.cache._others_bytes > found.length
+    answer, _ = context.histories.last_minutes.read()
+    assert context.histories.cache._others_bytes > answer.length
 
 
 def test_readers_at_once_all_get_the_truth(context: Context, small: None) -> None:
@@ -561,9 +566,12 @@ def test_readers_at_once_all_get_the_truth(context: Context, small: None) -> Non
         for start in range(0, 200, 20):
             wanted = TimeRange(1, start, LATER)
             least = acknowledged - start
-            found = rows(read(context.histories.cache, wanted))
-            if not least <= len(found) or found != naive(context, wanted)[-len(found) :]:
-                wrong.append(found)
+            detections = rows(read(context.histories.cache, wanted))
+            if (
+                not least <= len(detections)
+                or detections != naive(context, wanted)[-len(detections) :]
+            ):
+                wrong.append(detections)
 
     threads = [threading.Thread(target=look) for _ in range(4)]
     for thread in threads:

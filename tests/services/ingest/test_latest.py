@@ -39,28 +39,28 @@ def note(client: FlaskClient) -> None:
 
 
 def send(client: FlaskClient, timestamp: int | None = None, **more: Any) -> None:
-    given = {} if timestamp is None else {"timestamp": START + timestamp}
-    assert client.post("/newbeacondetect", json=GOOD | given | more).status_code == 200
+    times = {} if timestamp is None else {"timestamp": START + timestamp}
+    assert client.post("/newbeacondetect", json=GOOD | times | more).status_code == 200
     note(client)
 
 
 def shown(database: Database[Any], staff_id: object = 7) -> dict[str, Any]:
-    found: dict[str, Any] | None = database["latest"].find_one({"_id": staff_id})
-    assert found
-    return found
+    entry: dict[str, Any] | None = database["latest"].find_one({"_id": staff_id})
+    assert entry
+    return entry
 
 
 def test_it_holds_the_newest_of_each_in_order(client: FlaskClient, database: Database[Any]) -> None:
     for timestamp in (100, 300, 200, 50, *range(400, 400 + RECENT - 2)):
         send(client, timestamp)
-    found = shown(database)
+    entry = shown(database)
     newest = [*reversed(range(400, 400 + RECENT - 2)), 300, 200]
-    assert [row["timestamp"] - START for row in found["recent"]] == newest
+    assert [row["timestamp"] - START for row in entry["recent"]] == newest
     stored = database["staff"].find_one({"timestamp": START + 300}, {"staff_id": 0})
     assert stored
     heard = {"id": stored.pop("_id"), "heard": START + 300}
-    assert found["recent"][-2] == heard | stored
-    assert found["stored"] == database["staff"].find_one(sort=[("stored", -1)])["stored"]  # type: ignore[index]
+    assert entry["recent"][-2] == heard | stored
+    assert entry["stored"] == database["staff"].find_one(sort=[("stored", -1)])["stored"]  # type: ignore[index]
 
 
 def test_a_repeat_changes_nothing(client: FlaskClient, database: Database[Any]) -> None:
@@ -104,9 +104,9 @@ def test_a_batch_is_one_change_for_each_staff_member(app: Flask, database: Datab
     ]
     context.people.latest.record_changes(documents)
     for staff_id in range(3):
-        found = shown(database, staff_id)
-        assert {row["location"] for row in found["recent"]} == {"$$ROOT"}
-        assert [row["timestamp"] - START for row in found["recent"]] == [
+        entry = shown(database, staff_id)
+        assert {row["location"] for row in entry["recent"]} == {"$$ROOT"}
+        assert [row["timestamp"] - START for row in entry["recent"]] == [
             *reversed(range(57 + staff_id - 3 * (RECENT - 1), 58 + staff_id, 3))
         ]
 
@@ -119,7 +119,8 @@ def test_services_that_note_at_once_show_the_newest_of_all(
         for n in range(first, 60, 6):
             row = dict.fromkeys(("received_at", "mac", "rssi", "level", "location"))
             latest.record_changes(
-                row | {"_id": ObjectId(), "staff_id": who, "timestamp": n} for who in range(10)
+                row | {"_id": ObjectId(), "staff_id": staff_id, "timestamp": n}
+                for staff_id in range(10)
             )
 
     threads = [threading.Thread(target=record, args=(n,)) for n in range(6)]
@@ -134,15 +135,15 @@ def test_services_that_note_at_once_show_the_newest_of_all(
 
 
 @pytest.mark.parametrize(
-    ("levels", "told"), [(["4", "4", "4"], ["4"]), (["4", "5", "4"], ["4", "5", "4"])]
+    ("levels", "shown_levels"), [(["4", "4", "4"], ["4"]), (["4", "5", "4"], ["4", "5", "4"])]
 )
 def test_an_entry_tells_what_may_tell_a_level(
-    app: Flask, database: Database[Any], levels: list[str], told: list[str]
+    app: Flask, database: Database[Any], levels: list[str], shown_levels: list[str]
 ) -> None:
     recent = [{"level": level, "timestamp": 9 - n} for n, level in enumerate(levels)]
     database["latest"].insert_one({"_id": 7, "version": 1, "changes": [], "recent": recent})
     (entry,) = app.extensions["context"].people.latest.entries([7])
-    assert [detection.level for detection in entry.recent] == told
+    assert [detection.level for detection in entry.recent] == shown_levels
     # An older database may lack the field: nobody is there on two levels for that, nor on one.
     database["latest"].update_one({"_id": 7}, {"$unset": {"recent.2.level": 1}})
     (entry,) = app.extensions["context"].people.latest.entries([7])
@@ -213,9 +214,9 @@ class Noted:
         show = context.people.latest.show
 
         def counted(changes: Iterable[Change]) -> Recorded:
-            given = list(changes)
-            self.count += len(given)
-            return show(given)
+            written = list(changes)
+            self.count += len(written)
+            return show(written)
 
         monkeypatch.setattr(context.people.latest, "show", counted)
 
@@ -447,8 +448,8 @@ def test_what_a_shard_did_not_take_is_noted_again(
 
 def named(database: Database[Any]) -> bytes:
     """Return the names of the seconds that are noted and not settled."""
-    found: bytes = database["notes"].find_one()["seconds"]  # type: ignore[index]
-    return found
+    seconds: bytes = database["notes"].find_one()["seconds"]  # type: ignore[index]
+    return seconds
 
 
 @pytest.mark.long
@@ -488,9 +489,9 @@ def test_a_copy_of_a_server_whose_clock_was_ahead(
         client.post("/newbeacondetect", json=GOOD | {"timestamp": START + 200}).status_code == 200
     )
     assert len(client.get(url).json["location"]) == 2  # type: ignore[index]
-    told = client.get("/api/v1/staff").json
-    assert told
-    assert [row["timestamp"] - START for row in told["data"]] == [200, 50]
+    staff = client.get("/api/v1/staff").json
+    assert staff
+    assert [row["timestamp"] - START for row in staff["data"]] == [200, 50]
     # What is corrected now is later than what is shown.
     corrected = {"$set": {"location": "Corrected"}} | stamps.RENEWED
     database["staff"].update_one({"staff_id": 8}, corrected)
@@ -529,8 +530,8 @@ def test_nothing_is_read_that_lacks_what_is_named(
         return
     read = recent_state.read
 
-    def of_later(*given: Any) -> tuple[RecentState, int]:
-        state, since = read(*given)
+    def of_later(*arguments: Any) -> tuple[RecentState, int]:
+        state, since = read(*arguments)
         return state._replace(read_at=later), since
 
     monkeypatch.setattr(recent_state, "read", of_later)

@@ -83,8 +83,8 @@ def test_server_time_is_used_and_the_receive_time_kept(
 
 def test_unknown_beacon_is_stored_all_the_same(client: FlaskClient) -> None:
     client.get("/newbeacondetect", query_string=GOOD | {"beacon_address": "FFFFFFFFFFFE"})
-    (found,) = history(client)
-    assert (found["level"], found["location"]) == ("unknown", "unknown")
+    (detection,) = history(client)
+    assert (detection["level"], detection["location"]) == ("unknown", "unknown")
 
 
 def test_history_is_newest_first_inclusive_and_whole(client: FlaskClient) -> None:
@@ -93,9 +93,9 @@ def test_history_is_newest_first_inclusive_and_whole(client: FlaskClient) -> Non
         client.get("/newbeacondetect", query_string=GOOD | {"timestamp": timestamp})
     other = {"timestamp": first + 2, "user_address": "1"}
     client.get("/newbeacondetect", query_string=GOOD | other)
-    assert [found["timestamp"] for found in history(client)] == whole[::-1]
+    assert [detection["timestamp"] for detection in history(client)] == whole[::-1]
     between = history(client, start=first + 1, end=last - 1)
-    assert [found["timestamp"] for found in between] == whole[3:0:-1]
+    assert [detection["timestamp"] for detection in between] == whole[3:0:-1]
     assert history(client, start=last + 1) == []
 
 
@@ -119,7 +119,7 @@ def test_monitoring_holds_everybody_of_the_last_15_minutes(client: FlaskClient) 
         moment = {"user_address": staff_id, "timestamp": now - age}
         client.get("/newbeacondetect", query_string=GOOD | moment)
     heard = client.post("/retrieveformonitoring").get_json()["location"]
-    assert [found["staff_id"] for found in heard] == [2, 2, "SDA-1", 1]
+    assert [detection["staff_id"] for detection in heard] == [2, 2, "SDA-1", 1]
 
 
 def test_what_is_dated_ahead_comes_in_when_its_time_has_come(
@@ -132,8 +132,8 @@ def test_what_is_dated_ahead_comes_in_when_its_time_has_come(
 
     def heard(later: int) -> list[int]:
         monkeypatch.setattr(time, "time", lambda: now + later)
-        found = client.get("/retrieveformonitoring").get_json()["location"]
-        return [row["staff_id"] for row in found]
+        detections = client.get("/retrieveformonitoring").get_json()["location"]
+        return [row["staff_id"] for row in detections]
 
     assert heard(0) == [2, 1]
     assert heard(60) == [3, 2, 1]
@@ -204,10 +204,10 @@ def test_the_last_minutes_are_exact_whatever_came_meanwhile(
     def late_at_times(name: str) -> Callable[..., Any]:
         tell = getattr(Arrivals, name)
 
-        def tell_or_be_late(*given: Any) -> Any:
+        def tell_or_be_late(*arguments: Any) -> Any:
             if late.get(name):
                 raise StoreUnavailable("late")
-            return tell(*given)
+            return tell(*arguments)
 
         return tell_or_be_late
 
@@ -414,10 +414,10 @@ def test_a_body_that_is_not_read_is_told(
 ) -> None:
     answer = client.post("/newbeacondetect", data=body, content_type=kind)
     assert (answer.status_code, answer.get_json()["parameter"]) == (400, parameter)
-    told = answer.get_json()["error"]
-    assert says in told
+    error = answer.get_json()["error"]
+    assert says in error
     if says == "is missing":
-        assert told == "user_address: is missing"
+        assert error == "user_address: is missing"
 
 
 @pytest.mark.parametrize("body", [JSON_BODY, gzip.compress(JSON_BODY, mtime=0)])

@@ -32,9 +32,9 @@ def anna(waymark: Office) -> Person:
 
 
 def cookie(person: Person, name: str = "waymark_session") -> str:
-    found = person.client.get_cookie(name)
-    assert found
-    return found.value
+    kept = person.client.get_cookie(name)
+    assert kept
+    return kept.value
 
 
 def test_a_session_from_log_in_to_log_out(anna: Person) -> None:
@@ -45,10 +45,10 @@ def test_a_session_from_log_in_to_log_out(anna: Person) -> None:
     attributes = answer.headers["Set-Cookie"].split("; ")[1:]
     assert sorted(attributes) == ["HttpOnly", "Path=/", "SameSite=Strict"]
     assert answer.headers["Cache-Control"] == "no-store"
-    told = anna.open("GET", "/session").get_json()
-    assert told == answer.get_json()
-    assert (told["name"], told["kind"], told["role"]) == ("anna", "person", "admin")
-    assert 0 <= told["expires_at"] - began - 12 * 3600 <= 30
+    session = anna.open("GET", "/session").get_json()
+    assert session == answer.get_json()
+    assert (session["name"], session["kind"], session["role"]) == ("anna", "person", "admin")
+    assert 0 <= session["expires_at"] - began - 12 * 3600 <= 30
     answer = anna.open("DELETE", "/session")
     assert answer.status_code == 204
     assert anna.status() == 401
@@ -284,8 +284,8 @@ def test_a_new_account_is_known_at_once_and_a_removed_one_soon_not_any_more(
 ) -> None:
     second = waymark.service()
     anna.log_in("anna")
-    given = {"role": "read", "password": NEW}
-    assert anna.open("PUT", "/accounts/ben", json=given).status_code == 200
+    body = {"role": "read", "password": NEW}
+    assert anna.open("PUT", "/accounts/ben", json=body).status_code == 200
     ben = Person(anna.client.application)
     ben.log_in("ben", NEW)
     there = Person(second)

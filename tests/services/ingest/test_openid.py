@@ -59,17 +59,17 @@ class Visitor(Person):
         query = {"next": page}
         answer = self.client.get(BEGIN, query_string=query, headers=self.headers)
         assert answer.status_code == 303, answer.text
-        told = parse_qs(urlsplit(answer.headers["Location"]).query)
-        return {name: value for name, (value,) in told.items()}
+        parameters = parse_qs(urlsplit(answer.headers["Location"]).query)
+        return {name: value for name, (value,) in parameters.items()}
 
     def come_back(self, **query: str) -> TestResponse:
         return self.client.get(CALLBACK, query_string=query, headers=self.headers)
 
     def try_at(self, provider: FakeProvider) -> TestResponse:
         """Log in from the click to the way back."""
-        told = self.begin()
-        provider.nonce = told["nonce"]
-        return self.come_back(code="of the provider", state=told["state"])
+        request = self.begin()
+        provider.nonce = request["nonce"]
+        return self.come_back(code="of the provider", state=request["state"])
 
 
 def problem(answer: TestResponse) -> str:
@@ -86,13 +86,13 @@ def test_somebody_logs_in_and_is_who_the_provider_says(
     app: Flask, provider: FakeProvider, settings: dict[str, str], waymark: Office
 ) -> None:
     anna = Visitor(app)
-    told = anna.begin()
-    assert told["redirect_uri"] == f"http://localhost{CALLBACK}"
-    assert (told["response_type"], told["client_id"]) == ("code", CLIENT_ID)
-    assert (told["code_challenge_method"], len(told["code_challenge"])) == ("S256", 43)
-    assert "openid" in told["scope"].split()
-    provider.nonce = told["nonce"]
-    answer = anna.come_back(code="of the provider", state=told["state"])
+    request = anna.begin()
+    assert request["redirect_uri"] == f"http://localhost{CALLBACK}"
+    assert (request["response_type"], request["client_id"]) == ("code", CLIENT_ID)
+    assert (request["code_challenge_method"], len(request["code_challenge"])) == ("S256", 43)
+    assert "openid" in request["scope"].split()
+    provider.nonce = request["nonce"]
+    answer = anna.come_back(code="of the provider", state=request["state"])
     assert answer.status_code == 200
     assert 'content="0;url=/monitoring/system?a=b"' in answer.text
     assert answer.headers["Cache-Control"] == "no-store"
@@ -103,13 +103,13 @@ def test_somebody_logs_in_and_is_who_the_provider_says(
     [(_, form, authorization)] = [
         request for request in provider.requests if request[0] == "/token"
     ]
-    assert form["redirect_uri"] == told["redirect_uri"]
+    assert form["redirect_uri"] == request["redirect_uri"]
     assert len(form["code_verifier"]) >= 43
     assert authorization.startswith("Basic ")
     assert SECRET not in str(form)
-    found = anna.open("GET", "/session").get_json()
-    assert (found["name"], found["kind"], found["role"]) == ("anna@example.org", "person", "admin")
-    anna.csrf = found["csrf_token"]
+    mine = anna.open("GET", "/session").get_json()
+    assert (mine["name"], mine["kind"], mine["role"]) == ("anna@example.org", "person", "admin")
+    anna.csrf = mine["csrf_token"]
     [person] = anna.open("GET", "/accounts").get_json()["data"]
     assert (person["name"], person["provider"]) == ("anna@example.org", provider.issuer)
     [entry] = anna.open("GET", "/audit?limit=1").get_json()["data"]
@@ -125,13 +125,13 @@ def test_a_log_in_that_failed_is_no_failure_of_the_provider(
     app: Flask, provider: FakeProvider, settings: dict[str, str], waymark: Office
 ) -> None:
     anna = Visitor(app)
-    told = anna.begin()
+    request = anna.begin()
     there = Visitor(waymark.service(**settings))  # has asked the provider nothing yet
     cookie = anna.client.get_cookie("waymark_oidc")
     assert cookie
     there.client.set_cookie("waymark_oidc", cookie.value)
     provider.nonce = "of another log-in"
-    assert problem(there.come_back(code="x", state=told["state"])) == "failed"
+    assert problem(there.come_back(code="x", state=request["state"])) == "failed"
     assert there.try_at(provider).status_code == 200
 
 
@@ -142,8 +142,8 @@ def test_over_tls_what_is_kept_is_bound_to_this_very_host(app: Flask) -> None:
     assert kept.startswith("__Host-waymark_oidc=")
     attributes = {"HttpOnly", "Secure", "Path=/", "SameSite=Lax", "Max-Age=600"}
     assert attributes <= set(kept.split("; "))
-    told = parse_qs(urlsplit(answer.headers["Location"]).query)
-    assert told["redirect_uri"] == [f"https://localhost{CALLBACK}"]
+    query = parse_qs(urlsplit(answer.headers["Location"]).query)
+    assert query["redirect_uri"] == [f"https://localhost{CALLBACK}"]
 
 
 Change = Callable[[FakeProvider], None]
@@ -240,32 +240,32 @@ def test_whoever_comes_back_without_having_left_is_nobody(
     app: Flask, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mallory, anna = Visitor(app), Visitor(app)
-    told = mallory.begin()
-    provider.nonce = told["nonce"]
-    mallorys = {"code": "of mallory", "state": told["state"]}
+    request = mallory.begin()
+    provider.nonce = request["nonce"]
+    mallorys = {"code": "of mallory", "state": request["state"]}
     assert problem(anna.come_back(**mallorys)) == "expired"  # no cookie: log-in CSRF
     anna.begin()
     assert problem(anna.come_back(**mallorys)) == "expired"  # another's state
-    told = anna.begin()
+    request = anna.begin()
     assert problem(anna.come_back(code="x")) == "expired"
-    told = anna.begin()
-    assert problem(anna.come_back(code="x", state=told["state"] + "x")) == "expired"
-    assert problem(anna.come_back(code="x", state=told["state"])) == "expired"  # it was tried
-    told = anna.begin()
-    assert problem(anna.come_back(state=told["state"])) == "failed"
-    told = anna.begin()
+    request = anna.begin()
+    assert problem(anna.come_back(code="x", state=request["state"] + "x")) == "expired"
+    assert problem(anna.come_back(code="x", state=request["state"])) == "expired"  # it was tried
+    request = anna.begin()
+    assert problem(anna.come_back(state=request["state"])) == "failed"
+    request = anna.begin()
     iss = {"iss": "https://provider.example"}
-    assert problem(anna.come_back(code="x", state=told["state"], **iss)) == "failed"
-    told = anna.begin()
-    error = anna.come_back(error="access_denied", state=told["state"], error_description="<b>")
+    assert problem(anna.come_back(code="x", state=request["state"], **iss)) == "failed"
+    request = anna.begin()
+    error = anna.come_back(error="access_denied", state=request["state"], error_description="<b>")
     assert problem(error) == "cancelled"
     for forged in ("", "x", "a.b.c", "x" * 4000):
         anna.client.set_cookie("waymark_oidc", forged)
         assert problem(anna.come_back(code="x", state="x")) == "expired"
     assert [request for request in provider.requests if request[0] == "/token"] == []
-    told = anna.begin()
+    request = anna.begin()
     monkeypatch.setattr(oidc, "MAX_AGE_SECONDS", -1)
-    assert problem(anna.come_back(code="x", state=told["state"])) == "expired"
+    assert problem(anna.come_back(code="x", state=request["state"])) == "expired"
 
 
 def test_a_session_that_somebody_planted_is_not_taken_over(
@@ -286,16 +286,16 @@ def test_a_session_that_somebody_planted_is_not_taken_over(
 
 def test_what_a_page_is_called_is_no_markup(app: Flask, provider: FakeProvider) -> None:
     anna = Visitor(app)
-    told = anna.begin('/monitoring?"><script>alert(1)</script>')
-    provider.nonce = told["nonce"]
-    assert "<script" not in anna.come_back(code="x", state=told["state"]).text
+    request = anna.begin('/monitoring?"><script>alert(1)</script>')
+    provider.nonce = request["nonce"]
+    assert "<script" not in anna.come_back(code="x", state=request["state"]).text
 
 
 def test_nobody_is_led_elsewhere_after_the_log_in(app: Flask, provider: FakeProvider) -> None:
     anna = Visitor(app)
-    told = anna.begin("https://evil.example/")
-    provider.nonce = told["nonce"]
-    text = anna.come_back(code="x", state=told["state"]).text
+    request = anna.begin("https://evil.example/")
+    provider.nonce = request["nonce"]
+    text = anna.come_back(code="x", state=request["state"]).text
     assert 'content="0;url=/monitoring"' in text
 
 
@@ -345,8 +345,8 @@ def test_no_address_of_one_source_is_verified_by_the_other(
     app: Flask, provider: FakeProvider
 ) -> None:
     claim(email_verified=None)(provider)
-    told = provider.claims
-    provider.claims = lambda claims: {k: v for k, v in told(claims).items() if v is not None}
+    claims_of = provider.claims
+    provider.claims = lambda claims: {k: v for k, v in claims_of(claims).items() if v is not None}
     address = {"sub": provider.subject, "email_verified": True, "email": "ben@example.org"}
     provider.userinfo = address
     assert problem(Visitor(app).try_at(provider)) == "failed"
@@ -405,8 +405,8 @@ def test_a_password_and_a_provider_are_never_one_account(
         assert (answer.status_code, answer.get_json()["code"]) == (409, "conflict")
         assert "OpenID Connect" in answer.get_json()["detail"]
     assert Person(app).log_in("ben@example.org", PASSWORD).status_code == 401
-    found = ben.open("GET", "/session").get_json()
-    ben.csrf = found["csrf_token"]
+    session = ben.open("GET", "/session").get_json()
+    ben.csrf = session["csrf_token"]
     change = {"old": PASSWORD, "new": "another horse, a longer one"}
     assert ben.open("PUT", "/session/password", json=change).status_code == 400
     # An address that was given to another person is not theirs here.
@@ -508,10 +508,10 @@ def test_a_provider_that_does_not_answer_well_holds_nobody(
     provider.answer = answer
     assert problem(anna.client.get(BEGIN, headers=anna.headers)) == why
     provider.answer = held
-    told = anna.begin()
+    request = anna.begin()
     provider.answer = answer
     before = threading.active_count()
-    assert problem(anna.come_back(code="x", state=told["state"])) == why
+    assert problem(anna.come_back(code="x", state=request["state"])) == why
     provider.answer = held
     assert anna.try_at(provider).status_code == 200
     eventually(lambda: threading.active_count() <= before + 1)
@@ -534,9 +534,9 @@ def test_one_that_is_away_is_asked_seldom_and_makes_nobody_wait_for_a_password(
     monkeypatch.setattr(oidc, "PAUSE_SECONDS", 0.0)
     for _ in range(12):
         provider.answer = lambda _: False
-        told = anna.begin()
+        request = anna.begin()
         provider.answer = answers(500)
-        assert problem(anna.come_back(code="x", state=told["state"])) == "away"
+        assert problem(anna.come_back(code="x", state=request["state"])) == "away"
     waymark.person("ben", Role.READ)
     assert Person(app).log_in("ben").status_code == 200
 
@@ -546,13 +546,13 @@ def test_what_others_may_have_set_begins_no_log_in_over_tls(
 ) -> None:
     anna = Visitor(app, proto="https")
     answer = anna.client.get(BEGIN, headers=anna.headers)
-    told = parse_qs(urlsplit(answer.headers["Location"]).query)
+    query = parse_qs(urlsplit(answer.headers["Location"]).query)
     kept = answer.headers["Set-Cookie"].split(";")[0].removeprefix("__Host-")
     client = app.test_client(use_cookies=False)
     for proto, why in (("https", "expired"), ("http", "failed")):
         back = client.get(
             CALLBACK,
-            query_string={"code": "x", "state": told["state"][0]},
+            query_string={"code": "x", "state": query["state"][0]},
             headers={"Cookie": kept, "X-Forwarded-Proto": proto},
         )
         assert problem(back) == why
@@ -583,8 +583,8 @@ def test_over_tls_a_provider_has_to_prove_itself(
 
 def test_few_wait_for_a_provider_at_once(app: Flask, provider: FakeProvider) -> None:
     anna = Visitor(app)
-    told = anna.begin()
-    provider.nonce = told["nonce"]
+    request = anna.begin()
+    provider.nonce = request["nonce"]
     go_on, waiting = threading.Event(), threading.Semaphore(0)
 
     def waits(_: BaseHTTPRequestHandler) -> bool:
@@ -598,14 +598,14 @@ def test_few_wait_for_a_provider_at_once(app: Flask, provider: FakeProvider) -> 
     for other in others:
         other.client.set_cookie("waymark_oidc", cookie.value)
     threads = [
-        threading.Thread(target=other.come_back, kwargs={"code": "x", "state": told["state"]})
+        threading.Thread(target=other.come_back, kwargs={"code": "x", "state": request["state"]})
         for other in others
     ]
     for thread in threads:
         thread.start()
     for _ in threads:
         assert waiting.acquire(timeout=30)
-    assert problem(anna.come_back(code="x", state=told["state"])) == "busy"
+    assert problem(anna.come_back(code="x", state=request["state"])) == "busy"
     go_on.set()
     for thread in threads:
         thread.join()

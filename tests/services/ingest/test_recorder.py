@@ -36,8 +36,8 @@ def cluster(tmp_path: Path, root: Path) -> Iterator[Cluster]:
 
 def service(cluster: Cluster, **more: Any) -> Flask:
     spool = str(cluster.folder.parent / "spool.db")
-    given = {"mongodb_timeout_ms": 1000} | more
-    return create_app(Config(mongodb_uri=cluster.uri(), spool_file=spool, **given))
+    settings = {"mongodb_timeout_ms": 1000} | more
+    return create_app(Config(mongodb_uri=cluster.uri(), spool_file=spool, **settings))
 
 
 def stored(cluster: Cluster) -> list[dict[str, Any]]:

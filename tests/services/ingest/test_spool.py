@@ -220,11 +220,11 @@ def test_of_a_damaged_file_is_saved_what_can_be_read(
     assert 5000 * least <= saved < 5000
     assert (tmp_path / "spool.db.damaged-1").read_bytes() == content
     spool.append([whole(7000)])
-    found = drained(spool)
-    assert len(found) == len(set(found))
-    assert set(found) <= {*range(5000), 7000}
-    assert len(found) + spool.set_aside - 1 == saved + 1
-    assert 7000 in found
+    numbers = drained(spool)
+    assert len(numbers) == len(set(numbers))
+    assert set(numbers) <= {*range(5000), 7000}
+    assert len(numbers) + spool.set_aside - 1 == saved + 1
+    assert 7000 in numbers
     spool.close()
     again = Spool(path, 10)
     assert again.set_aside == spool.set_aside >= 1
@@ -245,9 +245,9 @@ def test_damage_that_is_met_while_it_drains_deletes_nothing_that_came_since(tmp_
     spool.append([whole(7000)])  # in the next file already, whose numbers are others
     spool.remove([number for number, _ in rows])
     assert spool.set_aside == 1
-    found = drained(spool)
-    assert len(found) > 4000
-    assert {*range(10), 7000} <= set(found)
+    numbers = drained(spool)
+    assert len(numbers) > 4000
+    assert {*range(10), 7000} <= set(numbers)
     spool.close()
 
 

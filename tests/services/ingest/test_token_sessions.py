@@ -40,8 +40,8 @@ def admin(waymark: Office) -> Person:
 def made(admin: Person, role: str = "read", **more: Any) -> dict[str, Any]:
     answer = admin.open("POST", "/tokens", json={"label": "the wall", "role": role} | more)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.get_json()
-    return found
+    token: dict[str, Any] = answer.get_json()
+    return token
 
 
 def show(visitor: Person, secret: object, **more: Any) -> TestResponse:
@@ -52,9 +52,9 @@ def show(visitor: Person, secret: object, **more: Any) -> TestResponse:
 
 
 def cookie(visitor: Person) -> str:
-    found = visitor.client.get_cookie("waymark_session")
-    assert found
-    return found.value
+    kept = visitor.client.get_cookie("waymark_session")
+    assert kept
+    return kept.value
 
 
 def attributes(answer: TestResponse) -> dict[str, str]:
@@ -76,7 +76,7 @@ def test_a_token_tells_its_level_and_its_hours(admin: Person) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("fields", "field"),
     [
         ({"expires_in_hours": 1, "expires_in_days": 1}, "expires_in_hours"),
         ({"expires_in_hours": 0}, "expires_in_hours"),
@@ -92,8 +92,8 @@ def test_a_token_tells_its_level_and_its_hours(admin: Person) -> None:
         ({"level": "4", "role": "ingest"}, "level"),
     ],
 )
-def test_what_no_token_can_be_is_refused(admin: Person, given: dict[str, Any], field: str) -> None:
-    answer = admin.open("POST", "/tokens", json={"label": "x", "role": "read"} | given)
+def test_what_no_token_can_be_is_refused(admin: Person, fields: dict[str, Any], field: str) -> None:
+    answer = admin.open("POST", "/tokens", json={"label": "x", "role": "read"} | fields)
     assert (answer.status_code, answer.get_json()["errors"][0]["field"]) == (400, field)
 
 
@@ -109,13 +109,13 @@ def test_a_session_of_a_token_lasts_as_long_as_the_token(waymark: Office, admin:
     token = made(admin, expires_in_days=30)
     wall = Person(admin.client.application)
     answer = show(wall, token["secret"])
-    told = answer.get_json()
-    assert (told["name"], told["kind"], told["role"]) == ("the wall", "token", "read")
-    assert (told["level"], told["expires_at"]) == (None, token["expires_at"])
-    found = attributes(answer)
-    assert 0 <= 30 * DAY - int(found["Max-Age"]) <= 30
-    assert {"HttpOnly", "SameSite", "Path"} <= found.keys()
-    assert wall.open("GET", "/session").get_json() == told
+    session = answer.get_json()
+    assert (session["name"], session["kind"], session["role"]) == ("the wall", "token", "read")
+    assert (session["level"], session["expires_at"]) == (None, token["expires_at"])
+    named = attributes(answer)
+    assert 0 <= 30 * DAY - int(named["Max-Age"]) <= 30
+    assert {"HttpOnly", "SameSite", "Path"} <= named.keys()
+    assert wall.open("GET", "/session").get_json() == session
     assert wall.open("GET", "/staff").status_code == 200
     assert wall.open("GET", "/tokens").status_code == 403
     assert wall.open("PUT", "/beacons/C2A628384B08", json={}).status_code == 403
@@ -215,20 +215,20 @@ def test_revoked_or_expired_it_ends_at_every_service(waymark: Office, admin: Per
     for context in waymark.made:
         context.access.cache.refresh()
     assert there.status() == 401
-    here = Person(admin.client.application)
-    here.client.set_cookie("waymark_session", cookie(there))
-    assert here.status() == 401
-    answer = show(here, token["secret"])
+    wall = Person(admin.client.application)
+    wall.client.set_cookie("waymark_session", cookie(there))
+    assert wall.status() == 401
+    answer = show(wall, token["secret"])
     assert (answer.status_code, "Set-Cookie" in answer.headers) == (401, False)
     assert "revoked" in answer.get_json()["detail"]
 
     soon, digest = int(time.time()) + 8, tokens.digest("wm_soon")
     token_ = Token("0000000a", digest, "soon", Role.READ, int(time.time()), soon)
     waymark.made[0].access.tokens.add(token_)
-    assert show(here, "wm_soon").status_code == 200
+    assert show(wall, "wm_soon").status_code == 200
     eventually(lambda: time.time() > soon, 60)
-    assert here.status() == 401  # at its second
-    assert show(here, "wm_soon").status_code == 401
+    assert wall.status() == 401  # at its second
+    assert show(wall, "wm_soon").status_code == 401
 
 
 def test_it_holds_while_the_database_is_away_also_after_a_restart(
@@ -286,8 +286,8 @@ def test_no_other_token_gets_a_session(admin: Person) -> None:
         answer = show(stranger, text)
         assert (answer.status_code, "Set-Cookie" in answer.headers) == (401, False), text
         assert text not in answer.text
-    for given in ({"token": ""}, {"token": 7}, {"token": ["x"]}, {"token": {"$ne": ""}}):
-        answer = stranger.client.post(LOG_IN, json=given)
+    for body in ({"token": ""}, {"token": 7}, {"token": ["x"]}, {"token": {"$ne": ""}}):
+        answer = stranger.client.post(LOG_IN, json=body)
         assert (answer.status_code, answer.get_json()["errors"][0]["field"]) == (400, "token")
     assert show(stranger, secret, name="anna", password="x" * 12).status_code == 400
     assert show(stranger, secret, name="anna").status_code == 400
@@ -402,9 +402,9 @@ def test_the_command_makes_them_too(waymark: Office, mongod: str) -> None:
     status, secret, said = run(*create, "--hours", "36", "--level", "4")
     assert status == 0, said
     wall = Person(waymark.service())
-    told = show(wall, secret).get_json()
-    assert told["level"] == "4"
-    assert 0 <= told["expires_at"] - time.time() <= 36 * 3600
+    session = show(wall, secret).get_json()
+    assert session["level"] == "4"
+    assert 0 <= session["expires_at"] - time.time() <= 36 * 3600
     assert re.search(r"read +the wall +4 +2", run("list")[1])
     assert run(*create, "--hours", "1", "--days", "1")[0] != 0
     assert run(*create, "--hours", "0")[0] != 0

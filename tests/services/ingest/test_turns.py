@@ -60,10 +60,10 @@ def test_else_nobody_waits_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("short")
 def test_a_turn_ends_with_who_gives_up_or_fails() -> None:
     assert list(turns.in_turns(range(10), 4)) == list(range(10))
-    some = turns.in_turns(range(10), 4)
-    assert next(some) == 0
+    numbers = turns.in_turns(range(10), 4)
+    assert next(numbers) == 0
     assert turns._one.locked()
-    del some
+    del numbers
     assert not turns._one.locked()
     with pytest.raises(ZeroDivisionError), turns.turn():
         raise ZeroDivisionError

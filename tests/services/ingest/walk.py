@@ -87,14 +87,14 @@ def walk(air: Air, seconds: int, seed: int) -> Walk:
     for second, at in enumerate(steps):
         if second % SHADOW_SECONDS == 0:
             shadows = [chance.gauss(0, air.shadow) for _ in rooms]
-        found = []
+        scan = []
         for number, room in enumerate(rooms):
             loss = DB_A_DECADE * math.log10(max(1.0, math.dist(room, at)))
             dbm = DBM_AT_ONE_METRE - loss + shadows[number] + chance.gauss(0, air.noise)
             if dbm >= UNHEARD_DBM and chance.random() >= MISSED:
-                found.append(Heard(str(number), second, round(dbm)))
+                scan.append(Heard(str(number), second, round(dbm)))
         scanned = second % air.scan_seconds == 0
-        heard.append(sorted(found, key=_rssi, reverse=True) if scanned else [])
+        heard.append(sorted(scan, key=_rssi, reverse=True) if scanned else [])
     return Walk([_nearest(rooms, at) for at in steps], heard)
 
 
@@ -138,7 +138,7 @@ def score(walks: Iterable[Walk], estimate: Estimate) -> Score:
     seconds = 0
     for rooms, heard in walks:
         shown = [estimate(heard[: second + 1]) for second in range(len(rooms))]
-        right += sum(here == there for here, there in zip(rooms, shown, strict=True))
+        right += sum(room == there for room, there in zip(rooms, shown, strict=True))
         seconds += len(rooms)
         delays += _delays(rooms, shown)
     return Score(
@@ -218,7 +218,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--walks", type=int, default=20)
     options.add_argument("--seconds", type=int, default=900)
-    given = options.parse_args()
+    arguments = options.parse_args()
     estimates: dict[str, Estimate] = {
         "one of the three strongest": by_chance,
         "strongest now": strongest_now,
@@ -229,12 +229,12 @@ def main() -> None:
     print("| noise, shadow; a scan each |", " | ".join(estimates), "|")
     print("|---" * (len(estimates) + 1) + "|")
     for air in AIRS:
-        walks = [walk(air, given.seconds, seed) for seed in range(given.walks)]
+        walks = [walk(air, arguments.seconds, seed) for seed in range(arguments.walks)]
         ways = {"": walks}
         if air.scan_seconds == PHONE_SECONDS:
             ways["; its strongest alone"] = [walk.strongest() for walk in walks]
-        for way, some in ways.items():
-            cells = [str(score(some, estimate)) for estimate in estimates.values()]
+        for way, walked in ways.items():
+            cells = [str(score(walked, estimate)) for estimate in estimates.values()]
             name = f"{air.noise:.0f}, {air.shadow:.0f} dB; {air.scan_seconds} s{way}"
             print(f"| {name} |", " | ".join(cells), "|", flush=True)
 

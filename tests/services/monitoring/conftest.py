@@ -31,7 +31,7 @@ class Service(Process):
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.port = free_port()
-        given = {
+        environment = {
             "GATEWAY_URL": gateway_url,
             "MONITORING_BIND": f"127.0.0.1:{self.port}",
         } | ALLOCATOR
@@ -40,7 +40,7 @@ class Service(Process):
             [sys.executable, "-m", "gunicorn", "-c", "gunicorn.conf.py"],
             folder / "monitoring.log",
             folder=ROOT / "services" / "monitoring",
-            environment=os.environ | given | dict(settings or {}),
+            environment=os.environ | environment | dict(settings or {}),
             limits=limits,
         )
 

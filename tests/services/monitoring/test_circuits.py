@@ -80,7 +80,7 @@ def test_services_that_hang_are_no_healthy_ones(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "told", "state"),
+    ("status", "header", "state"),
     [
         (200, "closed", "closed"),
         (200, "busy", "busy"),
@@ -93,9 +93,9 @@ def test_services_that_hang_are_no_healthy_ones(gateway: Gateway) -> None:
     ],
 )
 def test_a_probe_tells_what_the_gateway_says(
-    upstream: Upstream, status: int, told: str, state: str
+    upstream: Upstream, status: int, header: str, state: str
 ) -> None:
-    upstream.answer(status, b"{}", {"X-Circuit-State": told} if told else {})
+    upstream.answer(status, b"{}", {"X-Circuit-State": header} if header else {})
     assert Reader(upstream.url, 1).probe("ingest")[0] == state
     assert upstream.requests[0][:2] == ("GET", "/_circuit/ingest")
 

@@ -14,8 +14,8 @@ def test_without_any_variable_the_defaults_hold() -> None:
 
 
 def test_each_variable_is_its_fields_name_in_upper_case() -> None:
-    given = {"GATEWAY_URL": "http://x", "WAYMARK_ACCESS": "required", "SNAPSHOT_SECONDS": "7"}
-    config = Config.from_environment(given)
+    environment = {"GATEWAY_URL": "http://x", "WAYMARK_ACCESS": "required", "SNAPSHOT_SECONDS": "7"}
+    config = Config.from_environment(environment)
     assert config == Config(gateway_url="http://x", waymark_access="required", snapshot_seconds=7)
 
 

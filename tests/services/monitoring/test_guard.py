@@ -29,9 +29,9 @@ class Door:
         self.asked.append(credentials)
         if self.away:
             raise GatewayUnavailable(self.away, "")
-        told = self.known.get(credentials["Authorization"])
-        body = json.dumps(told or {}).encode()
-        return GatewayResponse(200 if told else self.refusal, body, "", self.now)
+        session = self.known.get(credentials["Authorization"])
+        body = json.dumps(session or {}).encode()
+        return GatewayResponse(200 if session else self.refusal, body, "", self.now)
 
     def visitor(self, name: str = "anna") -> guard.Visitor:
         return self.guard.visitor({"Authorization": name})

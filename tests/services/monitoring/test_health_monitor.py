@@ -24,8 +24,8 @@ class Turns:
             circuit.since = self.now
 
     def probe(self, circuit: str) -> tuple[str, str]:
-        told = self.ingest if circuit == "ingest" else self.reads
-        return told or ("closed" if {*self.names} - self.silent else "open"), ""
+        state = self.ingest if circuit == "ingest" else self.reads
+        return state or ("closed" if {*self.names} - self.silent else "open"), ""
 
     def get(self, path: str) -> GatewayResponse:
         [name] = [one for n, one in enumerate(self.names) if path == PATH.format(n)] or [""]

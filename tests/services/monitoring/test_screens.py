@@ -130,15 +130,15 @@ def visiting(
     gateway: Upstream, role: str, kind: str = "person", admins: list[str] | None = None
 ) -> FlaskClient:
     """Return the browser of somebody whom an ingest service knows."""
-    told: dict[str, Any] = {
+    session: dict[str, Any] = {
         "name": "<anna>",
         "kind": kind,
         "role": role,
         "expires_at": None,
         "level": None,
     }
-    told |= {"admins": admins} if admins else {}
-    gateway.answer(200, json.dumps(told).encode())
+    session |= {"admins": admins} if admins else {}
+    gateway.answer(200, json.dumps(session).encode())
     app = create_app(Config(gateway_url=gateway.url, waymark_access="required"))
     client = app.test_client()
     client.set_cookie("waymark_session", "anything", domain="localhost")
@@ -179,8 +179,8 @@ def test_a_reader_is_offered_no_edit_but_told_whom_to_ask(gateway: Upstream) -> 
         live = visiting(gateway, role, admins=admins).get("/monitoring", headers=BEHIND).text
         whom = "anna or &lt;ben&gt;" if admins else "whoever looks after Waymark"
         for where, what in ((page, "change the directory"), (live, "say who is seen to")):
-            told = re.search(rf"Only admins {what}.*: ask {whom}\.", where)
-            assert bool(told) == (role == "read")
+            match = re.search(rf"Only admins {what}.*: ask {whom}\.", where)
+            assert bool(match) == (role == "read")
 
 
 def test_nobody_else_does_nor_is_led_there(gateway: Upstream) -> None:

@@ -118,7 +118,7 @@ def test_how_slow_the_database_is_is_told_as_it_was_measured() -> None:
     assert "stored late: the database is slow" in rest(slow("a"), silent("b"))
 
 
-def told(monitor: HealthMonitor) -> tuple[str, float]:
+def verdict_of(monitor: HealthMonitor) -> tuple[str, float]:
     verdict: Verdict | None = monitor.verdict
     assert verdict
     assert verdict.since
@@ -134,15 +134,15 @@ def turns() -> Turns:
 
 
 def test_a_single_failure_changes_no_verdict(turns: Turns) -> None:
-    well = told(turns.monitor)
+    well = verdict_of(turns.monitor)
     assert well[0] == HEALTHY
     for state in ("open", "unknown", "busy") * 3:
         turns.ingest = state
         turns.after(5)
-        assert told(turns.monitor) == well
+        assert verdict_of(turns.monitor) == well
         turns.ingest = ""
         turns.after(5)
-        assert told(turns.monitor) == well
+        assert verdict_of(turns.monitor) == well
         assert turns.monitor.doubt is None
 
 
@@ -151,13 +151,13 @@ def test_the_second_in_a_row_does_and_it_is_told_since_the_first(turns: Turns) -
     turns.after(5)
     since = turns.now
     turns.after(5)
-    assert told(turns.monitor) == ("Detections are not taken in", since)
+    assert verdict_of(turns.monitor) == ("Detections are not taken in", since)
     turns.after(30)
-    assert told(turns.monitor) == ("Detections are not taken in", since)
+    assert verdict_of(turns.monitor) == ("Detections are not taken in", since)
     turns.ingest = ""
     turns.after(5)
-    assert told(turns.monitor)[0] == "Detections are not taken in"
+    assert verdict_of(turns.monitor)[0] == "Detections are not taken in"
     back = turns.now
     turns.after(5)
-    assert told(turns.monitor) == (HEALTHY, back)
+    assert verdict_of(turns.monitor) == (HEALTHY, back)
     assert turns.monitor.report()["verdict"]["what"] == HEALTHY

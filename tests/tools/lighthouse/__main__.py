@@ -47,12 +47,12 @@ def main() -> int:
             furnish(stack, seconds=0)
             fill(stack)
             for device, options in DEVICES.items():
-                found = [measure(f"{stack.url}/monitoring", options) for _ in range(TIMES)]
-                score = statistics.median(score_of(run) for run in found)
+                runs = [measure(f"{stack.url}/monitoring", options) for _ in range(TIMES)]
+                score = statistics.median(score_of(run) for run in runs)
                 low |= score < LEAST
-                typical = min(found, key=lambda run: abs(score_of(run) - score))
+                typical = min(runs, key=lambda run: abs(score_of(run) - score))
                 figures = (f"{name} {shown(typical, key)}" for name, key in FIGURES.items())
-                spread = "/".join(f"{score_of(run):.2f}" for run in found)
+                spread = "/".join(f"{score_of(run):.2f}" for run in runs)
                 lines.append(f"{device}: {score:.2f} ({spread}); {', '.join(figures)}")
                 print(lines[-1], flush=True)
         finally:
@@ -80,16 +80,16 @@ def measure(url: str, options: list[str]) -> dict[str, Any]:
             break
     else:
         raise SystemExit(f"Lighthouse failed:\n{done.stderr}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
 
 
-def score_of(found: dict[str, Any]) -> float:
-    return float(found["categories"]["performance"]["score"] or 0)
+def score_of(run: dict[str, Any]) -> float:
+    return float(run["categories"]["performance"]["score"] or 0)
 
 
-def shown(found: dict[str, Any], key: str) -> str:
-    return str(found["audits"][key]["displayValue"]).replace("\u00a0", " ")
+def shown(run: dict[str, Any], key: str) -> str:
+    return str(run["audits"][key]["displayValue"]).replace("\u00a0", " ")
 
 
 if __name__ == "__main__":

@@ -54,17 +54,19 @@ class FaultyServer:
         self._thread.join()
         self._server.server_close()
 
-    def _respond(self, request: Any, path: str, given: dict[str, str]) -> None:
+    def _respond(self, request: Any, path: str, parameters: dict[str, str]) -> None:
         self._requests += 1
         fault = self._fault if self._requests > 8 else ""
         if fault == "fails":
             self._send(request, b"no", 500)
         elif path == "/newbeacondetect":
             if fault != "loses":
-                self._store(given["user_address"], given["beacon_address"], int(time.time()))
+                self._store(
+                    parameters["user_address"], parameters["beacon_address"], int(time.time())
+                )
             self._send(request, b"New Beacon Detection Added")
         elif path == "/extractbeacon":
-            self._send(request, self._extract(given["staff_id"], fault))
+            self._send(request, self._extract(parameters["staff_id"], fault))
         else:
             self._send(request, b'{"location": []}', 404 if path == "/monitoring/latest" else 200)
 
@@ -75,17 +77,17 @@ class FaultyServer:
         )
 
     def _extract(self, staff_id: str, fault: str) -> bytes:
-        found = [dict(row) for row in self._stored if row["staff_id"] == staff_id]
-        found.sort(key=lambda row: -int(row["timestamp"]))
-        for row in found:
+        rows = [dict(row) for row in self._stored if row["staff_id"] == staff_id]
+        rows.sort(key=lambda row: -int(row["timestamp"]))
+        for row in rows:
             del row["staff_id"]
         if fault == "drops":
-            found = found[:-1]
-        elif fault == "reorders" and len(found) > 1:
-            found[0], found[-1] = found[-1], found[0]
-        elif fault == "moves" and found:
-            found[3]["location"] = "elsewhere"
-        return json.dumps({"location": found}).encode()
+            rows = rows[:-1]
+        elif fault == "reorders" and len(rows) > 1:
+            rows[0], rows[-1] = rows[-1], rows[0]
+        elif fault == "moves" and rows:
+            rows[3]["location"] = "elsewhere"
+        return json.dumps({"location": rows}).encode()
 
     def _send(self, request: Any, body: bytes, status: int = 200) -> None:
         request.send_response_only(status)

@@ -35,9 +35,9 @@ Seen = dict[str, Any]
 
 
 def passed(
-    url: str, plan: str, given: dict[str, object], capfd: pytest.CaptureFixture[str]
+    url: str, plan: str, options: dict[str, object], capfd: pytest.CaptureFixture[str]
 ) -> bool:
-    return not measured(lambda by: generate(url, plan, given | {"shift": by}), capfd)[0]
+    return not measured(lambda by: generate(url, plan, options | {"shift": by}), capfd)[0]
 
 
 def profiled(name: str, plan: str, step: str, capfd: pytest.CaptureFixture[str]) -> list[Seen]:
@@ -73,8 +73,8 @@ def test_the_index_is_all_that_differs(
     ):
         database = client["ICT3102"]
         database.command("profile", 2)
-        given = {"ramp": 0.3, "pages": 0, "only": "600"}
-        assert passed(stack.url, "PERF-RT-2", given, capfd)
+        options = {"ramp": 0.3, "pages": 0, "only": "600"}
+        assert passed(stack.url, "PERF-RT-2", options, capfd)
         wanted = {"ns": "ICT3102.staff", "command.find": "staff", "command.filter.staff_id": 0}
         plans = {row["planSummary"].split()[0] for row in database["system.profile"].find(wanted)}
         indexes = client["ICT3102"]["staff"].index_information()
@@ -131,9 +131,9 @@ def test_only_one_part_is_the_old_one(
 
 
 def running(stack: Stack, names: list[str]) -> list[str]:
-    found = []
+    alive = []
     for name in names:
         with contextlib.suppress(KeyError):
             stack.pid(name)
-            found.append(name)
-    return found
+            alive.append(name)
+    return alive

@@ -41,22 +41,22 @@ def turn(
 def test_a_target_is_reached_or_missed(
     case: Case, other: Result, new: Result, *, is_checkout: bool, reached: bool
 ) -> None:
-    found = Comparison(case, "", [other] * 3, [new] * 3, is_checkout)
-    assert found.reached() == reached
-    assert found.cells()[-1].endswith("MISSED") != reached
+    comparison = Comparison(case, "", [other] * 3, [new] * 3, is_checkout)
+    assert comparison.reached() == reached
+    assert comparison.cells()[-1].endswith("MISSED") != reached
 
 
 def test_a_case_without_the_other_service_has_no_ratio() -> None:
-    found = Comparison(PACED, "", [], [turn(14, 1)], is_checkout=False)
-    assert found.reached()
-    assert found.cells()[1] == found.cells()[3] == found.cells()[4] == ""
+    comparison = Comparison(PACED, "", [], [turn(14, 1)], is_checkout=False)
+    assert comparison.reached()
+    assert comparison.cells()[1] == comparison.cells()[3] == comparison.cells()[4] == ""
 
 
 def test_ratios_are_of_neighbouring_turns() -> None:
     other, new = [turn(100, 1), turn(50, 2)], [turn(200, 1), turn(200, 1)]
-    found = Comparison(FAST, "", other, new, is_checkout=False)
-    assert found.rates() == (3, 2, 4)
-    assert found.cpu() == (1.5, 1, 2)
+    comparison = Comparison(FAST, "", other, new, is_checkout=False)
+    assert comparison.rates() == (3, 2, 4)
+    assert comparison.cpu() == (1.5, 1, 2)
 
 
 def test_a_result_counts_what_was_done_right() -> None:

@@ -19,18 +19,18 @@ def test_a_summary() -> None:
     rows = [row(number / 10, number + 1.0) for number in range(100)]  # 1 to 100 ms, 10 a second
     rows[3] = rows[3]._replace(error=HTTP)
     rows[4] = rows[4]._replace(error=VERIFICATION, due=rows[4].sent - 0.05)
-    found = figures.summary(rows)
-    assert (found.requests, found.errors, found.verification_errors) == (100, 1, 1)
-    assert (found.min, found.max, found.mean) == (1, 100, 50.5)
-    assert (found.p50, found.p99) == (50, 99)
-    assert found.rate == pytest.approx(100 / (9.9 + 0.1))
-    assert found.late_p99_ms == pytest.approx(0, abs=0.001)
+    summary = figures.summary(rows)
+    assert (summary.requests, summary.errors, summary.verification_errors) == (100, 1, 1)
+    assert (summary.min, summary.max, summary.mean) == (1, 100, 50.5)
+    assert (summary.p50, summary.p99) == (50, 99)
+    assert summary.rate == pytest.approx(100 / (9.9 + 0.1))
+    assert summary.late_p99_ms == pytest.approx(0, abs=0.001)
 
 
 def test_a_summary_of_nothing() -> None:
-    found = figures.summary([])
-    assert found.requests == 0
-    assert math.isnan(found.mean)
+    summary = figures.summary([])
+    assert summary.requests == 0
+    assert math.isnan(summary.mean)
 
 
 @pytest.mark.parametrize(

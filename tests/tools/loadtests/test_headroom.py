@@ -83,8 +83,8 @@ def test_an_answer_is_as_a_rule_wants_it(status: int, state: str, ms: float, pro
 def test_a_wrong_answer_and_one_that_nobody_asked_for_are_told() -> None:
     answers = Answers()
     answers.add("page", Response(200, b"", 1), wrong=True)
-    found = list(answers.problems((Rule("page"), Rule("history"))))
-    assert found == ["page: 1 x wrong of 1", "history: nothing was asked"]
+    problems = list(answers.problems((Rule("page"), Rule("history"))))
+    assert problems == ["page: 1 x wrong of 1", "history: nothing was asked"]
 
 
 def test_what_is_in_any_run_is_in_the_verdict() -> None:
@@ -108,12 +108,12 @@ def test_what_is_in_any_run_is_in_the_verdict() -> None:
 def test_the_limits_are_those_of_the_stack() -> None:
     services = (ROOT / "docker-compose.yml").read_text().split("\nx-")
     ingest = next(text for text in services if text.startswith("ingest:"))
-    found = dict(
+    limits = dict(
         re.findall(r"^  ([\w-]+):\n(?:    .*\n)*?    mem_limit: (\d+)m", services[-1], re.M)
     )
-    found |= dict.fromkeys(("ingest-1", "ingest-2"), re.findall(r"mem_limit: (\d+)m", ingest)[0])
+    limits |= dict.fromkeys(("ingest-1", "ingest-2"), re.findall(r"mem_limit: (\d+)m", ingest)[0])
     for name, limit in LIMITS.items():
-        assert limit.memory_bytes == int(found[name]) * MIB, name
+        assert limit.memory_bytes == int(limits[name]) * MIB, name
 
 
 def test_detections_tell_each_other_apart() -> None:
@@ -213,7 +213,7 @@ def test_a_case_on_the_whole_stack(
     monkeypatch.setattr("loadtests.headroom.ledger.DRAIN_SECONDS", 5)
     monkeypatch.setattr("loadtests.headroom.results.FREE_SHARE", 0)
     case = Case("a case", load, (Rule(HONEST, seconds=30),))
-    found = run(stack, case, 3, {})
-    assert set(found.problems) == problems
+    measured = run(stack, case, 3, {})
+    assert set(measured.problems) == problems
     # Ten a second, in the warm-up too: not one that it could not account for.
-    assert found.stored.acknowledged == 10 * (3 + WARM_UP_SHARE * 3)
+    assert measured.stored.acknowledged == 10 * (3 + WARM_UP_SHARE * 3)

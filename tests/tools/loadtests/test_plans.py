@@ -28,8 +28,8 @@ def stack() -> Iterator[Stack]:
 
 
 def run(url: str, plan: str, rows: Path, **options: object) -> tuple[int, list[Row]]:
-    given = {"ramp": 1, "shift": SHIFTS[plan], "rows": rows} | options
-    status = generate(url, plan, given)
+    all_options = {"ramp": 1, "shift": SHIFTS[plan], "rows": rows} | options
+    status = generate(url, plan, all_options)
     return status, read_csv(rows, Row)
 
 
@@ -37,8 +37,8 @@ def run_measured(
     url: str, plan: str, rows: Path, capfd: pytest.CaptureFixture[str], **options: object
 ) -> tuple[int, list[Row]]:
     def once(shift: int) -> int:
-        status, found = run(url, plan, rows, shift=SHIFTS[plan] + shift, **options)
-        assert [row for row in found if row.error] == []
+        status, requests = run(url, plan, rows, shift=SHIFTS[plan] + shift, **options)
+        assert [row for row in requests if row.error] == []
         return status
 
     return measured(once, capfd)[0], read_csv(rows, Row)

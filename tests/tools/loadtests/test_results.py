@@ -43,8 +43,8 @@ def folder(tmp_path: Path) -> Path:
         "new": [*rows(600, 2, 10), *rows(960, 2, 10), *rows(1536, 2, 10, errors=2)],
         DURABLE: [*rows(600, 2, 30), *rows(960, 2, 30)],
     }
-    for name, found in architectures.items():
-        write_csv(tmp_path / "rows" / f"1-{name}-SWEEP-INSERT.csv", found, Row._fields)
+    for name, requests in architectures.items():
+        write_csv(tmp_path / "rows" / f"1-{name}-SWEEP-INSERT.csv", requests, Row._fields)
     (tmp_path / "rows" / "1-new-PERF-TP-1.part").write_text("of a run that was interrupted")
     return tmp_path
 
@@ -58,14 +58,14 @@ def test_the_highest_rate_is_one_that_was_kept_up_with(
 
 def test_ratios_are_by_the_new_one(folder: Path) -> None:
     for architecture, ratio in (("old", 0.5), (DURABLE, 3)):
-        found = Results(folder).ratio("SWEEP-INSERT", "600", architecture)
-        assert found.median == pytest.approx(ratio)
+        range_of_ratios = Results(folder).ratio("SWEEP-INSERT", "600", architecture)
+        assert range_of_ratios.median == pytest.approx(ratio)
 
 
 def test_the_summary_has_a_line_for_each_old_form(folder: Path) -> None:
     for name, ms in (("old", 10), ("new", 20), (DURABLE, 5)):
-        found = [row._replace(plan="PERF-TP-1", step="2100") for row in rows(2100, 1, ms)]
-        write_csv(folder / "rows" / f"1-{name}-PERF-TP-1.csv", found, Row._fields)
+        requests = [row._replace(plan="PERF-TP-1", step="2100") for row in rows(2100, 1, ms)]
+        write_csv(folder / "rows" / f"1-{name}-PERF-TP-1.csv", requests, Row._fields)
     report.write(folder)
     text = (folder / "report.md").read_text()
     theirs = "17.3 (max 95.0) | 21.3 (max 109)"
@@ -85,14 +85,14 @@ def test_the_report_says_so(folder: Path) -> None:
     assert "NOT FINISHED: 3 of 8 runs" in (folder / "report.md").read_text()
 
 
-def is_late(found: list[Row]) -> list[Row]:
+def is_late(requests: list[Row]) -> list[Row]:
     """Return requests that the generator sent 200 ms late."""
-    return [row._replace(sent=row.sent + 0.2) for row in found]
+    return [row._replace(sent=row.sent + 0.2) for row in requests]
 
 
-def slow(found: list[Row]) -> list[Row]:
+def slow(requests: list[Row]) -> list[Row]:
     """Return requests of which each waits longer than the one before."""
-    return [row._replace(ms=row.ms + 500 * row.sent) for row in found]
+    return [row._replace(ms=row.ms + 500 * row.sent) for row in requests]
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_a_sweep_that_the_generator_ended_is_a_lower_bound(
     for name, last in second.items():
         # What was late looks good: that is why it must not count.
         last = is_late(rows(960, 2, 10)) if name in late else last
-        found = [*rows(600, 2, 10), *last]
-        write_csv(folder / "rows" / f"1-{name}-SWEEP-INSERT.csv", found, Row._fields)
+        requests = [*rows(600, 2, 10), *last]
+        write_csv(folder / "rows" / f"1-{name}-SWEEP-INSERT.csv", requests, Row._fields)
     report.write(folder)
     text = (folder / "report.md").read_text()
     old_line, new_line = (
@@ -124,9 +124,9 @@ def test_a_sweep_that_the_generator_ended_is_a_lower_bound(
 
 
 def test_a_ratio_with_a_late_generator_is_none(folder: Path) -> None:
-    found = [row._replace(plan="PERF-TP-1", step="2100") for row in rows(2100, 1, 10)]
-    write_csv(folder / "rows" / "1-old-PERF-TP-1.csv", found, Row._fields)
-    write_csv(folder / "rows" / "1-new-PERF-TP-1.csv", is_late(found), Row._fields)
+    requests = [row._replace(plan="PERF-TP-1", step="2100") for row in rows(2100, 1, 10)]
+    write_csv(folder / "rows" / "1-old-PERF-TP-1.csv", requests, Row._fields)
+    write_csv(folder / "rows" / "1-new-PERF-TP-1.csv", is_late(requests), Row._fields)
     assert Results(folder).ratio("PERF-TP-1", "2100", "old").shown() == "-"
     report.write(folder)
     assert "| PERF-TP-1 | 2100 | old | 10.0 | - | - |" in (folder / "report.md").read_text()

@@ -77,25 +77,25 @@ def known(
 def test_a_goal_is_reached_or_missed(
     figure: Figure, old: Turn, new: Turn, ratio: float, *, reached: bool
 ) -> None:
-    found = row("case", figure, {OLD: [old] * 3, NEW: [new] * 3})
-    assert found
-    assert found.reached == reached
-    assert found.result.median == pytest.approx(ratio, rel=0.02)
-    assert ("MISSED" in found.cells([OLD, NEW])[-1]) != reached
+    line = row("case", figure, {OLD: [old] * 3, NEW: [new] * 3})
+    assert line
+    assert line.reached == reached
+    assert line.result.median == pytest.approx(ratio, rel=0.02)
+    assert ("MISSED" in line.cells([OLD, NEW])[-1]) != reached
 
 
 def test_what_befell_another_side_stands_beside_its_figure() -> None:
-    found = row("case", COST, {OLD: [known(killed=2, wrong=1)], NEW: [known()]})
-    assert found
-    assert found.reached
-    assert found.cells([OLD, NEW])[-1] == "reached, old: 1 wrong answers, old: 2 killed"
+    line = row("case", COST, {OLD: [known(killed=2, wrong=1)], NEW: [known()]})
+    assert line
+    assert line.reached
+    assert line.cells([OLD, NEW])[-1] == "reached, old: 1 wrong answers, old: 2 killed"
 
 
 def test_ratios_are_of_neighbouring_turns() -> None:
     turns = {OLD: [known(100), known(50)], NEW: [known(500), known(100)]}
-    found = row("case", RATE, turns)
-    assert found
-    assert found.result == pytest.approx((3.5, 2, 5), rel=0.03)
+    line = row("case", RATE, turns)
+    assert line
+    assert line.result == pytest.approx((3.5, 2, 5), rel=0.03)
 
 
 def test_a_side_that_is_not_there_leaves_its_lines_out() -> None:
@@ -119,12 +119,12 @@ def test_a_history_that_lacks_what_was_acknowledged_is_wrong(fault: str, *, is_r
     with FaultyServer(fault) as server:
         stack = SimpleNamespace(url=server.url, ingest_ports=[], usage=dict)
         side = Side(cast(Stack, stack), SOURCES)
-        found = turn(side, loads.live_histories, 1.5)
+        measured = turn(side, loads.live_histories, 1.5)
         side.close()
     # Fewer where answers are late: who writes waits for each.
-    assert 0 < found.of("write").requests <= round(1.5 * loads.WRITES_PER_SECOND)
-    assert found.of().requests
-    assert (found.wrong() == 0) == is_right
+    assert 0 < measured.of("write").requests <= round(1.5 * loads.WRITES_PER_SECOND)
+    assert measured.of().requests
+    assert (measured.wrong() == 0) == is_right
 
 
 def test_who_writes_waits_for_each_answer_and_is_not_late_by_that(
@@ -160,9 +160,9 @@ def test_sides_take_turns_through_the_gateway_and_in_a_box(tmp_path: Path) -> No
     }
     assert len(turns) == 4
     for sides in turns.values():
-        for found in sides.values():
-            assert len(found) == 2
-            assert all(row["requests"] for row in found)
+        for rows in sides.values():
+            assert len(rows) == 2
+            assert all(row["requests"] for row in rows)
     batches = turns["batches of 500, 4 senders; insert_many beside mongod"]
     assert all(row["cpu_seconds"][SERVICES] for row in batches[NEW])
     assert all(row["cpu_seconds"]["mongod"] for row in batches["insert_many"])

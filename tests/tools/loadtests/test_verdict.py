@@ -42,7 +42,7 @@ def figures(mean: float, wrong: int = 0, late: float = 0) -> Summary:
     ],
 )
 def test_the_requirement(plan: str, steps: list[list[Summary]], verdict: str) -> None:
-    named = {str(number): found for number, found in enumerate(steps, start=1)}
+    named = {str(number): summaries for number, summaries in enumerate(steps, start=1)}
     assert str(judge(PLANS[plan], named)).startswith(verdict)
 
 
@@ -61,14 +61,14 @@ def test_what_lost_a_detection_fails() -> None:
 def test_the_screen_tells_it(
     fault: str, verdict: str, status: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    given = {"ramp": 0.5, "only": "2100", "pages": 0, "hacs": "7"}
+    options = {"ramp": 0.5, "only": "2100", "pages": 0, "hacs": "7"}
     for _ in range(5):  # a machine that stalls makes a short run void, or slow
         with FaultyServer(fault) as server:
-            told = generate(server.url, "PERF-TP-1", given)
+            code = generate(server.url, "PERF-TP-1", options)
         said = capfd.readouterr().out
         if "VOID" not in said and not re.search(r"mean .* s of", said):
             break
-    assert told == status, said
+    assert code == status, said
     assert any(line.startswith(verdict) for line in said.splitlines()), said
 
 
@@ -80,9 +80,9 @@ def test_the_report_begins_with_it(tmp_path: Path) -> None:
     def add(architecture: str, plan: str, ms: float, error: str = "", stored: str = "") -> None:
         kind = "insert" if PLANS[plan].writes else "extract"
         step = PLANS[plan].steps[-1].name
-        found = [Row(plan, step, kind, n, n, ms, 200, 26, error) for n in range(50)]
-        found.append(Row(plan, STORED, STORED, 51, 51, 5, 200, 26, stored))
-        write_csv(tmp_path / "rows" / f"1-{architecture}-{plan}.csv", found, Row._fields)
+        rows = [Row(plan, step, kind, n, n, ms, 200, 26, error) for n in range(50)]
+        rows.append(Row(plan, STORED, STORED, 51, 51, 5, 200, 26, stored))
+        write_csv(tmp_path / "rows" / f"1-{architecture}-{plan}.csv", rows, Row._fields)
 
     add("old", "PERF-TP-2", 12_811)
     add("new", "PERF-TP-2", 5)

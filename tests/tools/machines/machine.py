@@ -171,8 +171,8 @@ class Machine:
 
     def files(self) -> set[str]:
         """Return the files that the clean root had not, or had otherwise."""
-        found = (file for file in self.changed.rglob("*") if not file.is_dir())
-        return {f"/{file.relative_to(self.changed)}" for file in found}
+        files = (file for file in self.changed.rglob("*") if not file.is_dir())
+        return {f"/{file.relative_to(self.changed)}" for file in files}
 
     def processes(self) -> list[str]:
         """Return what runs there, but for the first process."""

@@ -34,10 +34,10 @@ def known() -> dict[Survivor, str]:
     """Return the survivors of the list, each with why it is harmless."""
     with LIST.open(newline="") as file:
         rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
-    found = {Survivor(*row[:3]): row[3] for row in rows}
-    if len(found) != len(rows) or not all(found.values()):
+    reasons = {Survivor(*row[:3]): row[3] for row in rows}
+    if len(reasons) != len(rows) or not all(reasons.values()):
         raise ValueError(f"{LIST.name} names one twice, or one without a reason")
-    return found
+    return reasons
 
 
 def survivors(target: Target) -> tuple[set[Survivor], str]:
@@ -49,16 +49,16 @@ def survivors(target: Target) -> tuple[set[Survivor], str]:
         trial(target, source, shown=True)
         raise SystemExit(f"{target.module}: its tests fail without any change")
     cpu_seconds = LEAST_SECONDS + FACTOR * clean.cpu_seconds
-    found, tried = set[Survivor](), 0
+    alive, tried = set[Survivor](), 0
     for mutant in mutants(source):
         tried += 1
         if not trial(target, mutant.source, cpu_seconds).noticed:
             print(f"  - {mutant.before}\n  + {mutant.after}", flush=True)
-            found.add(Survivor(target.module, mutant.before, mutant.after))
+            alive.add(Survivor(target.module, mutant.before, mutant.after))
     took = time.monotonic() - began
-    how = f"{target.module}: {tried} mutants, {len(found)} survived, {took:.0f} s"
+    how = f"{target.module}: {tried} mutants, {len(alive)} survived, {took:.0f} s"
     print(how, flush=True)
-    return found, how
+    return alive, how
 
 
 def main() -> int:
@@ -70,24 +70,24 @@ def main() -> int:
     if len(targets) < len(set(asked)):
         parser.error("known are " + ", ".join(target.module for target in TARGETS))
     listed = known()
-    found, lines = set[Survivor](), [f"{datetime.now(UTC).date()}, ./scripts/mutate"]
+    all_alive, lines = set[Survivor](), [f"{datetime.now(UTC).date()}, ./scripts/mutate"]
     for target in targets:
-        some, how = survivors(target)
-        found |= some
+        group, how = survivors(target)
+        all_alive |= group
         lines.append(how)
     names = {target.module for target in targets}
     wrong = 0
-    for title, some in (
-        ("not noticed by any test", found - listed.keys()),
+    for title, group in (
+        ("not noticed by any test", all_alive - listed.keys()),
         (
             "listed, but noticed or gone",
-            {survivor for survivor in listed if survivor.module in names} - found,
+            {survivor for survivor in listed if survivor.module in names} - all_alive,
         ),
     ):
-        wrong += len(some)
-        for survivor in sorted(some):
+        wrong += len(group)
+        for survivor in sorted(group):
             print(f"{title}:\n    {survivor.module}\n  - {survivor.before}\n  + {survivor.after}")
-    lines.append(f"{len(found)} survived, {wrong} of them or of the list wrong")
+    lines.append(f"{len(all_alive)} survived, {wrong} of them or of the list wrong")
     print(lines[-1])
     if not asked:
         REPORT.write_text("\n".join(lines) + "\n")

@@ -47,11 +47,11 @@ def test_without_a_limit_it_is_the_process_that_counts(tmp_path: Path) -> None:
 @limited
 def test_a_process_knows_the_limit_of_its_own_group() -> None:
     """Which is no container's: systemd's, or a test's."""
-    told = "from common.memory import memory; input(); print(*memory())"
+    program = "from common.memory import memory; input(); print(*memory())"
     with (
         LimitedGroup("own", Limits(None, LIMIT)) as group,
         subprocess.Popen(
-            [sys.executable, "-c", told],
+            [sys.executable, "-c", program],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -83,7 +83,7 @@ class TimeRange(NamedTuple):
 def sighting(parameters: Parameters, now: float) -> Sighting:
     """Parse `/newbeacondetect`; `now` is unix seconds and bounds the device's clock."""
     timestamp = None
-    if _given(parameters, "timestamp"):
+    if _has_value(parameters, "timestamp"):
         timestamp = seconds(parameters, "timestamp", EARLIEST, int(now) + MAX_FUTURE_SECONDS)
     return Sighting(
         staff_id=staff_id(parameters, "user_address"),
@@ -110,7 +110,7 @@ def between(parameters: Parameters) -> TimeRange:
     """Parse the range of `/api/v1`: `from` and `to` in any form of time, both optional."""
     bounds = {"from": 0, "to": MAX_UNIX_SECONDS}
     for name in bounds:
-        if _given(parameters, name):
+        if _has_value(parameters, name):
             bounds[name] = moment(parameters, name, 0, MAX_UNIX_SECONDS)
     if bounds["from"] > bounds["to"]:
         raise ParameterError("from", "must not be after to")
@@ -119,7 +119,7 @@ def between(parameters: Parameters) -> TimeRange:
 
 def zone(parameters: Parameters, name: str) -> str:
     """Return the name of a time zone, "" where none is given; whether it exists is not known."""
-    if not _given(parameters, name):
+    if not _has_value(parameters, name):
         return ""
     text = _text(parameters, name)
     if not re.fullmatch(ZONE_TEXT, text):
@@ -186,7 +186,7 @@ _mac = lru_cache(CACHED)(beacon_id.mac)
 
 def strength(parameters: Parameters, name: str) -> int | None:
     """Return dBm, rounded, and None where the sender says that it is not known."""
-    if name in parameters and not _given(parameters, name):
+    if name in parameters and not _has_value(parameters, name):
         return None
     return _strength(_text(parameters, name), name)
 
@@ -275,7 +275,7 @@ def moment(parameters: Parameters, name: str, low: int, high: int) -> int:
 
 def flag(parameters: Parameters, name: str) -> bool:
     """Return a yes or no, no when it is not given."""
-    if not _given(parameters, name):
+    if not _has_value(parameters, name):
         return False
     try:
         return _FLAGS[_text(parameters, name).lower()]
@@ -301,7 +301,7 @@ def _printable(text: str, name: str) -> str:
 
 def metres(parameters: Parameters, name: str) -> float | None:
     """Return a coordinate on the plan, None when it is not given."""
-    if not _given(parameters, name):
+    if not _has_value(parameters, name):
         return None
     number = beacon_rules.metres(_text(parameters, name))
     if number is None:
@@ -311,7 +311,7 @@ def metres(parameters: Parameters, name: str) -> float | None:
 
 def event_id(parameters: Parameters) -> str | None:
     """Return the client's idempotency key, None when it sends none."""
-    if not _given(parameters, "event_id"):
+    if not _has_value(parameters, "event_id"):
         return None
     text = _text(parameters, "event_id")
     if not EVENT_ID.fullmatch(text):
@@ -319,7 +319,7 @@ def event_id(parameters: Parameters) -> str | None:
     return text
 
 
-def _given(parameters: Parameters, name: str) -> bool:
+def _has_value(parameters: Parameters, name: str) -> bool:
     return parameters.get(name) not in (None, "")
 
 
@@ -328,7 +328,7 @@ def _text(parameters: Parameters, name: str) -> str:
     value = parameters.get(name)
     if isinstance(value, str) and 0 < len(value) <= MAX_RAW:  # as nearly all
         return value.strip()
-    if not _given(parameters, name):
+    if not _has_value(parameters, name):
         raise ParameterError(name, MISSING)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ParameterError(name, "must be text or a number")

@@ -12,8 +12,8 @@ from ingest.api.openapi import document
 
 @cache
 def _document() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(document.document()))
-    return found
+    contract: dict[str, Any] = json.loads(json.dumps(document.document()))
+    return contract
 
 
 @cache
@@ -47,10 +47,10 @@ def _of(schema: dict[str, Any]) -> Draft202012Validator:
 
 def check(method: str, path: str, status: int, kind: str, body: bytes) -> None:
     """Fail unless status, kind and body of an answer are declared."""
-    declared, found = operation(method, path)
-    assert str(status) in found["responses"], f"{method} {declared}: {status} is not declared"
+    declared, described = operation(method, path)
+    assert str(status) in described["responses"], f"{method} {declared}: {status} is not declared"
     assert status < 500 or status == 503, body
-    if not found["responses"][str(status)].get("content"):
+    if not described["responses"][str(status)].get("content"):
         assert body == b"", f"{method} {declared}: {status} has a body"
         return
     value = json.loads(body) if kind.endswith(("/json", "+json")) else body.decode()

@@ -155,7 +155,7 @@ class Garbage:
     def case(self) -> Case:
         return self._case(*self._random.choice(self._operations))
 
-    def each(self) -> list[Case]:
+    def case_of_each_operation(self) -> list[Case]:
         """Return a request of each operation."""
         return [self._case(*operation) for operation in self._operations]
 
@@ -200,16 +200,16 @@ class Garbage:
         return self._quoted(text if text.strip(".") else "x")
 
     def _query(self, parameters: list[Schema]) -> str:
-        given = [
+        pairs = [
             (parameter["name"], self._query_value(parameter))
             for parameter in parameters
             if parameter["in"] == "query" and self._often(0.9 if parameter.get("required") else 0.4)
         ]
         if self._often(0.1):
-            given.append((self._text(), self._text()))
-        if self._often(0.05) and given:
-            given.append(given[0])
-        query = urlencode([(self._bytes(n), self._bytes(v)) for n, v in given])
+            pairs.append((self._text(), self._text()))
+        if self._often(0.05) and pairs:
+            pairs.append(pairs[0])
+        query = urlencode([(self._bytes(n), self._bytes(v)) for n, v in pairs])
         return f"{query}&%zz&=&%ff=%ff" if self._often(0.05) else query
 
     def _query_value(self, parameter: Schema) -> str:

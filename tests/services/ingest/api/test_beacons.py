@@ -131,9 +131,9 @@ def test_writers_at_the_same_time_leave_one_beacon(api: Api, database: Database[
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(write, range(20)))
-    found = services[0].read()
-    assert sorted(beacon.mac for beacon in found) == sorted([MAC, OTHER])
-    assert len({beacon.level for beacon in found}) == 1  # both from one write
+    beacons = services[0].read()
+    assert sorted(beacon.mac for beacon in beacons) == sorted([MAC, OTHER])
+    assert len({beacon.level for beacon in beacons}) == 1  # both from one write
 
 
 @pytest.mark.parametrize("file", everyday.FILES, ids=ascii)
@@ -145,12 +145,12 @@ def test_an_everyday_file_is_taken_and_its_columns_are_told(api: Api, file: str)
     assert set(columns.values()) <= set(
         re.split("[,;\t\r\n]", re.sub('["\ufeff]|(?<=,) ', "", file))
     )
-    found = api.get(f"/beacons/{everyday.MAC}")
-    assert (found["level"], found["location"]) == (everyday.LEVEL, everyday.LOCATION)
-    assert (found["x"], found["y"]) == ((12.5, 5) if "x" in columns else (None, None))
-    told = api.client.get("/api/v1/beacons?format=csv").data
-    assert told.startswith("\ufeffmac,".encode())  # Excel shows KÃ¼che without it
-    assert load(api, told).get_json()["changed"] == 0
+    beacon = api.get(f"/beacons/{everyday.MAC}")
+    assert (beacon["level"], beacon["location"]) == (everyday.LEVEL, everyday.LOCATION)
+    assert (beacon["x"], beacon["y"]) == ((12.5, 5) if "x" in columns else (None, None))
+    file_again = api.client.get("/api/v1/beacons?format=csv").data
+    assert file_again.startswith("\ufeffmac,".encode())  # Excel shows KÃ¼che without it
+    assert load(api, file_again).get_json()["changed"] == 0
 
 
 @pytest.mark.parametrize("file", everyday.REFUSED, ids=ascii)
@@ -164,9 +164,9 @@ def test_a_position_that_looks_wrong_is_stored_and_told(api: Api) -> None:
     rooms = "".join(f"AABBCCDDEE{n:02},90,Room {n},{n * 9},3\n" for n in range(6))
     assert load(api, HEADER + rooms).get_json()["warnings"] == []
     place = {"level": "90", "location": "Room 7", "x": 2800, "y": 3}
-    told = api.client.put("/api/v1/beacons/AABBCCDDEE07", json=place).get_json()
-    assert told["warning"].startswith("x is 2800, far outside of its level")
-    assert told["x"] == 2800
+    answer = api.client.put("/api/v1/beacons/AABBCCDDEE07", json=place).get_json()
+    assert answer["warning"].startswith("x is 2800, far outside of its level")
+    assert answer["x"] == 2800
     assert (
         "warning"
         not in api.client.put("/api/v1/beacons/AABBCCDDEE07", json=place | {"x": 28}).get_json()
@@ -216,10 +216,12 @@ def test_addresses_heard_once_push_no_new_beacon_out_of_the_list(api: Api) -> No
     api.hear(2, "AABBCC000003", ago=600)
     api.hear(3, "AABBCC000003", ago=600)
     api.hear(1, "AABBCC000002", ago=600)
-    found = api.get("/beacons/unknown")
-    assert [beacon["mac"] for beacon in found["data"][:3]] == [f"AABBCC00000{n}" for n in (3, 2, 1)]
-    assert {row["count"] for row in found["data"][3:]} == {1}
-    assert found["truncated"]
+    unknown = api.get("/beacons/unknown")
+    assert [beacon["mac"] for beacon in unknown["data"][:3]] == [
+        f"AABBCC00000{n}" for n in (3, 2, 1)
+    ]
+    assert {row["count"] for row in unknown["data"][3:]} == {1}
+    assert unknown["truncated"]
 
 
 def test_coverage_is_by_where_the_beacon_hung(api: Api) -> None:
@@ -246,30 +248,30 @@ def test_a_location_is_as_old_as_its_oldest_entry(api: Api, database: Database[A
     load(api, HEADER + "".join(rows))
     beacons.update_one({"_id": OTHER}, {"$set": {"registered_at": 1000}})
     beacons.update_one({"_id": MAC}, {"$unset": {"registered_at": 1}})  # as older versions wrote it
-    found = registered()
-    assert found["Lobby B"] is None
-    assert began <= (found["Lobby A"] or 0) <= time.time()
+    dates = registered()
+    assert dates["Lobby B"] is None
+    assert began <= (dates["Lobby A"] or 0) <= time.time()
     beacons.update_one({"_id": MAC}, {"$set": {"registered_at": 2000}})
     rows += ["AABBCC000002,1,Lobby C,,\n"]
     load(api, HEADER + "".join(rows))  # the others are as they were, and as old
     assert registered()["Lobby B"] == 1000
     load(api, f"{HEADER}{OTHER},4,Lobby D,3,4\n")  # there it hangs from now on
-    found = registered()
-    assert found["Lobby B"] == 2000
-    assert (found["Lobby D"] or 0) >= began
+    dates = registered()
+    assert dates["Lobby B"] == 2000
+    assert (dates["Lobby D"] or 0) >= began
 
 
 def test_two_spots_of_one_name_are_two_locations(api: Api) -> None:
     rows = ["1,4,Lobby A,1,2", "2,4,Lobby A,60,2", "3,4,Lobby A,60,2", "4,4,Lobby A,,"]
     load(api, HEADER + "".join(f"AABBCC00000{row}\n" for row in rows))
     api.hear(1, "AABBCC000001")
-    found = [row for row in api.get("/coverage")["data"] if row["location"] == "Lobby A"]
-    assert [row["macs"] for row in found] == [
+    locations = [row for row in api.get("/coverage")["data"] if row["location"] == "Lobby A"]
+    assert [row["macs"] for row in locations] == [
         ["AABBCC000001"],
         ["AABBCC000002", "AABBCC000003"],
         ["AABBCC000004"],
     ]
-    assert [row["staff_id"] for row in found] == [1, None, None]
+    assert [row["staff_id"] for row in locations] == [1, None, None]
 
 
 def test_questions_by_beacon_never_leave_their_index(api: Api, database: Database[Any]) -> None:
@@ -328,13 +330,13 @@ def test_a_file_tells_which_beacons_it_moves(api: Api) -> None:
     file = HEADER + "".join(f"AABBCC{n:06},1,Room {n},,\n" for n in range(120))
     assert load(api, file).json["moves"] == []
     moved = file.replace("Room 1,,", "Room 1,3,4").replace("000002,1", "000002,2")
-    told = load(api, moved, "?dry_run=1").json
-    assert told["changed"] == 2
+    answer = load(api, moved, "?dry_run=1").json
+    assert answer["changed"] == 2
     same = {"mac": "AABBCC000001", "level": "1", "location": "Room 1"}
-    assert told["moves"][0] == {
+    assert answer["moves"][0] == {
         "before": same | {"x": None, "y": None},
         "after": same | {"x": 3.0, "y": 4.0},
     }
-    assert [move["after"]["level"] for move in told["moves"]] == ["1", "2"]
+    assert [move["after"]["level"] for move in answer["moves"]] == ["1", "2"]
     many = load(api, file.replace(",1,Room", ",3,Room"), "?dry_run=1").json
     assert (many["changed"], len(many["moves"])) == (120, 100)

@@ -60,9 +60,10 @@ def test_a_long_one_tells_what_remains_and_is_gone_on_with(
     for remaining in (15, 5):
         assert (answers[-1].status_code, answers[-1].json["remaining"]) == (202, remaining)  # type: ignore[index]
         # What every reader is told is what is stored, after each part.
-        told = {(row["timestamp"], row["location"]) for row in api.client.get(url).json["location"]}  # type: ignore[index]
+        history = api.client.get(url).json["location"]  # type: ignore[index]
+        shown = {(row["timestamp"], row["location"]) for row in history}
         stored = database["staff"].find({"staff_id": 0})
-        assert told == {(detection["timestamp"], detection["location"]) for detection in stored}
+        assert shown == {(detection["timestamp"], detection["location"]) for detection in stored}
         answers.append(api.client.post(GO_ON))
     # The last group, and no look.
     assert [answer.status_code for answer in answers] == [202, 202, 202]
@@ -90,18 +91,18 @@ def test_a_correction_is_foreseen_audited_and_undone(
     name = began["correction"]
     corrected, answer = began["corrected"], began
     while "remaining" in answer:
-        found = api.client.post(f"{GO_ON}?id={name}").json
-        assert found
-        answer, corrected = found, corrected + found["corrected"]
+        piece = api.client.post(f"{GO_ON}?id={name}").json
+        assert piece
+        answer, corrected = piece, corrected + piece["corrected"]
     assert corrected == 23
     assert api.get(f"/beacons/{OTHER}/correction", **PLACE)["detections"] == 0
     newer = rows(1, "Library") + rows(1, "Library", people=1)
     database["staff"].insert_many(newer)  # what was stored there since is no part of it
     undone, answer = 0, {"remaining": 1}
     while "remaining" in answer:
-        found = api.client.delete(f"{GO_ON}?id={name}").json
-        assert found
-        answer, undone = found, undone + found["undone"]
+        piece = api.client.delete(f"{GO_ON}?id={name}").json
+        assert piece
+        answer, undone = piece, undone + piece["undone"]
     assert undone == 23
     places = {row["_id"]: row.get("location") for row in database["staff"].find({"mac": OTHER})}
     assert places == {row["_id"]: row.get("location") for row in before + newer}

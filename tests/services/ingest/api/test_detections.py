@@ -35,8 +35,8 @@ def post(api: Api, body: Any, query: str = "", **more: Any) -> TestResponse:
 def results(answer: TestResponse, status: int = 200) -> list[dict[str, Any]]:
     assert answer.status_code == status, answer.text
     assert answer.json is not None
-    found: list[dict[str, Any]] = answer.json["results"]
-    return found
+    rows: list[dict[str, Any]] = answer.json["results"]
+    return rows
 
 
 def test_one_detection(api: Api, database: Database[Any]) -> None:
@@ -105,8 +105,8 @@ def test_a_slip_in_a_field_that_nobody_needs_is_ignored_and_told(
         (result,) = results(answer)
         assert result["status"] == "stored"
         assert answer.json is not None
-        told = answer.json if body is batch and name == "sent_at" else result
-        assert told["did_you_mean"] == {slip: name}
+        answered = answer.json if body is batch and name == "sent_at" else result
+        assert answered["did_you_mean"] == {slip: name}
     if body is single:
         bad = post(api, body(GOOD | {"rssi": "loud", slip: 7}, ""))
         assert (bad.status_code, f"did you mean {name}?" in bad.text) == (400, True)
@@ -129,15 +129,15 @@ def test_each_item_has_its_own_fate(api: Api, database: Database[Any]) -> None:
         GOOD,
     ]
     answer = post(api, {"detections": items})
-    found = results(answer)
+    rows = results(answer)
     statuses = ["stored", "rejected", "duplicate", "rejected", "stored", "stored", "stored"]
-    assert [row["status"] for row in found] == statuses
-    assert [row["index"] for row in found] == list(range(7))
-    assert [error["field"] for error in found[1]["errors"]] == ["mac", "rssi"]
-    assert found[3]["errors"] == [{"field": "item", "reason": "must be a JSON object"}]
-    assert (found[4]["level"], found[4]["known"]) == ("unknown", False)
-    assert (found[4]["ignored"], "did_you_mean" in found[4]) == (["batery"], False)
-    assert found[5]["skew_seconds"] is None
+    assert [row["status"] for row in rows] == statuses
+    assert [row["index"] for row in rows] == list(range(7))
+    assert [error["field"] for error in rows[1]["errors"]] == ["mac", "rssi"]
+    assert rows[3]["errors"] == [{"field": "item", "reason": "must be a JSON object"}]
+    assert (rows[4]["level"], rows[4]["known"]) == ("unknown", False)
+    assert (rows[4]["ignored"], "did_you_mean" in rows[4]) == (["batery"], False)
+    assert rows[5]["skew_seconds"] is None
     assert answer.json is not None
     assert answer.json["counts"] == {"stored": 4, "duplicate": 1, "queued": 0, "rejected": 2}
     assert database["staff"].count_documents({}) == 4
@@ -180,9 +180,9 @@ def test_times_that_cannot_be(strict: Api, database: Database[Any], given_time: 
 def test_the_future_ends_after_a_day(api: Api) -> None:
     now = int(time.time())
     items = [GOOD | {"timestamp": now + 86_000}, GOOD | {"timestamp": now + 86_500}]
-    found = results(post(api, {"detections": items}))
-    assert [row["status"] for row in found] == ["stored", "rejected"]
-    assert -86_001 <= found[0]["skew_seconds"] <= -85_990
+    rows = results(post(api, {"detections": items}))
+    assert [row["status"] for row in rows] == ["stored", "rejected"]
+    assert -86_001 <= rows[0]["skew_seconds"] <= -85_990
 
 
 def test_a_slip_in_a_field_is_named_and_guessed(api: Api) -> None:
@@ -193,9 +193,9 @@ def test_a_slip_in_a_field_is_named_and_guessed(api: Api) -> None:
     assert single.json is not None
     assert single.status_code == 400
     for errors in (results(batch)[0]["errors"], single.json["errors"]):
-        told = {error["field"]: error["reason"] for error in errors}
-        assert told.keys() == {"staff_id", "rssi", *reasons}
-        assert all(said in told[name] for name, said in reasons.items())
+        reasons_by_field = {error["field"]: error["reason"] for error in errors}
+        assert reasons_by_field.keys() == {"staff_id", "rssi", *reasons}
+        assert all(said in reasons_by_field[name] for name, said in reasons.items())
     assert "did you mean detections?" in post(api, {"detection": [GOOD]}).text
     place = {"level": "4", "locatoin": "Lobby"}
     assert (
@@ -325,7 +325,8 @@ SCALARS = st.one_of(
     st.text(),
 )
 ANYTHING = st.recursive(
-    SCALARS, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(), some, max_size=3)
+    SCALARS,
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(), values, max_size=3),
 )
 FIELDS = {
     "staff_id": st.sampled_from([1, "7", "SDA-001"]) | ANYTHING,
@@ -348,10 +349,10 @@ def test_whatever_comes_each_item_is_stored_or_told_why(
     if answer.status_code != 200:  # a text that Python's JSON writes but no UTF-8 can hold
         assert answer.status_code == 400
         return
-    found = results(answer)
-    assert [row["index"] for row in found] == list(range(len(items)))
-    assert all(bool(row["errors"]) == (row["status"] == "rejected") for row in found)
-    stored = [row for row in found if row["status"] == "stored"]
+    rows = results(answer)
+    assert [row["index"] for row in rows] == list(range(len(items)))
+    assert all(bool(row["errors"]) == (row["status"] == "rejected") for row in rows)
+    stored = [row for row in rows if row["status"] == "stored"]
     assert database["staff"].count_documents({}) == len(stored)
 
 

@@ -22,8 +22,8 @@ AUTOMATIC = {"HEAD", "OPTIONS"}
 
 @pytest.fixture
 def document(api: Api) -> dict[str, Any]:
-    found: dict[str, Any] = api.get("/openapi.json")
-    return found
+    openapi: dict[str, Any] = api.get("/openapi.json")
+    return openapi
 
 
 @pytest.mark.long
@@ -108,7 +108,7 @@ def test_the_page_tells_what_a_phone_has_to_know(api: Api) -> None:
     assert f"{MAX_ITEMS} detections and {BATCH_BODY_BYTES // 1024} KiB" in phone
     assert not re.search(r"`|\*\*", phone)
     named = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-    sent = [found for page in pages for found in named.findall(page)]
+    sent = [body for page in pages for body in named.findall(page)]
     assert len(set(sent)) == len(sent) == 2 * 3  # an event id in each example, fresh on each page
 
 
@@ -128,9 +128,9 @@ def test_a_query_with_another_name_is_refused_everywhere_and_guessed(api: Api) -
         )
         assert (answer.status_code, answer.mimetype) == (400, "application/problem+json"), operation
         assert answer.json is not None
-        told = {fault["field"]: fault["reason"] for fault in answer.json["errors"]}
-        assert told.keys() == slips.keys()
-        assert all(said in told[name] for name, said in slips.items())
+        reasons = {fault["field"]: fault["reason"] for fault in answer.json["errors"]}
+        assert reasons.keys() == slips.keys()
+        assert all(said in reasons[name] for name, said in slips.items())
     assert api.client.get("/api/v1/session/oidc/callback?session_state=1").status_code == 404
 
 

@@ -36,9 +36,9 @@ def other(mongod: str, app: Flask, tmp_path: Path) -> Iterator[Api]:
     """Return a second service on the same database."""
     del app  # it has emptied the database
     spool = str(tmp_path / "other.db")
-    found = create_app(Config(mongodb_uri=mongod, spool_file=spool))
-    yield Api(found)
-    found.extensions["context"].close()
+    application = create_app(Config(mongodb_uri=mongod, spool_file=spool))
+    yield Api(application)
+    application.extensions["context"].close()
 
 
 def crowd(database: Database[Any], count: int) -> None:
@@ -64,9 +64,9 @@ def test_only_who_changed_is_read_again(
     asked: list[int] = []
     entries = Latest.entries
 
-    def spied(self: Latest, who: list[Any], as_of: Any = None) -> Any:
-        asked.append(len(who))
-        return entries(self, who, as_of)
+    def spied(self: Latest, staff_ids: list[Any], as_of: Any = None) -> Any:
+        asked.append(len(staff_ids))
+        return entries(self, staff_ids, as_of)
 
     monkeypatch.setattr(Latest, "entries", spied)
     crowd(database, 600)
@@ -100,8 +100,8 @@ def test_what_was_acknowledged_is_there_whoever_took_it(api: Api, other: Api) ->
         for number in range(15):
             mac = f"{staff_id + 1:06X}{number:06X}"
             mine.choice(services).hear(staff_id, mac, timestamp=base + number)
-            found = mine.choice(services).get("/staff")["data"]
-            assert [row["mac"] for row in found if row["staff_id"] == staff_id] == [mac]
+            rows = mine.choice(services).get("/staff")["data"]
+            assert [row["mac"] for row in rows if row["staff_id"] == staff_id] == [mac]
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(walk, range(4)))
@@ -220,11 +220,11 @@ def test_who_was_read_before_a_failure_is_not_read_again(
     crowd(database, 1200)
     entries, calls = Latest.entries, []
 
-    def once_broken(self: Latest, who: list[Any], as_of: Any = None) -> Any:
-        calls.append(len(who))
+    def once_broken(self: Latest, staff_ids: list[Any], as_of: Any = None) -> Any:
+        calls.append(len(staff_ids))
         if len(calls) == 2:
             raise StoreUnavailable("away")
-        return entries(self, who, as_of)
+        return entries(self, staff_ids, as_of)
 
     monkeypatch.setattr(Latest, "entries", once_broken)
     assert api.client.get("/api/v1/staff").status_code == 503

@@ -127,8 +127,8 @@ def test_nothing_strange_was_stored(service: Service, database: Database[Any]) -
         check_staff_id(row["_id"])
         assert row["version"] >= 1
         assert 1 <= len(row["recent"]) <= 8
-        stored = {each["_id"] for each in staff if each["staff_id"] == row["_id"]}
-        assert {each["id"] for each in row["recent"]} <= stored
+        stored = {detection["_id"] for detection in staff if detection["staff_id"] == row["_id"]}
+        assert {detection["id"] for detection in row["recent"]} <= stored
 
 
 def check_detection(one: dict[str, Any]) -> None:

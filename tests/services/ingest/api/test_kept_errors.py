@@ -103,11 +103,11 @@ def kept() -> list[str]:
 
 def kept_for_good() -> list[str]:
     """Return those of errors that are there at every look: some are just being handled."""
-    found = kept()
+    errors = kept()
     for _ in range(LOOKS):
         time.sleep(PAUSE_SECONDS)
-        found = [error for error in kept() if error in found]
-    return found
+        errors = [error for error in kept() if error in errors]
+    return errors
 
 
 def send(port: int, cases: list[Case]) -> set[int]:
@@ -117,7 +117,7 @@ def send(port: int, cases: list[Case]) -> set[int]:
 
 def everything(rounds: int) -> list[Case]:
     garbage = Garbage(json.loads(json.dumps(document.document())), seed=5)
-    return [*largest(), *(case for _ in range(rounds) for case in garbage.each())]
+    return [*largest(), *(case for _ in range(rounds) for case in garbage.case_of_each_operation())]
 
 
 @pytest.mark.parametrize(

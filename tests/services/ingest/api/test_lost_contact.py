@@ -17,21 +17,21 @@ from tests.services.ingest.people import Office, Person
 PATH = "/api/v1/staff/{}/lost_contact"
 
 
-def say(api: Api, who: object, state: str, timestamp: int) -> Any:
+def say(api: Api, staff_id: object, state: str, timestamp: int) -> Any:
     body = {"state": state, "timestamp": timestamp}
-    return api.client.put(PATH.format(who), json=body)
+    return api.client.put(PATH.format(staff_id), json=body)
 
 
-def told(api: Api) -> dict[object, str | None]:
+def states(api: Api) -> dict[object, str | None]:
     """Return what is told of each."""
-    found = api.get("/staff")["data"]
-    assert all(row["lost_contact"] is None or row["lost_contact"]["by"] for row in found)
-    return {row["staff_id"]: (row["lost_contact"] or {}).get("state") for row in found}
+    rows = api.get("/staff")["data"]
+    assert all(row["lost_contact"] is None or row["lost_contact"]["by"] for row in rows)
+    return {row["staff_id"]: (row["lost_contact"] or {}).get("state") for row in rows}
 
 
 def test_it_is_told_until_they_are_heard_again(api: Api, database: Database[Any]) -> None:
     anna, ben = api.hear(7, ago=3000), api.hear("ben", ago=2000)
-    assert told(api) == {7: None, "ben": None}
+    assert states(api) == {7: None, "ben": None}
     etag = api.client.get("/api/v1/staff").headers["ETag"]
     answer = say(api, 7, "acknowledged", anna)
     assert answer.status_code == 200
@@ -39,24 +39,24 @@ def test_it_is_told_until_they_are_heard_again(api: Api, database: Database[Any]
     assert answer.get_json()["by"] == "somebody at 127.0.0.1"  # nobody has a name here
     assert api.client.get("/api/v1/staff").headers["ETag"] != etag
     assert say(api, "ben", "gone_home", ben).status_code == 200
-    assert told(api) == {7: "acknowledged", "ben": "gone_home"}
+    assert states(api) == {7: "acknowledged", "ben": "gone_home"}
     assert [row["lost_contact"] for row in api.get("/staff", level="1")["data"]] == []
     assert say(api, 7, "gone_home", anna).status_code == 200  # in the place of what was said
-    assert told(api) == {7: "gone_home", "ben": "gone_home"}
+    assert states(api) == {7: "gone_home", "ben": "gone_home"}
     again = api.hear(7, ago=1000)
-    assert told(api) == {7: None, "ben": "gone_home"}
+    assert states(api) == {7: None, "ben": "gone_home"}
     assert say(api, 7, "gone_home", anna).status_code == 409  # who says so has not seen it
     assert say(api, 7, "acknowledged", again).status_code == 200
-    assert told(api) == {7: "acknowledged", "ben": "gone_home"}
+    assert states(api) == {7: "acknowledged", "ben": "gone_home"}
     assert database["lost_contacts"].count_documents({}) == 2
     old = {"at": int(time.time()) - KEPT_SECONDS - 60}
     database["lost_contacts"].update_one({"_id": "ben"}, {"$set": old})
     say(api, 7, "acknowledged", again)
-    assert told(api) == {7: "acknowledged", "ben": None}
+    assert states(api) == {7: "acknowledged", "ben": None}
 
 
 @pytest.mark.parametrize(
-    ("who", "body", "status"),
+    ("staff_id", "body", "status"),
     [
         (8, {"state": "gone_home", "timestamp": 0}, 404),
         (7, {"state": "dead", "timestamp": 0}, 400),
@@ -67,10 +67,10 @@ def test_it_is_told_until_they_are_heard_again(api: Api, database: Database[Any]
     ],
 )
 def test_what_cannot_be_is_not_stored(
-    api: Api, database: Database[Any], who: object, body: Any, status: int
+    api: Api, database: Database[Any], staff_id: object, body: Any, status: int
 ) -> None:
     api.hear(7, ago=3000)
-    assert api.client.put(PATH.format(who), json=body).status_code == status
+    assert api.client.put(PATH.format(staff_id), json=body).status_code == status
     assert database["lost_contacts"].count_documents({}) == 0
 
 
@@ -78,8 +78,8 @@ def test_who_is_deleted_loses_it_too(
     api: Api, database: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(back_fill, "SWEEP_REST_SECONDS", 0)
-    for who in (7, "stays"):
-        say(api, who, "gone_home", api.hear(who, ago=3000))
+    for staff_id in (7, "stays"):
+        say(api, staff_id, "gone_home", api.hear(staff_id, ago=3000))
     api.context.people.notes.bring_up()
     database["staff"].delete_many({"staff_id": 7})
     api.context.recording.back_fill.sweep()
@@ -105,8 +105,8 @@ def test_all_services_tell_who_said_it_and_a_reader_may_not(
     eventually(lambda: context.people.notes.bring_up(), 30)
 
     def seen() -> Any:
-        (found,) = ben.open("GET", "/staff").get_json()["data"]
-        return found["lost_contact"]
+        (row,) = ben.open("GET", "/staff").get_json()["data"]
+        return row["lost_contact"]
 
     assert seen() is None
     body = {"state": "acknowledged", "timestamp": now - 3000}

@@ -33,15 +33,15 @@ OLDER: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(params=OLDER)
 def row(request: pytest.FixtureRequest, database: Database[Any]) -> dict[str, Any]:
-    found = {"staff_id": 7} | OLDER[request.param]
-    database["staff"].insert_one(dict(found))
-    return found
+    document = {"staff_id": 7} | OLDER[request.param]
+    database["staff"].insert_one(dict(document))
+    return document
 
 
 @pytest.fixture
 def context(app: Flask) -> Context:
-    found: Context = app.extensions["context"]
-    return found
+    extension: Context = app.extensions["context"]
+    return extension
 
 
 def test_histories_and_the_last_minutes(api: Api, row: dict[str, Any]) -> None:
@@ -105,8 +105,8 @@ def test_the_change_feed(api: Api, database: Database[Any]) -> None:
         assert time.monotonic() < deadline
         answer = api.client.get(f"/api/v1/changes?wait=1&after={cursor}")
         assert answer.status_code == 200
-        *some, last = answer.get_data(as_text=True).splitlines()
-        lines += some
+        *changes, last = answer.get_data(as_text=True).splitlines()
+        lines += changes
         cursor = last.split('"')[3]
     assert len(lines) == len(OLDER)
 
@@ -117,13 +117,13 @@ def test_pages_over_fractions_of_a_second_lose_nothing(api: Api, database: Datab
         row = {"staff_id": 7, "timestamp": time_, "mac": MAC, "rssi": -60} | PLACE
         database["staff"].insert_one(row)
     for limit in (1, 2, 3, 7):
-        found: list[str] = []
+        ids: list[str] = []
         query: dict[str, Any] = {"limit": limit}
         while query.get("cursor", "first"):
             page = api.get("/staff/7/detections", **query)
-            found += [detection["id"] for detection in page["data"]]
+            ids += [detection["id"] for detection in page["data"]]
             query["cursor"] = page["next"]
-        assert len(found) == len(set(found)) == len(times)
+        assert len(ids) == len(set(ids)) == len(times)
 
 
 def test_the_newest_are_not_hidden_by_milliseconds(

@@ -25,14 +25,14 @@ def test_the_latest_of_everybody(api: Api) -> None:
     api.hear(7, ago=100)
     api.hear("SDA-001", "FFFFFFFFFFFE", ago=61)
     api.hear(2, ago=901)
-    found = api.get("/staff")
-    assert abs(found["as_of"] - time.time()) < 5
-    assert [row["staff_id"] for row in found["data"]] == [2, 7, "SDA-001"]
-    assert [row["freshness"] for row in found["data"]] == ["stale", "now", "recent"]
-    seven = found["data"][1]
+    answer = api.get("/staff")
+    assert abs(answer["as_of"] - time.time()) < 5
+    assert [row["staff_id"] for row in answer["data"]] == [2, 7, "SDA-001"]
+    assert [row["freshness"] for row in answer["data"]] == ["stale", "now", "recent"]
+    seven = answer["data"][1]
     assert seven["timestamp"] == heard
     assert (seven["level"], seven["location"], seven["mac"]) == ("4", "Lobby B", MAC)
-    assert [row["known"] for row in found["data"]] == [True, True, False]
+    assert [row["known"] for row in answer["data"]] == [True, True, False]
 
 
 def test_a_clock_ahead_is_not_somebody_here_for_a_day(api: Api) -> None:
@@ -45,14 +45,14 @@ def test_pages_of_everybody(api: Api) -> None:
         api.hear(staff_id)
     everybody = api.get("/staff")["data"]
     assert [row["staff_id"] for row in everybody] == [9, 10, 11, "a", "b"]
-    found, path = [], "/api/v1/staff?limit=2"
+    staff_ids, path = [], "/api/v1/staff?limit=2"
     while path:
         answer = api.client.get(path)
         assert answer.json is not None
         assert len(answer.json["data"]) <= 2
-        found += [row["staff_id"] for row in answer.json["data"]]
+        staff_ids += [row["staff_id"] for row in answer.json["data"]]
         path = answer.headers.get("Link", "").removeprefix("<").removesuffix('>; rel="next"')
-    assert found == [9, 10, 11, "a", "b"]
+    assert staff_ids == [9, 10, 11, "a", "b"]
     assert [row["staff_id"] for row in api.get("/staff", after=12)["data"]] == ["a", "b"]
     assert api.get("/staff", after="b")["data"] == []
     assert api.client.get("/api/v1/staff?limit=0").status_code == 400
@@ -151,15 +151,15 @@ def test_the_largest_page_takes_little_memory(api: Api, database: Database[Any])
 def test_a_range_in_every_form_of_time(api: Api) -> None:
     for timestamp in (1_700_000_000, 1_700_000_010, 1_700_000_020):
         api.hear(1, timestamp=timestamp)
-    for given in (
+    for moment in (
         "1700000010",
         "1700000010000",
         "2023-11-14T22:13:30Z",
         "2023-11-15T06:13:30+08:00",
     ):
-        assert len(api.get("/staff/1/detections", **{"from": given})["data"]) == 2
-        assert len(api.get("/staff/1/detections", to=given)["data"]) == 2
-        inside = api.get("/staff/1/detections", **{"from": given, "to": given})["data"]
+        assert len(api.get("/staff/1/detections", **{"from": moment})["data"]) == 2
+        assert len(api.get("/staff/1/detections", to=moment)["data"]) == 2
+        inside = api.get("/staff/1/detections", **{"from": moment, "to": moment})["data"]
         assert [row["timestamp"] for row in inside] == [1_700_000_010]
         assert inside[0]["time"] == "2023-11-14T22:13:30Z"
 
@@ -171,9 +171,9 @@ def test_plan_positions_come_from_the_directory(api: Api) -> None:
     assert api.client.put(f"/api/v1/beacons/{MAC}", json=place).status_code == 200
     row = api.get("/staff/1/detections")["data"][0]
     assert (row["x"], row["y"]) == (12.5, 3)
-    found = api.client.get("/api/v1/staff/1/detections?format=geojson")
-    assert found.json is not None
-    assert found.json["features"][0]["geometry"]["coordinates"] == [12.5, 3]
+    answer = api.client.get("/api/v1/staff/1/detections?format=geojson")
+    assert answer.json is not None
+    assert answer.json["features"][0]["geometry"]["coordinates"] == [12.5, 3]
 
 
 def test_a_download_is_whole(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,9 +187,9 @@ def test_a_download_is_whole(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     times = [row["timestamp"] for row in rows]
     assert times == sorted(times, reverse=True)
     assert answer.headers["X-Truncated"] == "false"
-    found = api.client.get("/api/v1/staff/1/detections?format=geojson").json
-    assert found is not None
-    assert len(found["features"]) == 10
+    collection = api.client.get("/api/v1/staff/1/detections?format=geojson").json
+    assert collection is not None
+    assert len(collection["features"]) == 10
     monkeypatch.setattr(history, "_places", threading.BoundedSemaphore(1))
     with history._places:  # another long one is under way
         answer = api.client.get("/api/v1/staff/1/detections?format=csv")
@@ -238,9 +238,11 @@ def test_each_row_of_a_download_says_who_and_when(api: Api) -> None:
     assert row["staff_id"] == "7"
     assert row["time"] == "2025-11-21T01:30:00Z"
     assert row["local_time"] == "2025-11-21T09:30:00+08:00"
-    found = api.client.get("/api/v1/staff/7/detections?format=geojson&zone=Asia/Singapore").json
-    assert found is not None
-    properties = found["features"][0]["properties"]
+    collection = api.client.get(
+        "/api/v1/staff/7/detections?format=geojson&zone=Asia/Singapore"
+    ).json
+    assert collection is not None
+    properties = collection["features"][0]["properties"]
     assert (properties["staff_id"], properties["local_time"]) == (7, row["local_time"])
     for wrong in ("no%20zone", "No/Such", "../UTC", "Asia", "Etc/Unknown"):
         answer = api.client.get(f"/api/v1/staff/7/detections?format=csv&zone={wrong}")

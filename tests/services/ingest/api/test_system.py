@@ -23,11 +23,11 @@ def test_it_names_itself_and_tells_how_it_is(api: Api) -> None:
 
 
 def test_what_a_shard_gave_away_is_not_counted_there() -> None:
-    given = {"count": 320, "numOrphanDocs": 120, "storageSize": 4096}
+    figures = {"count": 320, "numOrphanDocs": 120, "storageSize": 4096}
     staff = MagicMock()
     staff.database.command.return_value = {}
     staff.aggregate.return_value = [
-        {"shard": "shard1", "storageStats": given},
+        {"shard": "shard1", "storageStats": figures},
         {"shard": "shard2", "storageStats": {"count": 120, "storageSize": 4096}},
     ]
     assert [(shard.name, shard.documents) for shard in Cluster(staff).shards()] == [

@@ -32,16 +32,16 @@ Row = dict[str, Any]
 def rows(seed: int, count: int = 1500, seconds: int = 20_000) -> list[Row]:
     """Return random detections in runs, as walking people make them, some in the same second."""
     dice = random.Random(seed)
-    found: list[Row] = []
-    while len(found) < count:
-        who, place, mac = dice.choice(PEOPLE), dice.choice(PLACES), dice.choice(MACS)
+    made: list[Row] = []
+    while len(made) < count:
+        staff_id, place, mac = dice.choice(PEOPLE), dice.choice(PLACES), dice.choice(MACS)
         at = BASE + dice.randrange(seconds)
-        ahead = dice.choice([0, AHEAD.get(who, 0)])
+        ahead = dice.choice([0, AHEAD.get(staff_id, 0)])
         for _ in range(dice.randrange(1, 20)):
-            row = {"staff_id": who, "timestamp": at + ahead, "mac": mac, "rssi": -60, **place}
-            found.append(row | ({"heard": at} if ahead else {}))
+            row = {"staff_id": staff_id, "timestamp": at + ahead, "mac": mac, "rssi": -60, **place}
+            made.append(row | ({"heard": at} if ahead else {}))
             at += dice.choice([0, 4, 4, 60, 299, 300, 301, 600])
-    return found
+    return made
 
 
 def heard_at(row: Row) -> int:
@@ -57,37 +57,45 @@ def plainly(
         is_here = row["level"] in levels and row["location"] == HERE["location"]
         if is_here and start <= heard_at(row) <= end:
             times[row["staff_id"], row["level"]].append(heard_at(row))
-    found = []
-    for who, heard in times.items():
+    all_visits = []
+    for person, heard in times.items():
         run: list[int] = []
         for at in sorted(heard):
             if run and at - run[-1] > gap:
-                found.append(visit(who, run))
+                all_visits.append(visit(person, run))
                 run = []
             run.append(at)
-        found.append(visit(who, run))
-    return sorted(found, key=lambda visit: (-visit["from"], str(visit["staff_id"]), visit["level"]))
+        all_visits.append(visit(person, run))
+    return sorted(
+        all_visits, key=lambda visit: (-visit["from"], str(visit["staff_id"]), visit["level"])
+    )
 
 
 def visit(of: tuple[object, str], run: list[int]) -> dict[str, Any]:
-    who, level = of
-    return {"staff_id": who, "level": level, "from": run[0], "to": run[-1], "detections": len(run)}
+    staff_id, level = of
+    return {
+        "staff_id": staff_id,
+        "level": level,
+        "from": run[0],
+        "to": run[-1],
+        "detections": len(run),
+    }
 
 
-def store(database: Database[Any], found: list[Row]) -> None:
-    database["staff"].insert_many([dict(detection) for detection in found])
+def store(database: Database[Any], detections: list[Row]) -> None:
+    database["staff"].insert_many([dict(detection) for detection in detections])
 
 
 def asked(api: Api, **query: Any) -> list[dict[str, Any]]:
     """Return all pages of an answer."""
-    found: list[dict[str, Any]] = []
+    all_visits: list[dict[str, Any]] = []
     wanted = {"from": BASE, "to": BASE + 30_000, **HERE} | query
     wanted = {name: value for name, value in wanted.items() if value is not None}
     while True:
         page = api.get("/visits", **wanted)
-        found += page["data"]
+        all_visits += page["data"]
         if page["next"] is None:
-            return found
+            return all_visits
         assert len(page["data"]) == query.get("limit", 100)
         wanted["cursor"] = page["next"]
 
@@ -101,8 +109,8 @@ def test_visits_are_those_of_a_plain_computation(
     dice = random.Random(-seed)
     for gap in (60, 299, 300, 301, 3600):
         start, end = sorted(BASE + dice.randrange(30_000) for _ in range(2))
-        found = asked(api, **{"from": start, "to": end, "gap": gap})
-        assert found == plainly(stored, start, end, gap)
+        pages = asked(api, **{"from": start, "to": end, "gap": gap})
+        assert pages == plainly(stored, start, end, gap)
     everything = plainly(stored, BASE, BASE + 30_000)
     assert len(everything) > 20
     for limit in (1, 3, 100):
@@ -132,8 +140,8 @@ def test_a_beacon_that_moved_still_tells_of_its_old_place(api: Api) -> None:
     at = api.hear(7, ago=120)
     api.client.put(f"/api/v1/beacons/{MAC}", json={"level": "9", "location": "Roof"})
     api.client.delete(f"/api/v1/beacons/{MAC}")
-    (found,) = api.get("/visits", **HERE, **{"from": at - 60, "to": at + 60})["data"]
-    assert found == {"staff_id": 7, "level": "4", "from": at, "to": at, "detections": 1}
+    (only,) = api.get("/visits", **HERE, **{"from": at - 60, "to": at + 60})["data"]
+    assert only == {"staff_id": 7, "level": "4", "from": at, "to": at, "detections": 1}
     assert api.get("/visits", level="4", location="Lobby", **{"from": at, "to": at}) == {
         "data": [],
         "next": None,
@@ -147,8 +155,8 @@ def test_a_wrong_clock_makes_no_visit_at_another_time(api: Api, ahead: int) -> N
     item = {"staff_id": 7, "mac": MAC, "rssi": -60, "timestamp": now + ahead}
     sent = {"detections": [item]} | ({"sent_at": now + ahead} if ahead < 0 else {})
     assert api.client.post("/api/v1/detections", json=sent).json
-    (found,) = api.get("/visits", **HERE, **{"from": now - 5, "to": now + 600})["data"]
-    assert found["from"] == found["to"] == pytest.approx(now, abs=60)
+    (only,) = api.get("/visits", **HERE, **{"from": now - 5, "to": now + 600})["data"]
+    assert only["from"] == only["to"] == pytest.approx(now, abs=60)
     elsewhere = {"from": now + ahead - 30, "to": now + ahead + 30}
     assert api.get("/visits", **HERE, **elsewhere)["data"] == []
 
@@ -156,9 +164,10 @@ def test_a_wrong_clock_makes_no_visit_at_another_time(api: Api, ahead: int) -> N
 def test_rows_of_an_older_database_break_nothing(api: Api, database: Database[Any]) -> None:
     for number, row in enumerate(OLDER.values()):
         store(database, [{"staff_id": number, **row}, row])  # the second is nobody's
-    found = api.get("/visits", **HERE, **{"from": NOW - 900, "to": NOW + 900})["data"]
-    assert {visit["staff_id"] for visit in found} == {0, 2, 6}  # those with seconds, and this place
-    assert all(abs(visit["from"] - NOW) < 300 for visit in found)
+    data = api.get("/visits", **HERE, **{"from": NOW - 900, "to": NOW + 900})["data"]
+    # Those with seconds, and this place.
+    assert {visit["staff_id"] for visit in data} == {0, 2, 6}
+    assert all(abs(visit["from"] - NOW) < 300 for visit in data)
 
 
 GOOD = {**HERE, "from": "2026-01-01T10:00:00Z", "to": "2026-01-01T10:30:00+00:00"}
@@ -191,8 +200,8 @@ def test_what_is_too_much_is_refused_with_what_is_not(
 ) -> None:
     stored = rows(3)
     store(database, stored)
-    here = sorted(heard_at(row) for row in stored if HERE.items() <= row.items())
-    most = len(here) // 2
+    times = sorted(heard_at(row) for row in stored if HERE.items() <= row.items())
+    most = len(times) // 2
     monkeypatch.setattr(visits, "MAX_DETECTIONS", most)
     query = {"from": BASE, "to": BASE + 60_000, **HERE}
     answer = api.client.get("/api/v1/visits", query_string=query)
@@ -200,7 +209,7 @@ def test_what_is_too_much_is_refused_with_what_is_not(
     assert answer.json is not None
     (error,) = answer.json["errors"]
     assert error["field"] == "from"
-    start = here[-most - 1] + 1
+    start = times[-most - 1] + 1
     assert f"must be {start} or later" in error["reason"]
     assert asked(api, **{"from": start, "to": BASE + 60_000}) == plainly(
         stored, start, BASE + 60_000

@@ -141,10 +141,10 @@ def test_a_clock_ahead_covers_no_place_before_somebody_comes(api: Api) -> None:
     send(api, [heard(MAC, -50, now + 43_200), heard(ROOMS[0], -50, now + 43_200)])
     time.sleep(1.1)
     api.hear(8)
-    found = {mac: row for row in api.get("/coverage")["data"] for mac in row["macs"]}
-    assert (found[MAC]["staff_id"], found[ROOMS[0]]["staff_id"]) == (8, 7)
-    assert now < found[MAC]["last_visited"] <= time.time()
-    assert now <= found[ROOMS[0]]["last_visited"] <= found[MAC]["last_visited"]
+    by_mac = {mac: row for row in api.get("/coverage")["data"] for mac in row["macs"]}
+    assert (by_mac[MAC]["staff_id"], by_mac[ROOMS[0]]["staff_id"]) == (8, 7)
+    assert now < by_mac[MAC]["last_visited"] <= time.time()
+    assert now <= by_mac[ROOMS[0]]["last_visited"] <= by_mac[MAC]["last_visited"]
 
 
 @pytest.mark.parametrize(
@@ -170,12 +170,12 @@ def test_who_was_last_at_a_place_is_told_by_our_clock(
     items = [heard(place, -50, clock - heard_before) for place in (MAC, ROOMS[0])]
     body = {"detections": items, "sent_at": clock}
     assert api.client.post("/api/v1/detections", json=body).status_code == 200
-    found = {mac: row for row in api.get("/coverage")["data"] for mac in row["macs"]}
-    assert found[MAC]["staff_id"] == last
+    by_mac = {mac: row for row in api.get("/coverage")["data"] for mac in row["macs"]}
+    assert by_mac[MAC]["staff_id"] == last
     at = now - (heard_before if last == 7 else 60)
-    assert found[MAC]["last_visited"] == pytest.approx(at, abs=5)
-    assert found[ROOMS[1]]["staff_id"] == 8
-    assert found[ROOMS[0]]["staff_id"] == (9 if heard_before else 7)
+    assert by_mac[MAC]["last_visited"] == pytest.approx(at, abs=5)
+    assert by_mac[ROOMS[1]]["staff_id"] == 8
+    assert by_mac[ROOMS[0]]["staff_id"] == (9 if heard_before else 7)
 
 
 def test_a_clock_ahead_is_seen_nowhere_at_a_time_to_come(api: Api) -> None:
@@ -184,8 +184,8 @@ def test_a_clock_ahead_is_seen_nowhere_at_a_time_to_come(api: Api) -> None:
     send(api, [heard(mac, -50, now + 43_200) for mac in (MAC, WATCH)])
     place = {"level": "4", "location": "Lobby B", "from": now - 60, "to": now + 86_000}
     api.hear(8)
-    found = api.get("/visits", **place)["data"]
-    assert {row["staff_id"] for row in found} == {7, 8}
-    assert all(now <= row["from"] == row["to"] <= time.time() for row in found)
+    visits = api.get("/visits", **place)["data"]
+    assert {row["staff_id"] for row in visits} == {7, 8}
+    assert all(now <= row["from"] == row["to"] <= time.time() for row in visits)
     (unknown,) = api.get("/beacons/unknown")["data"]
     assert unknown["first_heard"] <= unknown["last_heard"] <= time.time()

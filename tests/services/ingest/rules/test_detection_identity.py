@@ -35,7 +35,10 @@ def test_whatever_differs_gives_another_name() -> None:
     staff: list[int | str] = [1, 11, "01"]
     macs = ("AA", "AB")
     keys = [("event:a", None), ("event:a", 1), ("event:a", 2), ("event:b", 1), ("request:a", 1)]
-    names = [detection_id(who, mac, key) for who, mac, key in itertools.product(staff, macs, keys)]
+    names = [
+        detection_id(staff_id, mac, key)
+        for staff_id, mac, key in itertools.product(staff, macs, keys)
+    ]
     assert {len(name) for name in names} == {12}
     assert len(set(names)) == len(names)
 

@@ -25,8 +25,8 @@ def level(
     """Return where a walk, the oldest first, has led, and when that was heard."""
     # Levels that are equal, and each a text of its own, as a database gives them.
     heard = [Heard(f"level {name}", *more) for name, *more in reversed(walk)]
-    found = settled(heard, rule)
-    return found.level.removeprefix("level "), found.timestamp
+    detection = settled(heard, rule)
+    return detection.level.removeprefix("level "), detection.timestamp
 
 
 def test_one_detection_is_all_that_is_known() -> None:
@@ -37,9 +37,9 @@ def test_the_newest_of_the_same_level_is_returned() -> None:
     assert level(("4", 0), ("5", 1), ("4", 2)) == ("4", 2)
 
 
-@pytest.mark.parametrize(("last", "found"), [(40, ("5", 40)), (41, ("4", 9))])
-def test_hits_in_a_row_within_the_window(last: int, found: tuple[str, int]) -> None:
-    assert level(("4", 9), ("5", 10), ("5", 20), ("5", last)) == found
+@pytest.mark.parametrize(("last", "expected"), [(40, ("5", 40)), (41, ("4", 9))])
+def test_hits_in_a_row_within_the_window(last: int, expected: tuple[str, int]) -> None:
+    assert level(("4", 9), ("5", 10), ("5", 20), ("5", last)) == expected
 
 
 def test_only_the_last_hits_of_a_row_count() -> None:
@@ -63,16 +63,16 @@ def test_a_row_begins_anew_after_a_change() -> None:
     assert level(("4", 0), ("5", 1), ("6", 2, -50), ("5", 3), ("5", 4)) == ("6", 2)
 
 
-@pytest.mark.parametrize(("rssi", "found"), [(-30, "5"), (-50, "5"), (-51, "4"), (-70, "4")])
-def test_the_margin_over_the_last_on_the_old_level(rssi: int, found: str) -> None:
-    assert level(("4", 0, -20), ("4", 1, -60), ("5", 2, rssi))[0] == found
-    assert level(("4", 1, -57), ("5", 2, rssi + 3))[0] == found
+@pytest.mark.parametrize(("rssi", "expected"), [(-30, "5"), (-50, "5"), (-51, "4"), (-70, "4")])
+def test_the_margin_over_the_last_on_the_old_level(rssi: int, expected: str) -> None:
+    assert level(("4", 0, -20), ("4", 1, -60), ("5", 2, rssi))[0] == expected
+    assert level(("4", 1, -57), ("5", 2, rssi + 3))[0] == expected
 
 
-@pytest.mark.parametrize(("when", "found"), [(61, "4"), (62, "5")])
-def test_the_silence_of_the_old_level(when: int, found: str) -> None:
-    assert level(("4", 0), ("4", 1), ("5", when))[0] == found
-    assert level(("4", 5), ("5", when + 4))[0] == found
+@pytest.mark.parametrize(("when", "expected"), [(61, "4"), (62, "5")])
+def test_the_silence_of_the_old_level(when: int, expected: str) -> None:
+    assert level(("4", 0), ("4", 1), ("5", when))[0] == expected
+    assert level(("4", 5), ("5", when + 4))[0] == expected
 
 
 def test_a_strength_that_is_not_known_never_wins_but_counts_as_heard() -> None:

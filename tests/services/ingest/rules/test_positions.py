@@ -30,6 +30,6 @@ CAMPUS = [(x * 100.0, 50.0) for x in range(20)]
 def test_what_looks_wrong_is_named(
     at: tuple[float, float], others: list[tuple[float, float]], said: str
 ) -> None:
-    found = doubts(at, others)
-    assert found.startswith(said)
-    assert bool(found) == bool(said)
+    text = doubts(at, others)
+    assert text.startswith(said)
+    assert bool(text) == bool(said)

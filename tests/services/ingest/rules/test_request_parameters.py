@@ -12,9 +12,9 @@ GOOD: dict[str, Any] = {"user_address": "7", "beacon_address": "C2A628384B08", "
 LAST = 253_402_300_799  # the end of the year 9999
 
 
-def refused(call: Any, *given: Any) -> str:
+def refused(call: Any, *arguments: Any) -> str:
     with pytest.raises(ParameterError) as error:
-        call(*given)
+        call(*arguments)
     return str(error.value)
 
 
@@ -43,14 +43,17 @@ def test_the_edges_of_a_sighting(name: str, edge: int, beyond: int) -> None:
 
 
 def test_a_range_of_old() -> None:
-    given = {"staff_id": "7", "start_time": 5, "end_time": 5}
-    assert rules.time_range(given) == (7, 5, 5)
-    assert rules.time_range(given | {"start_time": 0, "end_time": LAST}) == (7, 0, LAST)
-    said = refused(rules.time_range, given | {"start_time": 6})
+    parameters = {"staff_id": "7", "start_time": 5, "end_time": 5}
+    assert rules.time_range(parameters) == (7, 5, 5)
+    assert rules.time_range(parameters | {"start_time": 0, "end_time": LAST}) == (7, 0, LAST)
+    said = refused(rules.time_range, parameters | {"start_time": 6})
     assert said == "start_time: must not be after end_time"
     for name in ("start_time", "end_time"):
-        assert refused(rules.time_range, given | {name: -1}) == f"{name}: must be from 0 to {LAST}"
-        said = refused(rules.time_range, given | {name: LAST + 1})
+        assert (
+            refused(rules.time_range, parameters | {name: -1})
+            == f"{name}: must be from 0 to {LAST}"
+        )
+        said = refused(rules.time_range, parameters | {name: LAST + 1})
         hint = f"not {LAST + 1}; send seconds, not milliseconds"
         assert said == f"{name}: must be from 0 to {LAST}, {hint}"
 
@@ -122,8 +125,8 @@ def test_the_edges_of_a_moment() -> None:
 
 
 def test_a_flag() -> None:
-    given = {"1": True, "true": True, "TRUE": True, "0": False, "False": False, "": False}
-    assert {text: rules.flag({"f": text}, "f") for text in given} == given
+    flags = {"1": True, "true": True, "TRUE": True, "0": False, "False": False, "": False}
+    assert {text: rules.flag({"f": text}, "f") for text in flags} == flags
     assert rules.flag({}, "f") is False
     assert refused(rules.flag, {"f": "yes"}, "f") == "f: must be 1 or 0"
 
@@ -175,10 +178,10 @@ def test_an_event_id() -> None:
 
 
 def test_a_staff_id_is_a_number_as_long_as_javascript_has_it() -> None:
-    given: list[Any] = ["0", str(2**53 - 1), str(2**53), str(2**53 + 1), "9" * 19, "9" * 20, "00"]
-    found = [rules.staff_id({"n": text}, "n") for text in given]
-    assert found == [0, 2**53 - 1, *given[2:]]
-    assert type(found[0]) is type(found[1]) is int
+    texts: list[Any] = ["0", str(2**53 - 1), str(2**53), str(2**53 + 1), "9" * 19, "9" * 20, "00"]
+    staff_ids = [rules.staff_id({"n": text}, "n") for text in texts]
+    assert staff_ids == [0, 2**53 - 1, *texts[2:]]
+    assert type(staff_ids[0]) is type(staff_ids[1]) is int
     assert rules.staff_id({"n": 2**53 + 1}, "n") == str(2**53 + 1)  # a JSON number is exact here
 
 
@@ -202,10 +205,13 @@ def test_staff_ids_sort_numbers_first() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda given: rules.staff_id(given, "n"), "n: must be 1 to 64 letters, digits"),
-        (lambda given: rules.mac(given, "n"), "n: must be a MAC address of 12 hexadecimal digits"),
-        (lambda given: rules.integer(given, "n", 0, 9), "n: must be a whole number"),
-        (lambda given: rules.seconds(given, "n", 0, 9), "n: must be a whole number"),
+        (lambda parameters: rules.staff_id(parameters, "n"), "n: must be 1 to 64 letters, digits"),
+        (
+            lambda parameters: rules.mac(parameters, "n"),
+            "n: must be a MAC address of 12 hexadecimal digits",
+        ),
+        (lambda parameters: rules.integer(parameters, "n", 0, 9), "n: must be a whole number"),
+        (lambda parameters: rules.seconds(parameters, "n", 0, 9), "n: must be a whole number"),
     ],
 )
 def test_what_is_no_value_is_told_in_words(call: Any, said: str) -> None:
@@ -245,8 +251,8 @@ def test_whole_numbers_of_up_to_thirty_digits() -> None:
     ],
 )
 def test_a_number_is_the_same_in_every_form(printed: Any, number: int) -> None:
-    found = rules.staff_id({"n": printed}, "n")
-    assert (found, type(found)) == (number, int)
+    staff_id = rules.staff_id({"n": printed}, "n")
+    assert (staff_id, type(staff_id)) == (number, int)
     for read in (rules.integer, rules.seconds):
         assert read({"n": printed}, "n", 0, 2**53) == number
 
@@ -271,8 +277,8 @@ def test_a_double_that_is_not_exact_names_nobody(double: Any) -> None:
 )
 def test_fractions_of_a_second_are_cut(printed: Any, seconds: int) -> None:
     assert rules.sighting(GOOD | {"timestamp": printed}, NOW).timestamp == seconds
-    given = {"staff_id": 1, "start_time": printed, "end_time": printed}
-    assert rules.time_range(given) == (1, seconds, seconds)
+    parameters = {"staff_id": 1, "start_time": printed, "end_time": printed}
+    assert rules.time_range(parameters) == (1, seconds, seconds)
     assert rules.moment({"t": printed}, "t", 0, LAST) == seconds
 
 

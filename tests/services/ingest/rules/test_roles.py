@@ -23,9 +23,9 @@ def test_every_pair_of_roles() -> None:
 
 def test_of_which_level_an_answer_tells() -> None:
     asked = {LEVEL: "4"}
-    assert [Tells.ASKED.level(given) for given in (asked, {})] == ["4", ""]
-    assert [Tells.ALL.level(given) for given in (asked, {})] == ["", ""]
-    assert [Tells.NONE.level(given) for given in (asked, {})] == [None, None]
+    assert [Tells.ASKED.level(parameters) for parameters in (asked, {})] == ["4", ""]
+    assert [Tells.ALL.level(parameters) for parameters in (asked, {})] == ["", ""]
+    assert [Tells.NONE.level(parameters) for parameters in (asked, {})] == [None, None]
 
 
 def test_a_view_declares_its_role() -> None:

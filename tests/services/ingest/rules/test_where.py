@@ -64,17 +64,19 @@ def _is_ours(heard: Heard) -> bool:
     return heard.location != where.UNKNOWN
 
 
-@given(some=SOME, shuffled=st.randoms())
+@given(detections=SOME, shuffled=st.randoms())
 def test_what_is_told_was_heard_not_long_ago_in_whatever_order_it_came(
-    some: list[Heard], shuffled: random.Random
+    detections: list[Heard], shuffled: random.Random
 ) -> None:
-    told = where.settled(some, RULE)
-    assert told in some
-    newest = max(detection.heard_at for detection in some if _is_ours(detection) == _is_ours(told))
-    assert told.heard_at >= newest - RULE.silence_seconds - where.SCAN_SECONDS
-    shuffled.shuffle(some)
-    again = where.settled(some, RULE)
-    assert (again.level, again.location) == (told.level, told.location)
+    shown = where.settled(detections, RULE)
+    assert shown in detections
+    newest = max(
+        detection.heard_at for detection in detections if _is_ours(detection) == _is_ours(shown)
+    )
+    assert shown.heard_at >= newest - RULE.silence_seconds - where.SCAN_SECONDS
+    shuffled.shuffle(detections)
+    again = where.settled(detections, RULE)
+    assert (again.level, again.location) == (shown.level, shown.location)
 
 
 @given(strengths=st.lists(st.integers(-95, -40), min_size=2, max_size=8, unique=True))
@@ -88,9 +90,9 @@ def test_what_is_not_ours_moves_nobody(
 ) -> None:
     ours = list(filter(_is_ours, known)) or [at("A", 1015)]
     others = [at(where.UNKNOWN, timestamp, rssi, "unknown") for timestamp, rssi in strangers]
-    told = where.settled([*ours, *others], RULE)
+    shown = where.settled([*ours, *others], RULE)
     silence = max(map(HEARD_AT, others)) - max(map(HEARD_AT, ours))
-    assert (told in ours) == (silence <= RULE.silence_seconds)
+    assert (shown in ours) == (silence <= RULE.silence_seconds)
 
 
 @given(ahead=st.integers(1, 86_400), pause=st.integers(1, 10))

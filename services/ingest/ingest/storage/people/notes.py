@@ -152,8 +152,8 @@ class Notes:
     @property
     def behind_seconds(self) -> int:
         """Tell how old the oldest detection is that is not noted, or that nobody could look for."""
-        seconds, found_at = self._behind
-        return int(seconds + time.monotonic() - found_at)
+        seconds, measured_at = self._behind
+        return int(seconds + time.monotonic() - measured_at)
 
     @contextmanager
     def unnoted(self, most: int, seconds: float) -> Iterator[Unnoted]:
@@ -200,7 +200,7 @@ class Notes:
             until = end.get(last, proved)
             wanted = [second for second in unnoted.wanted if start_of(second) < until]
             pieces = list(unnoted.pieces(wanted, self._piece))
-            found_at = proved if unnoted.is_all else min(proved, start_of(max(unnoted.seconds) + 1))
+            reached = proved if unnoted.is_all else min(proved, start_of(max(unnoted.seconds) + 1))
             position = unnoted.position
             turn_seconds = 2 * self._patience_seconds
             if pieces:
@@ -208,14 +208,14 @@ class Notes:
             for count, piece in enumerate(pieces, start=1):
                 self._note(unnoted, piece)
                 is_last = count == len(pieces)
-                at = found_at if is_last else min(proved, start_of(piece[-1] + 1))
+                at = reached if is_last else min(proved, start_of(piece[-1] + 1))
                 names = {second: unnoted.seconds[second].name for second in piece}
                 position = self._positions.write(
                     position.advanced(at, names), 0 if is_last else turn_seconds
                 )
-            is_further = unnoted.is_ahead or any(start_of(n) < found_at for n in unnoted.seconds)
+            is_further = unnoted.is_ahead or any(start_of(n) < reached for n in unnoted.seconds)
             if not pieces and is_further:
-                self._positions.write(position.advanced(found_at, {}), 0)
+                self._positions.write(position.advanced(reached, {}), 0)
             return unnoted.is_all
 
     def arrived_there(self) -> tuple[dict[StaffId, list[Document]], bool]:
