@@ -142,7 +142,8 @@ def _add(fields: dict[str, str], number: int, beacons: dict[str, Beacon]) -> Ite
         values[field], reason = _value(field, text)
         if reason:
             is_bad = True
-            yield BadLine(number, field, reason, text if len(text) <= MAX_RAW else "")
+            is_told = len(text) <= MAX_RAW and reason != beacon_id.KEY
+            yield BadLine(number, field, reason, text if is_told else "")
     if is_bad:
         return
     if (values["x"] is None) != (values["y"] is None):
@@ -160,8 +161,8 @@ def _value(field: str, text: str) -> tuple[Any, str]:
     if len(text) > MAX_RAW:
         return None, f"must be at most {MAX_RAW} characters"
     if field == "mac":
-        digits = beacon_id.mac(text.strip())
-        return digits, beacon_id.fault(digits)
+        identified, reason = beacon_id.read(text.strip())
+        return identified, reason or beacon_id.fault(identified)
     if field in "xy":
         number = beacon.metres(text.strip())
         return number, beacon.NOT_METRES if number is None else ""

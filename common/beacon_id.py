@@ -1,24 +1,231 @@
-"""The id of a beacon, its MAC: how people write it, and how it is stored."""
+"""The ids of beacons: how phones and gateways write them, and the one form in which each is stored.
+
+A MAC is 12 capitals, as it always was. Every other id begins with its kind, so that none can be
+taken for another: the instance of an Eddystone beacon has 12 hexadecimal digits, too.
+"""
 
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
-DIGITS = re.compile(r"[0-9A-F]{12}")
+IBEACON, ALTBEACON = "ibeacon", "altbeacon"
+EDDYSTONE_UID, EDDYSTONE_EID, EDDYSTONE_URL = "eddystone-uid", "eddystone-eid", "eddystone-url"
+# A sender's id of the hour, which names nobody for longer.
+UNRESOLVED = f"{EDDYSTONE_EID}:"
+
 # What decoders write for an address that they do not have: it would be one beacon everywhere.
 NO_MACS = frozenset({"000000000000", "FFFFFFFFFFFF"})
-# What documents say of texts; what stands below decides, and takes a little more.
-MAC_TEXT = "([0-9A-Fa-f][:-]?){11}[0-9A-Fa-f]"
-BEACON_TEXT = f"(?!(0[:-]?){{12}}$|([Ff][:-]?){{12}}$){MAC_TEXT}"
+_UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NUMBER = "(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6([0-4][0-9]{3}|5([0-4][0-9]{2}|5([0-2][0-9]|3[0-5]))))"
+_MAX_URL_BYTES = 17  # after the byte of the scheme
+_URL_BYTE = "(0[0-9a-d]|2[1-9a-f]|[3-6][0-9a-f]|7[0-9a-e])"  # an ending, or what is printed
+_WITH_KIND = (
+    f"({IBEACON}|{ALTBEACON}):{_UUID}:{_NUMBER}:{_NUMBER}"
+    f"|{EDDYSTONE_UID}:[0-9a-f]{{20}}:[0-9a-f]{{12}}|{EDDYSTONE_EID}:[0-9a-f]{{16}}"
+    f"|{EDDYSTONE_URL}:0[0-3]{_URL_BYTE}{{1,{_MAX_URL_BYTES}}}"
+)
+STORED = f"[0-9A-F]{{12}}|{_WITH_KIND}"  # an id as it is stored and answered
+# What documents say of texts; `read` decides, and takes more spellings.
+_MAC = "([0-9A-Fa-f][:-]?){11}[0-9A-Fa-f]"
+ID_TEXT = f"({_MAC}|{_WITH_KIND})"
+BEACON_TEXT = f"(?!(0[:-]?){{12}}$|([Ff][:-]?){{12}}$){ID_TEXT}"
+
 NOT_A_MAC = "must be a MAC address of 12 hexadecimal digits"
+NOT_AN_ID = f"{NOT_A_MAC}, or the id of an iBeacon, an AltBeacon or an Eddystone beacon"
+WHOLE_FLEET = "must have major and minor, too: a UUID alone is that of many beacons"
+KEY = "must be no identity resolving key: whoever has it can follow that phone"
+ANY_KIND = "must say its kind: an iBeacon and an AltBeacon are written so"
+INSTANCE_OR_MAC = "must be a MAC without 0x, or an Eddystone instance with its namespace"
+NO_FIELDS = "must have uuid, major and minor; or namespace and instance; or eid; or url; or mac"
+NOT_THAT_KIND = f"kind must be {IBEACON} or {ALTBEACON} with a UUID"
+NOT_A_NAMESPACE = "must have a namespace of 20 hexadecimal digits"
+NOT_16_BITS = "must have major and minor from 0 to 65535, as decimals without leading zeros"
+NOT_EDDYSTONE_URL = (
+    f"must be a web address that an Eddystone beacon can send: {_MAX_URL_BYTES} bytes"
+)
+
+# Schemes and endings, each a byte: its index.
+_SCHEMES = ("http://www.", "https://www.", "http://", "https://")
+_DOMAINS = ("com", "org", "edu", "net", "info", "biz", "gov")
+_ENDINGS = (*(f".{domain}/" for domain in _DOMAINS), *(f".{domain}" for domain in _DOMAINS))
+
+_HEX_UUID = "[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}"
+_DIGITS = re.compile("[0-9A-F]{12}")
 
 
-def mac(text: str) -> str | None:
-    """Return 12 upper-case hexadecimal digits, None where the text is no MAC."""
+Make = Callable[[re.Match[str]], str]
+
+
+class NotABeaconId(ValueError):
+    """Says why a text is no id of a beacon."""
+
+
+def read(text: str) -> tuple[str, str]:
+    """Return the id that a text spells, and why it spells none ("": it does)."""
     digits = text.replace(":", "").replace("-", "").upper()
-    return digits if DIGITS.fullmatch(digits) else None
+    if _DIGITS.fullmatch(digits):
+        return digits, ""
+    try:
+        return _other(text.strip()), ""
+    except NotABeaconId as reason:
+        return "", str(reason)
 
 
-def fault(digits: str | None) -> str:
-    """Return why a MAC is not that of a beacon, "" where it is."""
-    if digits is None:
-        return NOT_A_MAC
-    return f"must be the MAC address of a beacon: {digits} stands for none" * (digits in NO_MACS)
+def fault(beacon_id: str) -> str:
+    """Return why an id is not that of a beacon, "" where it is."""
+    stands_for_none = beacon_id in NO_MACS
+    return f"must be the MAC address of a beacon: {beacon_id} stands for none" * stands_for_none
+
+
+def of_fields(fields: Mapping[str, Any]) -> str:
+    """Return the id that the fields of an object name. Raises NotABeaconId."""
+    kind = str(fields.get("kind", "")).strip().lower()
+    given = {name: str(fields[name]).strip() for name in fields if fields[name] is not None}
+    text = given.get("id", "")
+    if text:
+        return _of_kind(kind, text)
+    if "uuid" in given:
+        if not ("major" in given and "minor" in given):
+            raise NotABeaconId(WHOLE_FLEET)
+        if kind not in ("", IBEACON, ALTBEACON):
+            raise NotABeaconId(NOT_THAT_KIND)
+        return _numbered(kind or IBEACON, given["uuid"], given["major"], given["minor"])
+    if "namespace" in given and "instance" in given:
+        return _of_kind(kind or EDDYSTONE_UID, f"{given['namespace']}/{given['instance']}")
+    for name, meant in (("eid", EDDYSTONE_EID), ("url", EDDYSTONE_URL), ("mac", "mac")):
+        if name in given and kind in ("", meant):
+            text = given[name]
+            is_bare = name == "eid" and not text.startswith(UNRESOLVED)
+            return _of_kind(kind, UNRESOLVED + text.removeprefix("0x") if is_bare else text)
+    raise NotABeaconId(NO_FIELDS)
+
+
+def url_text(beacon_id: str) -> str:
+    """Return the web address of an Eddystone-URL, for people."""
+    scheme, *rest = bytes.fromhex(beacon_id.removeprefix(f"{EDDYSTONE_URL}:"))
+    return _SCHEMES[scheme] + "".join(_ENDINGS[b] if b < len(_ENDINGS) else chr(b) for b in rest)
+
+
+def _of_kind(kind: str, text: str) -> str:
+    """Return the id that a text spells, which must be of this kind, where one is named."""
+    if kind in (IBEACON, ALTBEACON) and (match := _AS_ANDROID_PRINTS.fullmatch(text.lower())):
+        return _numbered(kind, *match.group("uuid", "major", "minor"))
+    beacon_id, reason = read(text)
+    if reason:
+        raise NotABeaconId(reason)
+    if kind not in ("", kind_of(beacon_id)):
+        raise NotABeaconId(f"kind must be {kind_of(beacon_id)}: it is an id of that kind")
+    return beacon_id
+
+
+def kind_of(beacon_id: str) -> str:
+    """Return the kind of a stored id."""
+    return beacon_id.partition(":")[0] if ":" in beacon_id else "mac"
+
+
+def _other(text: str) -> str:
+    lower = text.lower()
+    for spelling, made in _SPELLINGS:
+        if match := spelling.fullmatch(lower):
+            return made(match)
+    if lower.startswith(("http://", "https://")):
+        return f"{EDDYSTONE_URL}:{_encoded(text).hex()}"
+    raise NotABeaconId(NOT_AN_ID)
+
+
+def _numbered(kind: str, uuid: str, major: str, minor: str, *, base: int = 10) -> str:
+    digits = uuid.lower().replace("-", "").removeprefix("0x")
+    if not re.fullmatch("[0-9a-f]{32}", digits):
+        raise NotABeaconId("must have a UUID of 32 hexadecimal digits")
+    if base == 10 and not all(re.fullmatch(_NUMBER, number) for number in (major, minor)):
+        raise NotABeaconId(NOT_16_BITS)
+    parts = digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]
+    return f"{kind}:{'-'.join(parts)}:{int(major, base)}:{int(minor, base)}"
+
+
+def _decimal(kind: str) -> Make:
+    return lambda match: _numbered(kind, *match.group("uuid", "major", "minor"))
+
+
+def _hexadecimal(match: re.Match[str]) -> str:
+    uuid, major, minor = match.group("uuid", "major", "minor")
+    return _numbered(IBEACON, uuid, major, minor, base=16)
+
+
+def _url(match: re.Match[str]) -> str:
+    return f"{EDDYSTONE_URL}:{match['bytes']}"
+
+
+def _uid(match: re.Match[str]) -> str:
+    namespace = match["namespace"]
+    if len(namespace) == 22:  # ESPresense prints the fifth byte twice
+        if namespace[8:10] != namespace[10:12]:
+            raise NotABeaconId(NOT_A_NAMESPACE)
+        namespace = namespace[:10] + namespace[12:]
+    return f"{EDDYSTONE_UID}:{namespace}:{match['instance']}"
+
+
+def _encoded(url: str) -> bytes:
+    """Return the bytes of a web address, with the longest codes: a text has several encodings."""
+    lower = url.lower()
+    scheme = next(number for number, start in enumerate(_SCHEMES) if lower.startswith(start))
+    rest, encoded = url[len(_SCHEMES[scheme]) :], bytearray()
+    while rest:
+        code = next((n for n, ending in enumerate(_ENDINGS) if rest.startswith(ending)), None)
+        value = ord(rest[0]) if code is None else code
+        if len(encoded) == _MAX_URL_BYTES or not (code is not None or 0x20 < value < 0x7F):
+            raise NotABeaconId(NOT_EDDYSTONE_URL)
+        encoded.append(value)
+        rest = rest[1 if code is None else len(_ENDINGS[code]) :]
+    if not encoded:
+        raise NotABeaconId(NOT_EDDYSTONE_URL)
+    return bytes([scheme, *encoded])
+
+
+def _refused(reason: str) -> Make:
+    def refuse(_: re.Match[str]) -> str:
+        raise NotABeaconId(reason)
+
+    return refuse
+
+
+_AS_ANDROID_PRINTS = re.compile(
+    rf"id1: (?P<uuid>{_HEX_UUID}) id2: (?P<major>[0-9]+) id3: (?P<minor>[0-9]+)"
+)
+
+
+def _numbers(separator: str) -> str:
+    return f"(?P<major>[0-9]+){separator}(?P<minor>[0-9]+)"
+
+
+_UUID_TEXT = f"(?P<uuid>{_HEX_UUID})"
+_ADDRESS = "([0-9a-f]{2}[:-]?){5}[0-9a-f]{2}"
+_NAMESPACE, _INSTANCE = "(?P<namespace>[0-9a-f]{20})", "(?P<instance>[0-9a-f]{12})"
+_URL_BYTES = f"(?P<bytes>0[0-3]{_URL_BYTE}{{1,{_MAX_URL_BYTES}}})"
+# Each spelling in small letters, and what makes an id of it. docs/clients.md says who writes so.
+_SPELLINGS: tuple[tuple[re.Pattern[str], Make], ...] = tuple(
+    (re.compile(spelling), make)
+    for spelling, make in (
+        # A gateway's own word before an address; the kind of address behind it.
+        (rf"(known:)?(?P<mac>{_ADDRESS})(/[023])?", lambda match: read(match["mac"])[0]),
+        (
+            r"(?P<mac>([0-9a-f]{4}\.){2}[0-9a-f]{4})",
+            lambda match: read(match["mac"].replace(".", ""))[0],
+        ),
+        ("0x[0-9a-f]{12}", _refused(INSTANCE_OR_MAC)),
+        ("irk:.*", _refused(KEY)),
+        (f"{IBEACON}:{_UUID_TEXT}:{_numbers(':')}", _decimal(IBEACON)),
+        (f"{ALTBEACON}:{_UUID_TEXT}:{_numbers(':')}", _decimal(ALTBEACON)),
+        (f"({IBEACON}:)?{_UUID_TEXT}-{_numbers('-')}", _decimal(IBEACON)),
+        # The address behind it is the sender's.
+        (f"{_UUID_TEXT}_{_numbers('_')}(_{_ADDRESS})?", _decimal(IBEACON)),
+        (f"{_UUID_TEXT}/(?P<major>[0-9a-f]{{4}})/(?P<minor>[0-9a-f]{{4}})", _hexadecimal),
+        (f"({IBEACON}:|{ALTBEACON}:)?{_HEX_UUID}", _refused(WHOLE_FLEET)),
+        (_AS_ANDROID_PRINTS.pattern, _refused(ANY_KIND)),
+        (f"{EDDYSTONE_UID}:{_NAMESPACE}:{_INSTANCE}", _uid),
+        (f"(id1: )?(0x)?{_NAMESPACE}(/| id2: |, )(0x)?{_INSTANCE}", _uid),
+        (f"eddy:(?P<namespace>[0-9a-f]{{20}}([0-9a-f]{{2}})?)-{_INSTANCE}", _uid),
+        (f"{UNRESOLVED}(?P<eid>[0-9a-f]{{16}})", lambda match: UNRESOLVED + match["eid"]),
+        (f"({EDDYSTONE_URL}:|(id1: )?0x){_URL_BYTES}", _url),
+    )
+)

@@ -13,6 +13,7 @@ from pymongo.errors import PyMongoError
 from pymongo.uri_parser import parse_uri
 
 from common.beacon import Beacon
+from common.beacon_id import NOT_AN_ID
 from common.directory import Changed, Moved
 from mongo.directory import DirectoryError, load, parse
 
@@ -151,7 +152,7 @@ def test_the_command(tmp_path: Path, mongod: str) -> None:
     assert run("load", file, *login).stdout == "1 added, 0 changed, 0 unchanged\n"
     file.write_text(f"{HEADER}\nC2,4,Lobby,,\n")
     bad = run("load", file, *login)
-    message = f"{file}: line 2: mac 'C2' must be a MAC address of 12 hexadecimal digits\n"
+    message = f"{file}: line 2: mac 'C2' {NOT_AN_ID}\n"
     assert (bad.returncode, bad.stderr) == (1, message)
     assert run("check", tmp_path / "none.csv").returncode == 1
 

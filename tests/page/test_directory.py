@@ -27,7 +27,7 @@ def test_a_beacon_is_added_edited_and_deleted(opened: Opener, office: Office) ->
     expect(line(page, "C2A628040008")).to_contain_text("Lobby B")
     page.get_by_role("button", name="Add a beacon").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Beacon (MAC)").fill("aa:bb:cc:dd:00:43")
+    dialog.get_by_label("Beacon (MAC or other id)").fill("aa:bb:cc:dd:00:43")
     dialog.get_by_label("Level").fill("4")
     dialog.get_by_label("Location").fill("Roof")
     dialog.get_by_label("x (metres)").fill("7.5")

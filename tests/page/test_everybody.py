@@ -111,7 +111,7 @@ def test_the_keyboard_alone_is_enough(opened: Opener) -> None:
     loaded(page)
     tab_to(page, "Add a beacon")
     page.keyboard.press("Enter")
-    expect(page.get_by_label("Beacon (MAC)")).to_be_focused()
+    expect(page.get_by_label("Beacon (MAC or other id)")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
     assert focused(page) == "Add a beacon"

@@ -70,6 +70,8 @@ test("a place without a name is named by its beacon", () => {
   assert.equal(spotText({ location: null }), "unknown location");
   assert.equal(placeText({ level: "4", location: "Lobby B" }), "level 4, Lobby B");
   assert.equal(macText(""), "");
+  const other = "ibeacon:e2c56db5-dffb-48d2-b060-d0f5a71096e0:1:4660";
+  assert.equal(macText(other), other);
 });
 
 test("one person, two people", () => {

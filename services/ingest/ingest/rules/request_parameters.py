@@ -165,23 +165,29 @@ def _staff_id(text: str) -> StaffId | None:
     return text
 
 
-def mac(parameters: Parameters, name: str) -> str:
-    """Return the MAC as 12 upper-case hexadecimal digits."""
-    digits = _mac(_text(parameters, name))
-    if digits is None:
-        raise ParameterError(name, beacon_id.NOT_A_MAC)
-    return digits
+def any_beacon(parameters: Parameters, name: str) -> str:
+    """Return the id of a beacon as it is stored, from a text or the fields of an object."""
+    value = parameters.get(name)
+    if isinstance(value, dict):
+        try:
+            return beacon_id.of_fields(value)
+        except beacon_id.NotABeaconId as error:
+            raise ParameterError(name, str(error)) from None
+    identified, reason = _beacon_id(_text(parameters, name))
+    if reason:
+        raise ParameterError(name, reason)
+    return identified
 
 
 def beacon(parameters: Parameters, name: str) -> str:
-    """Return the MAC of a beacon that is heard or registered, and so has an address."""
-    digits = mac(parameters, name)
-    if digits in beacon_id.NO_MACS:
-        raise ParameterError(name, beacon_id.fault(digits))
-    return digits
+    """Return the id of a beacon that is heard or registered, and so has an address."""
+    identified = any_beacon(parameters, name)
+    if identified in beacon_id.NO_MACS:
+        raise ParameterError(name, beacon_id.fault(identified))
+    return identified
 
 
-_mac = lru_cache(CACHED)(beacon_id.mac)
+_beacon_id = lru_cache(CACHED)(beacon_id.read)
 
 
 def strength(parameters: Parameters, name: str) -> int | None:

@@ -191,10 +191,10 @@ def test_what_is_no_staff_id_and_no_address() -> None:
         assert refused(rules.staff_id, {"n": bad}, "n").startswith("n: "), bad
     assert rules.staff_id({"n": "x" * 64}, "n") == "x" * 64
     assert rules.staff_id({"n": " 7 "}, "n") == 7
-    for bad in ("C2A628384B0", "C2A628384B081", "G2A628384B08", 12):
-        assert refused(rules.mac, {"n": bad}, "n").startswith("n: "), bad
+    for bad in ("C2A628384B0", "C2A628384B081", "G2A628384B08", 12, True, [], {}, None):
+        assert refused(rules.any_beacon, {"n": bad}, "n").startswith("n: "), bad
     for written in ("c2a628384b08", "C2:A6:28:38:4B:08", "c2-a6-28-38-4b-08"):
-        assert rules.mac({"n": written}, "n") == "C2A628384B08"
+        assert rules.any_beacon({"n": written}, "n") == "C2A628384B08"
 
 
 def test_staff_ids_sort_numbers_first() -> None:
@@ -206,10 +206,6 @@ def test_staff_ids_sort_numbers_first() -> None:
     ("call", "said"),
     [
         (lambda parameters: rules.staff_id(parameters, "n"), "n: must be 1 to 64 letters, digits"),
-        (
-            lambda parameters: rules.mac(parameters, "n"),
-            "n: must be a MAC address of 12 hexadecimal digits",
-        ),
         (lambda parameters: rules.integer(parameters, "n", 0, 9), "n: must be a whole number"),
         (lambda parameters: rules.seconds(parameters, "n", 0, 9), "n: must be a whole number"),
     ],
@@ -335,11 +331,17 @@ def test_an_address_that_stands_for_none_is_refused_by_name(none: str) -> None:
     said = refused(rules.sighting, GOOD | {"beacon_address": none}, NOW)
     digits = none[0].upper() * 12
     assert said.endswith(f"must be the MAC address of a beacon: {digits} stands for none")
-    assert rules.mac({"m": none}, "m") == digits  # one that was registered can be removed
+    assert rules.any_beacon({"m": none}, "m") == digits  # one that was registered can be removed
 
 
 def test_values_that_come_all_the_time_are_kept() -> None:
-    for cached in (rules._mac, rules._number, rules._strength, rules._staff_id, rules.by_staff_id):
+    for cached in (
+        rules._beacon_id,
+        rules._number,
+        rules._strength,
+        rules._staff_id,
+        rules.by_staff_id,
+    ):
         assert cached.cache_parameters()["maxsize"] == 1024
 
 

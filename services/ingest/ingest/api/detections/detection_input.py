@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from common.beacon_id import BEACON_TEXT
+from common import beacon_id
 from ingest.api.http import bodies, guesses
 from ingest.api.http.problems import Problem
 from ingest.api.openapi.schema_fields import STAFF_ID, Dbm, GivenRssi, StaffId, StaffText
@@ -26,9 +26,45 @@ from ingest.rules.unique_keys import unique_keys
 
 MAX_ITEMS = 1000
 
+Schema = dict[str, Any]
+
 # A number counts as the text of its digits, and an empty text as none.
 EventIdText = Annotated[str, Meta(extra_json_schema={"pattern": f"^({EVENT_ID.pattern})?$"})]
 TimeText = Annotated[str, Meta(extra_json_schema={"pattern": f"^({TIME_TEXT})?$"})]
+
+
+BeaconText = Annotated[str, Meta(extra_json_schema={"pattern": f"^{beacon_id.BEACON_TEXT}$"})]
+_16_BITS: Schema = {"type": "integer", "minimum": 0, "maximum": 0xFFFF}
+
+
+def _hexadecimal(digits: int) -> Schema:
+    return {"type": "string", "pattern": f"^[0-9A-Fa-f]{{{digits}}}$"}
+
+
+def _fields(*kinds: str, **fields: Schema) -> Schema:
+    properties = {"kind": {"type": "string", "enum": list(kinds)}, **fields}
+    return {"properties": properties, "required": list(fields), "additionalProperties": False}
+
+
+_UUID: Schema = {"type": "string", "format": "uuid"}
+_URL: Schema = {"type": "string", "pattern": "^https?://[a-z]{1,12}(\\.com)?/?$"}
+_NUMBERED = (beacon_id.IBEACON, beacon_id.ALTBEACON)
+# The fields of an id, by its kind, as decoders have them.
+BeaconFields = Annotated[
+    dict[str, Any],
+    Meta(
+        extra_json_schema={
+            "anyOf": [
+                _fields(*_NUMBERED, uuid=_UUID, major=_16_BITS, minor=_16_BITS),
+                _fields(
+                    beacon_id.EDDYSTONE_UID, namespace=_hexadecimal(20), instance=_hexadecimal(12)
+                ),
+                _fields(beacon_id.EDDYSTONE_EID, eid=_hexadecimal(16)),
+                _fields(beacon_id.EDDYSTONE_URL, url=_URL),
+            ]
+        }
+    ),
+]
 
 
 class DetectionInput(Struct, gc=False):
@@ -36,10 +72,10 @@ class DetectionInput(Struct, gc=False):
 
     staff_id: Annotated[int | StaffText, Meta(description=STAFF_ID)]
     mac: Annotated[
-        str,
+        BeaconText | BeaconFields,
         Meta(
-            description="MAC of the beacon, any case, with or without `:` or `-`",
-            extra_json_schema={"pattern": f"^{BEACON_TEXT}$"},
+            description="Id of the beacon: its MAC, any case, with or without `:` or `-`; or that"
+            " of an iBeacon, an AltBeacon or an Eddystone beacon, as a text or by its fields"
         ),
     ]
     rssi: GivenRssi
@@ -92,6 +128,7 @@ class StrictItem(DetectionInput, forbid_unknown_fields=True, gc=False):
     """An item in the types that phones send; `UNSET` is what it does not have."""
 
     staff_id: StaffId
+    mac: str
     rssi: Dbm | None
     event_id: Annotated[str, Meta(min_length=1, max_length=128)] | UnsetType | None = UNSET
 

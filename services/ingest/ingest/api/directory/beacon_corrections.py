@@ -126,7 +126,7 @@ def foresee_correction(mac: str) -> Response:
 )
 def correct_beacon(mac: str) -> Response:
     """Go on with a correction of the past."""
-    wanted, name = request_parameters.mac({"mac": mac}, "mac"), _name() or new_name()
+    wanted, name = request_parameters.any_beacon({"mac": mac}, "mac"), _name() or new_name()
     with only_correction():
         context = get_context()
         context.database.availability.check_reachable()
@@ -152,7 +152,7 @@ def correct_beacon(mac: str) -> Response:
 )
 def undo_correction(mac: str) -> Response:
     """Undo a correction of the past."""
-    wanted, name = request_parameters.mac({"mac": mac}, "mac"), _name()
+    wanted, name = request_parameters.any_beacon({"mac": mac}, "mac"), _name()
     if not name:
         raise ParameterError(_ID.name, "is missing")
     with only_correction():

@@ -78,7 +78,7 @@ def beacons() -> Response:
 )
 def beacon(mac: str) -> Response:
     """Answer where one beacon hangs."""
-    wanted = request_parameters.mac({"mac": mac}, "mac")
+    wanted = request_parameters.any_beacon({"mac": mac}, "mac")
     entry = get_context().directory_snapshot().beacons.get(wanted)
     return responses.as_json(RegisteredBeacon(*present(entry, wanted)))
 
@@ -153,7 +153,7 @@ def _put(entry: Beacon, **details: str | bool) -> None:
 )
 def delete_beacon(mac: str) -> Response:
     """Take one beacon out of the directory."""
-    wanted = request_parameters.mac({"mac": mac}, "mac")
+    wanted = request_parameters.any_beacon({"mac": mac}, "mac")
     context = get_context()
     context.database.availability.check_reachable()
     context.directory.beacons.remove(wanted)

@@ -45,7 +45,8 @@ class UnknownBeacons(ResponseBody):
     summary="Beacons that were heard but are not in the directory",
     description=f"{MAX_UNKNOWN} at most: those that most people heard come first, of these what was"
     " heard most often, then what was heard last. A `count` of 1 is mostly a phone or a watch that"
-    " came by: they change their addresses. Register a beacon with `PUT /beacons/<mac>`.",
+    " came by: they change their addresses. Eddystone-EIDs are left out: they change by themselves."
+    " Register a beacon with `PUT /beacons/<mac>`.",
     parameters=[_SINCE],
     answers=declarations.gives(UnknownBeacons),
     problems=["invalid_request", "store_unavailable"],

@@ -108,8 +108,8 @@ IF_NONE_MATCH = Text(
 LEVEL = Text(roles.LEVEL, "Only this level")
 MAC_IN_PATH = Text(
     "mac",
-    "MAC, any case, with or without `:` or `-`",
+    "Id of the beacon, in any spelling; a MAC in any case, with or without `:` or `-`",
     "C2A628384B08",
     "path",
-    beacon_id.MAC_TEXT,
+    beacon_id.ID_TEXT,
 )

@@ -56,7 +56,10 @@ class NewDetection(Struct):
     ]
     beacon_address: Annotated[
         Annotated[str, _text(beacon_id.BEACON_TEXT)],
-        Meta(description="MAC of the beacon", extra_json_schema={"example": "C2A628384B08"}),
+        Meta(
+            description="Id of the beacon: its MAC, or `ibeacon:<uuid>:<major>:<minor>`, and so on",
+            extra_json_schema={"example": "C2A628384B08"},
+        ),
     ]
     rssi: Annotated[GivenRssi, Meta(extra_json_schema={"example": -67})]
     timestamp: Annotated[

@@ -25,8 +25,9 @@ StaffId = Annotated[StaffNumber | StaffText, Meta(description=STAFF_ID)]
 Mac = Annotated[
     str,
     Meta(
-        description="MAC of the beacon, 12 upper-case hexadecimal digits",
-        pattern=f"^{beacon_id.DIGITS.pattern}$",
+        description="Id of the beacon: a MAC as 12 upper-case hexadecimal digits, any other with"
+        " its kind before it, as `ibeacon:<uuid>:<major>:<minor>`",
+        pattern=f"^({beacon_id.STORED})$",
     ),
 ]
 DetectionId = Annotated[

@@ -1,5 +1,6 @@
 """What the collection `staff` tells by beacon: last visits, and beacons that nobody knows."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from pymongo.collection import Collection
 from pymongo.errors import OperationFailure
 
 from common.beacon import Beacon
+from common.beacon_id import UNRESOLVED
 from ingest.rules.request_parameters import RIGHT_SECONDS, StaffId
 from ingest.storage.database.driver import BAD_VALUE, domain_errors
 from ingest.storage.database.indexes import BY_BEACON, BY_TRUE_TIME
@@ -24,6 +26,7 @@ MAX_UNKNOWN = 200
 MAX_PARTS = 100
 # How often people are named in one command, some 10 bytes each time.
 MAX_NAMED = 50_000
+_UNRESOLVED = re.compile(f"^{UNRESOLVED}")
 _FIELDS = dict.fromkeys(("mac", "timestamp", "heard", "received_at", "staff_id"), 1)
 
 
@@ -100,12 +103,18 @@ class Coverage:
     def unknown_beacons(self, known: Iterable[str], since: int) -> list[UnknownBeacon]:
         """Return those heard since a time that are not `known`.
 
+        Ids that name nobody for longer than an hour are left out: each rotation would add one.
         Those that most people heard come first, of these what was heard most often: of addresses
         that change each is heard by few, and many once. At most MAX_UNKNOWN and one more, which
         tells that there are more.
         """
         pipeline: list[dict[str, Any]] = [
-            {"$match": {"mac": {"$nin": list(known)}, "timestamp": {"$gte": since}}},
+            {
+                "$match": {
+                    "mac": {"$nin": list(known), "$not": _UNRESOLVED},
+                    "timestamp": {"$gte": since},
+                }
+            },
             {
                 "$group": {
                     "_id": "$mac",

@@ -98,8 +98,11 @@ export function utc(timestamp) {
   return `${new Date(timestamp * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 
-/** @param {string} mac */
-export const macText = (mac) => (mac.match(/../g) ?? [mac]).join(":");
+/**
+ * A beacon's id for people: a MAC in pairs; any other says its kind itself.
+ * @param {string} mac
+ */
+export const macText = (mac) => (mac.includes(":") ? mac : (mac.match(/../g) ?? [mac]).join(":"));
 /** @param {LevelName} level */
 export const isUnknown = (level) => level === "unknown" || level === null || level === undefined;
 /** @param {LevelName} level */

@@ -27,10 +27,11 @@ function fieldOf(name) {
   return field;
 }
 
-const macInForm = () =>
-  fieldOf("mac")
-    .value.replaceAll(/[:\s-]/g, "")
-    .toUpperCase();
+function macInForm() {
+  const text = fieldOf("mac").value.trim();
+  const digits = text.replaceAll(/[:\s-]/g, "").toUpperCase();
+  return /^[0-9A-F]{12}$/.test(digits) ? digits : text;
+}
 
 /**
  * @param {Beacon} beacon without a MAC: a new one
