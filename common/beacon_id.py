@@ -16,11 +16,11 @@ UNRESOLVED = f"{EDDYSTONE_EID}:"
 # What decoders write for an address that they do not have: it would be one beacon everywhere.
 NO_MACS = frozenset({"000000000000", "FFFFFFFFFFFF"})
 _UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_NUMBER = "(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6([0-4][0-9]{3}|5([0-4][0-9]{2}|5([0-2][0-9]|3[0-5]))))"
+NUMBER = "(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6([0-4][0-9]{3}|5([0-4][0-9]{2}|5([0-2][0-9]|3[0-5]))))"
 _MAX_URL_BYTES = 17  # after the byte of the scheme
 _URL_BYTE = "(0[0-9a-d]|2[1-9a-f]|[3-6][0-9a-f]|7[0-9a-e])"  # an ending, or what is printed
 _WITH_KIND = (
-    f"({IBEACON}|{ALTBEACON}):{_UUID}:{_NUMBER}:{_NUMBER}"
+    f"({IBEACON}|{ALTBEACON}):{_UUID}:{NUMBER}:{NUMBER}"
     f"|{EDDYSTONE_UID}:[0-9a-f]{{20}}:[0-9a-f]{{12}}|{EDDYSTONE_EID}:[0-9a-f]{{16}}"
     f"|{EDDYSTONE_URL}:0[0-3]{_URL_BYTE}{{1,{_MAX_URL_BYTES}}}"
 )
@@ -137,7 +137,7 @@ def _numbered(kind: str, uuid: str, major: str, minor: str, *, base: int = 10) -
     digits = uuid.lower().replace("-", "").removeprefix("0x")
     if not re.fullmatch("[0-9a-f]{32}", digits):
         raise NotABeaconId("must have a UUID of 32 hexadecimal digits")
-    if base == 10 and not all(re.fullmatch(_NUMBER, number) for number in (major, minor)):
+    if base == 10 and not all(re.fullmatch(NUMBER, number) for number in (major, minor)):
         raise NotABeaconId(NOT_16_BITS)
     parts = digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]
     return f"{kind}:{'-'.join(parts)}:{int(major, base)}:{int(minor, base)}"

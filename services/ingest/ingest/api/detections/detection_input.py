@@ -34,7 +34,12 @@ TimeText = Annotated[str, Meta(extra_json_schema={"pattern": f"^({TIME_TEXT})?$"
 
 
 BeaconText = Annotated[str, Meta(extra_json_schema={"pattern": f"^{beacon_id.BEACON_TEXT}$"})]
-_16_BITS: Schema = {"type": "integer", "minimum": 0, "maximum": 0xFFFF}
+_16_BITS: Schema = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0, "maximum": 0xFFFF},
+        {"type": "string", "pattern": f"^{beacon_id.NUMBER}$"},
+    ]
+}
 
 
 def _hexadecimal(digits: int) -> Schema:
@@ -43,7 +48,7 @@ def _hexadecimal(digits: int) -> Schema:
 
 def _fields(*kinds: str, **fields: Schema) -> Schema:
     properties = {"kind": {"type": "string", "enum": list(kinds)}, **fields}
-    return {"properties": properties, "required": list(fields), "additionalProperties": False}
+    return {"properties": properties, "required": list(fields)}
 
 
 _UUID: Schema = {"type": "string", "format": "uuid"}
