@@ -46,6 +46,10 @@ def _is_short(query: Parameters) -> bool:
 
 def _can_be(parameters: Parameters) -> bool:
     """Tell whether clock, calendar and what belongs together allow what is given."""
+    if parameters.get("raw") or (
+        "staff_id" in parameters and "rssi" in parameters and not parameters.get("mac")
+    ):
+        return False  # hexadecimal digits are mostly no advertisement, which alone stands for a mac
     names = [str(parameters.get(name, "x")).strip() for name in NAMES]
     if not all(name and name.isprintable() for name in names):
         return False

@@ -268,7 +268,9 @@ class Garbage:
         if "$ref" in schema:
             return self._value(self._components[schema["$ref"].rpartition("/")[2]], name)
         if "anyOf" in schema:
-            return self._value(self._random.choice(schema["anyOf"]), name)
+            kinds = schema["anyOf"]  # of a beacon's id mostly the text
+            is_text = name == "mac" and self._often()
+            return self._value(kinds[0] if is_text else self._random.choice(kinds), name)
         kind = schema.get("type", "string")
         kind = self._random.choice(kind) if isinstance(kind, list) else kind
         if kind == "object":
@@ -297,6 +299,8 @@ class Garbage:
             return self._random.randint(low, max(low, int(schema.get("maximum", 100))))
         if name in ("mac", "beacon_address") and self._often():
             return "C2:A6:28:38:4B:08"
+        if name == "raw" and self._often(0.9):
+            return "1aff4c000215e2c56db5dffb48d2b060d0f5a71096e000011234c5"
         return self._random.choice(["7", "SDA-001", "Lobby B", 'a "b" \\c', "2023-11-14T22:13:30Z"])
 
     def _spoilt(self, body: bytes) -> bytes:

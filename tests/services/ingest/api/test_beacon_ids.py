@@ -111,3 +111,48 @@ def test_a_file_of_beacons_of_all_kinds_comes_back_as_it_went_in(api: Api) -> No
     assert done["added"] == len(IDS)
     written = api.client.get("/api/v1/beacons?format=csv").text
     assert {*IDS, MAC} == {row[0] for row in list(csv.reader(io.StringIO(written)))[1:]}
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ({"raw": f"02011a1aff4c000215{UUID.replace('-', '')}00011234c5"}, (IBEACON, None)),
+        (
+            {"raw": f"02011a1aff4c000215{UUID.replace('-', '')}00011234c5", "mac": MAC},
+            (IBEACON, None),
+        ),
+        (
+            {"raw": "0201060303aafe1116aafe20000bb8ff800000006400000384", "mac": MAC},
+            (
+                MAC,
+                {"battery_mv": 3000, "temperature_c": -0.5, "sequence": 100, "uptime_s": 90},
+            ),
+        ),
+        ({"raw": "", "mac": MAC}, (MAC, None)),
+        ({"raw": None, "mac": MAC}, (MAC, None)),
+    ],
+)
+def test_an_advertisement_names_its_beacon(api: Api, sent: Any, told: Any) -> None:
+    item = {"staff_id": 7, "rssi": -60} | sent
+    answer = api.client.post("/api/v1/detections", json=item)
+    assert answer.json is not None
+    [result] = answer.json["results"]
+    assert (result["mac"], result.get("telemetry")) == told
+    assert "ignored" not in result
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ("02011a1aff4c00", "must be whole: byte 3 announces 26 more"),
+        ("xx", "must be hexadecimal digits, two for each byte"),
+        ("02011a", "names no beacon: send the sender's address as `mac`, too"),
+        (7, "must be text"),
+    ],
+)
+def test_an_advertisement_that_names_none_says_why(api: Api, raw: object, reason: str) -> None:
+    item = {"staff_id": 7, "rssi": -60, "raw": raw}
+    for body in (item, {"detections": [item]}):
+        answer = api.client.post("/api/v1/detections", json=body)
+        assert reason in answer.text
+        assert answer.status_code == (400 if body is item else 200)

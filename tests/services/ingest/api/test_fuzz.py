@@ -16,6 +16,7 @@ from bson import ObjectId
 from pymongo import MongoClient
 from pymongo.database import Database
 
+from common.beacon_id import STORED
 from ingest.api.openapi import document
 from tests.service import Service
 from tests.services.ingest.api import contract
@@ -23,7 +24,7 @@ from tests.services.ingest.api.garbage import Case, Garbage
 
 CASES = 4500
 SEEDS = (1, 2)
-MAC = re.compile(r"[0-9A-F]{12}")
+BEACON = re.compile(STORED)
 STAFF_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 ACCOUNT = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
 
@@ -139,7 +140,7 @@ def check_detection(one: dict[str, Any]) -> None:
     assert now - 600 < one["stored"].time < now + 60
     assert type(one["_id"]) is ObjectId
     check_staff_id(one["staff_id"])
-    assert MAC.fullmatch(one["mac"])
+    assert BEACON.fullmatch(one["mac"])
     assert one["rssi"] is None or (type(one["rssi"]) is int and -127 <= one["rssi"] <= 20)
     assert type(one["timestamp"]) is int
     assert 0 <= one["timestamp"] <= now + 86_401
@@ -153,7 +154,7 @@ def check_beacon(one: dict[str, Any]) -> None:
     assert set(one) - {"position", "registered_at"} == {"_id", "mac", "level", "location"}
     assert one.get("registered_at", 0) < time.time() + 2
     assert one["_id"] == one["mac"]
-    assert MAC.fullmatch(one["mac"])
+    assert BEACON.fullmatch(one["mac"])
     check_name(one["level"])
     check_name(one["location"])
     for axis, metres in one.get("position", {}).items():

@@ -48,7 +48,7 @@ def _hexadecimal(digits: int) -> Schema:
 
 def _fields(*kinds: str, **fields: Schema) -> Schema:
     properties = {"kind": {"type": "string", "enum": list(kinds)}, **fields}
-    return {"properties": properties, "required": list(fields)}
+    return {"type": "object", "properties": properties, "required": list(fields)}
 
 
 _UUID: Schema = {"type": "string", "format": "uuid"}
@@ -77,10 +77,11 @@ class DetectionInput(Struct, gc=False):
 
     staff_id: Annotated[int | StaffText, Meta(description=STAFF_ID)]
     mac: Annotated[
-        BeaconText | BeaconFields,
+        BeaconText | BeaconFields | None,
         Meta(
             description="Id of the beacon: its MAC, any case, with or without `:` or `-`; or that"
-            " of an iBeacon, an AltBeacon or an Eddystone beacon, as a text or by its fields"
+            " of an iBeacon, an AltBeacon or an Eddystone beacon, as a text or by its fields."
+            " Beside `raw`: the sender's address, or null, or left out"
         ),
     ]
     rssi: GivenRssi
@@ -102,6 +103,16 @@ class DetectionInput(Struct, gc=False):
             description="Any text that names this detection: a UUID, never a counter. A repeat of"
             " the whole item is then stored once; without a timestamp, within 12 hours. Without an"
             " event id, a repeat of the request is a detection of its own."
+        ),
+    ] = UNSET
+    raw: Annotated[
+        Annotated[str, Meta(extra_json_schema={"pattern": "^(([0-9A-Fa-f]{2}){1,255})?$"})]
+        | UnsetType
+        | None,
+        Meta(
+            description="The whole advertisement, hexadecimal, instead of `mac` or beside it: the"
+            " beacon is the one that it names, else the sender. `telemetry` of the answer has what"
+            " else it tells"
         ),
     ] = UNSET
 

@@ -69,7 +69,8 @@ def parse(sent: Sent, identity: Identity, directory: Snapshot | None) -> ParsedB
         when = arrival if timestamp is None else timestamp
         rssi = item.rssi or None  # 0 is not known
         batch.documents.append(document(staff_id, place, when, rssi, mac, received_at, key))
-        ignored = UNSET if type(item) is StrictItem else item.ignored
+        is_strict = type(item) is StrictItem
+        ignored = UNSET if is_strict else item.ignored
         batch.accepted.append(
             DetectionResult(
                 index=index,
@@ -83,6 +84,7 @@ def parse(sent: Sent, identity: Identity, directory: Snapshot | None) -> ParsedB
                 did_you_mean=UNSET
                 if ignored is UNSET or index >= MAX_EXPLAINED
                 else guesses.meant(ignored, sent.fields) or UNSET,
+                telemetry=UNSET if is_strict else item.telemetry,
                 errors=(),
             )
         )
@@ -110,6 +112,8 @@ def _rejected(index: int, faults: Sequence[Fault]) -> DetectionResult:
 def _is_plain(item: StrictItem, latest: int) -> bool:
     """Return whether the time and the event id of an item need no lenient reading."""
     timestamp, event_id = item.timestamp, item.event_id
+    if item.raw is not UNSET:
+        return False
     if type(timestamp) is int:
         if not EARLIEST <= timestamp <= latest:
             return False

@@ -53,6 +53,10 @@ class DetectionResult(ResponseBody, kw_only=True):
         UNSET
     )
     did_you_mean: Meant = UNSET
+    telemetry: Annotated[
+        dict[str, float] | UnsetType,
+        Meta(description="What else `raw` tells: battery, temperature and the like; not stored"),
+    ] = UNSET
     errors: Annotated[
         tuple[ItemError, ...],
         Meta(description="What is wrong with it; the first fault where many items are bad"),

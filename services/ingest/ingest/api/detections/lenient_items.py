@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from common.advertisement import Malformed, decode
 from ingest.api.detections.detection_input import DetectionInput, StrictItem
 from ingest.api.http.readers import Reader, read_all
 from ingest.errors import Fault, ParameterError
@@ -29,6 +30,7 @@ class LenientItem(NamedTuple):
     timestamp: int | None
     event_id: str | None
     ignored: list[str] | UnsetType
+    telemetry: dict[str, float] | UnsetType
 
 
 def readers(latest: int) -> dict[str, Reader]:
@@ -50,24 +52,36 @@ def _device_time(fields: Mapping[str, Any], name: str, latest: int) -> int | Non
 
 def read(item: Any, by_field: Mapping[str, Reader]) -> LenientItem:
     """Return an item with every value as it is stored. Raises ParameterError."""
-    fields = _fields(item)
+    fields, telemetry = _fields(item)
     values = {name: read_field(fields, name) for name, read_field in by_field.items()}
     ignored = sorted(name[:MAX_IGNORED_TEXT] for name in fields.keys() - _FIELDS)[:MAX_IGNORED]
     # What Python's JSON reads but no UTF-8 can hold is answered as a question mark.
     texts = [name.encode("utf-8", "replace").decode() for name in ignored]
-    return LenientItem(**values, ignored=texts or UNSET)
+    return LenientItem(**values, ignored=texts or UNSET, telemetry=telemetry or UNSET)
 
 
-def _fields(item: Any) -> dict[str, Any]:
+def _fields(item: Any) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return the fields of an item, with the beacon that an advertisement names; its telemetry."""
     fields = msgspec.to_builtins(item) if isinstance(item, StrictItem) else item
     if not isinstance(fields, dict):
         raise ParameterError("item", "must be a JSON object")
-    return fields
+    if fields.get("raw") in (None, ""):
+        return fields, {}
+    if not isinstance(fields["raw"], str):
+        raise ParameterError("raw", "must be text")
+    try:
+        told = decode(fields["raw"])
+    except Malformed as error:
+        raise ParameterError("raw", str(error)) from None
+    beacon = told.beacon or fields.get("mac")
+    if not beacon:
+        raise ParameterError("raw", "names no beacon: send the sender's address as `mac`, too")
+    return fields | {"mac": beacon}, told.telemetry
 
 
 def faults_of(item: Any, by_field: Mapping[str, Reader], fields: Collection[str]) -> list[Fault]:
     """Return everything that is wrong with an item, which may have these fields."""
     try:
-        return read_all(by_field, _fields(item), {"detections", *fields} - by_field.keys())[1]
+        return read_all(by_field, _fields(item)[0], {"detections", *fields} - by_field.keys())[1]
     except ParameterError as error:
         return [error.fault]
