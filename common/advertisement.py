@@ -123,19 +123,19 @@ def _eddystone(data: bytes) -> Advertisement:
 def _tlm(data: bytes) -> dict[str, Reading]:
     if len(data) < 14:
         return {}
-    told: dict[str, Reading | None] = {
+    readings: dict[str, Reading | None] = {
         "battery_mv": _unsigned(data[2:4]) or None,  # 0: fed by the mains
         "temperature_c": None if data[4:6] == b"\x80\0" else _signed(data[4:6]) / 256,
         "sequence": _unsigned(data[6:10]),
         "uptime_s": _unsigned(data[10:14]) / 10,
     }
-    return _known(told)
+    return _known(readings)
 
 
 def _ruuvi(data: bytes) -> Advertisement:
     if data[0] == 0x05 and len(data) >= 24:
         power = _unsigned(data[13:15])
-        told = {
+        readings = {
             "temperature_c": _scaled(data[1:3], 0.005, signed=True),
             "humidity_percent": _scaled(data[3:5], 0.0025),
             "pressure_pa": _scaled(data[5:7], 1, 50_000),
@@ -143,9 +143,9 @@ def _ruuvi(data: bytes) -> Advertisement:
             "emitted_dbm": None if power & 0x1F == 0x1F else 2 * (power & 0x1F) - 40,
             "sequence": _scaled(data[16:18], 1),
         }
-        return Advertisement(_mac(data[18:24]), telemetry=_known(told))
+        return Advertisement(_mac(data[18:24]), telemetry=_known(readings))
     if (data[0], len(data)) in ((0x06, 20), (0xE1, 40)):
-        told = {
+        readings = {
             "temperature_c": _scaled(data[1:3], 0.005, signed=True),
             "humidity_percent": _scaled(data[3:5], 0.0025),
             "pressure_pa": _scaled(data[5:7], 1, 50_000),
@@ -153,22 +153,22 @@ def _ruuvi(data: bytes) -> Advertisement:
         }
         # Of format 6 the payload has only half of the address: the sender's counts.
         beacon = _mac(data[34:40]) if data[0] == 0xE1 else ""
-        return Advertisement(beacon, telemetry=_known(told))
+        return Advertisement(beacon, telemetry=_known(readings))
     return Advertisement()
 
 
 def _minew(data: bytes) -> Advertisement:
     if data[0] != 0xA1 or len(data) < 3:
         return Advertisement()
-    told: dict[str, Reading | None] = {"battery_percent": data[2]}
+    readings: dict[str, Reading | None] = {"battery_percent": data[2]}
     ends = {0x08: 9, 0x01: 13, 0x03: 15}  # where the address ends, by the frame
     if data[1] not in ends or len(data) < ends[data[1]]:
         return Advertisement()
     if data[1] == 0x01:
-        told["temperature_c"] = round(_signed(data[3:5]) / 256, 2)
-        told["humidity_percent"] = round(_unsigned(data[5:7]) / 256, 2)
+        readings["temperature_c"] = round(_signed(data[3:5]) / 256, 2)
+        readings["humidity_percent"] = round(_unsigned(data[5:7]) / 256, 2)
     end = ends[data[1]]
-    return Advertisement(_mac(data[end - 6 : end][::-1]), telemetry=_known(told))
+    return Advertisement(_mac(data[end - 6 : end][::-1]), telemetry=_known(readings))
 
 
 # Of each object of BTHome: how many bytes, its name here, what one of it is, and whether signed.
@@ -185,7 +185,7 @@ _OBJECTS: dict[int, tuple[int, str, float, bool]] = {
 
 def _bthome(data: bytes) -> dict[str, Reading]:
     """Return what is told before the first object that is not known, whose size nobody knows."""
-    told: dict[str, Reading | None] = {}
+    readings: dict[str, Reading | None] = {}
     if data[0] & 0x01 or data[0] >> 5 != 2:  # encrypted, or another version
         return {}
     at = 1
@@ -195,16 +195,16 @@ def _bthome(data: bytes) -> dict[str, Reading]:
         if len(value) < size:
             break
         number = int.from_bytes(value, "little", signed=signed)
-        told[name] = number if unit == 1 else round(number * unit, 2)
+        readings[name] = number if unit == 1 else round(number * unit, 2)
         at += 1 + size
-    return _known(told)
+    return _known(readings)
 
 
-def _known(told: dict[str, Reading | None]) -> dict[str, Reading]:
+def _known(readings: dict[str, Reading | None]) -> dict[str, Reading]:
     """Return what is told, without percentages that cannot be."""
     return {
         name: value
-        for name, value in told.items()
+        for name, value in readings.items()
         if value is not None and not (name.endswith("_percent") and value > 100)
     }
 

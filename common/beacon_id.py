@@ -80,21 +80,21 @@ def fault(beacon_id: str) -> str:
 def of_fields(fields: Mapping[str, Any]) -> str:
     """Return the id that the fields of an object name. Raises NotABeaconId."""
     kind = str(fields.get("kind", "")).strip().lower()
-    given = {name: str(fields[name]).strip() for name in fields if fields[name] is not None}
-    text = given.get("id", "")
+    texts = {name: str(fields[name]).strip() for name in fields if fields[name] is not None}
+    text = texts.get("id", "")
     if text:
         return _of_kind(kind, text)
-    if "uuid" in given:
-        if not ("major" in given and "minor" in given):
+    if "uuid" in texts:
+        if not ("major" in texts and "minor" in texts):
             raise NotABeaconId(WHOLE_FLEET)
         if kind not in ("", IBEACON, ALTBEACON):
             raise NotABeaconId(NOT_THAT_KIND)
-        return _numbered(kind or IBEACON, given["uuid"], given["major"], given["minor"])
-    if "namespace" in given and "instance" in given:
-        return _of_kind(kind or EDDYSTONE_UID, f"{given['namespace']}/{given['instance']}")
+        return _numbered(kind or IBEACON, texts["uuid"], texts["major"], texts["minor"])
+    if "namespace" in texts and "instance" in texts:
+        return _of_kind(kind or EDDYSTONE_UID, f"{texts['namespace']}/{texts['instance']}")
     for name, meant in (("eid", EDDYSTONE_EID), ("url", EDDYSTONE_URL), ("mac", "mac")):
-        if name in given and kind in ("", meant):
-            text = given[name]
+        if name in texts and kind in ("", meant):
+            text = texts[name]
             is_bare = name == "eid" and not text.startswith(UNRESOLVED)
             return _of_kind(kind, UNRESOLVED + text.removeprefix("0x") if is_bare else text)
     raise NotABeaconId(NO_FIELDS)

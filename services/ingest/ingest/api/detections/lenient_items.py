@@ -70,13 +70,13 @@ def _fields(item: Any) -> tuple[dict[str, Any], dict[str, float]]:
     if not isinstance(fields["raw"], str):
         raise ParameterError("raw", "must be text")
     try:
-        told = decode(fields["raw"])
+        advertisement = decode(fields["raw"])
     except Malformed as error:
         raise ParameterError("raw", str(error)) from None
-    beacon = told.beacon or fields.get("mac")
+    beacon = advertisement.beacon or fields.get("mac")
     if not beacon:
         raise ParameterError("raw", "names no beacon: send the sender's address as `mac`, too")
-    return fields | {"mac": beacon}, told.telemetry
+    return fields | {"mac": beacon}, advertisement.telemetry
 
 
 def faults_of(item: Any, by_field: Mapping[str, Reader], fields: Collection[str]) -> list[Fault]:
