@@ -46,6 +46,7 @@ def anywhere(fresh: Stack) -> Iterator[Stack]:
     with tempfile.TemporaryDirectory() as folder:
         fresh.data = Path(folder) / "a %20%(x)s 'q' \"r\" #c ;d, $HOME {e} \\"
         yield fresh
+        fresh.down()  # before its folder goes: nobody would find it then
 
 
 @pytest.mark.long
