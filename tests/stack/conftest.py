@@ -80,7 +80,8 @@ class Stack(Client):
         assert done.returncode == 0, done.stdout + done.stderr
 
     def supervisor_pid(self) -> int:
-        return int((self.data / "run" / "supervisord.pid").read_text())
+        file = self.data / "run" / "supervisord.pid"
+        return int(eventually(file.read_text, 30))  # empty while it is being written
 
 
 def kill_tree(pid: int) -> None:
