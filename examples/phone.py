@@ -87,9 +87,9 @@ class Waymark:
 
     def _post(self, body: bytes) -> tuple[int, Message, bytes]:
         # A POST: libraries send a GET again by themselves, and would double what has no event id.
-        post = request.Request(self._address, body, self._headers)  # noqa: S310  # its user's own
+        post = request.Request(self._address, body, self._headers)
         try:
-            with request.urlopen(post, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310
+            with request.urlopen(post, timeout=TIMEOUT_SECONDS) as response:
                 return response.status, response.headers, response.read()
         except error.HTTPError as refusal:
             with refusal:
@@ -102,7 +102,7 @@ class Waymark:
         if retry_after and retry_after.isdecimal():
             pause = max(float(retry_after), pause if self._failures > 3 else 0)
         say(f"{why}; again in about {pause:.0f} s")
-        return pause * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
+        return pause * random.uniform(0.75, 1.25)
 
 
 def _results(answer: bytes) -> dict[int, Any]:

@@ -23,7 +23,7 @@ FILES = [
     *(file for file in ROOT.iterdir() if file.is_file()),
     *(
         file
-        for folder in [*CODE, "docs", "findings", "tests"]
+        for folder in [*CODE, "docs", "examples", "findings", "tests"]
         for file in (ROOT / folder).rglob("*")
         if not INSTALLED & set(file.parts)
     ),
