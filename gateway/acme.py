@@ -64,18 +64,21 @@ class Settings(NamedTuple):
     directory: str = "https://acme-v02.api.letsencrypt.org/directory"  # the authority's address
     email: str = ""  # where the authority may write to
     ca_file: str = ""  # file with the certificates that prove the authority; empty: the system's
-    retry_seconds: str = "120"  # pause after the first failure; it doubles up to 6 hours
+    retry_seconds: int = 120  # pause after the first failure; it doubles up to 6 hours
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
         """Read the settings that are given. Raises ConfigError when one cannot be."""
         values = {name: text for name, text in environment.items() if text}
-        read = environment_settings.read(
-            cls._field_defaults, values, {}, lambda name: f"ACME_{name.upper()}"
-        )
+        try:
+            read = environment_settings.read(
+                cls._field_defaults, values, {}, lambda name: f"ACME_{name.upper()}"
+            )
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
         settings = cls(**read)
-        if not settings.retry_seconds.isdecimal() or int(settings.retry_seconds) < 1:
-            raise ConfigError(f"ACME_RETRY_SECONDS: {settings.retry_seconds!r} is no number > 0")
+        if settings.retry_seconds < 1:
+            raise ConfigError("ACME_RETRY_SECONDS must be 1 or more")
         return settings
 
 
@@ -185,7 +188,7 @@ class Acme:
         for line in filter(str.strip, problem.splitlines()):
             self._say(f"  {line}")
         has = f"what there is holds until {held.until()}" if held else "there is none"
-        pause = min(int(self._settings.retry_seconds) * 2**self._failures, LONGEST_PAUSE_SECONDS)
+        pause = min(self._settings.retry_seconds * 2**self._failures, LONGEST_PAUSE_SECONDS)
         pause = int(pause * (1 + _RANDOM.random() / 4))
         self._failures += 1
         self._say(
