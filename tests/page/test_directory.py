@@ -13,6 +13,7 @@ from tests.page.conftest import Office, Opener
 
 STRANGER = "AABBCCDD0042"
 NEW = "AABBCCDD0043"
+IBEACON = "ibeacon:e2c56db5-dffb-48d2-b060-d0f5a71096e0:1:4660"
 HEADER = "mac,level,location,x,y\n"
 BAYS = range(1, 5)
 
@@ -164,6 +165,35 @@ def test_an_unknown_beacon_is_assigned_in_one_step_with_its_past(
     office.hear("stranger", "AABBCCDD0043")  # once: a phone that came by
     page.locator("#once-count").click()
     expect(page.locator("#unknown-once li").filter(has_text="DD:00:43")).to_be_visible()
+
+
+@pytest.mark.long
+def test_a_beacon_without_a_mac_is_assigned_on_a_small_screen(
+    opened: Opener, office: Office
+) -> None:
+    for number in range(2):
+        office.hear("iphone", IBEACON, ago=60 * number + 60)
+    page = opened("/directory")
+    page.set_viewport_size({"width": 360, "height": 740})
+    unknown = page.locator("#unknown li").filter(has_text=IBEACON)
+    expect(unknown).to_contain_text("heard 2 times by staff iphone")
+    unknown.get_by_role("button").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text(f"Assign {IBEACON}")
+    dialog.get_by_label("Level").fill("7")
+    dialog.get_by_label("Location").fill("Cellar")
+    dialog.get_by_label("Correct past detections").uncheck()
+    is_wide = "document.documentElement.scrollWidth > innerWidth"
+    assert not page.evaluate(is_wide)
+    dialog.get_by_role("button", name="Save").click()
+    row = page.locator("#beacons tbody tr").filter(has_text=IBEACON)
+    expect(row).to_contain_text("Cellar")
+    assert not page.evaluate(is_wide)
+    row.get_by_role("button").click()
+    expect(dialog.get_by_label("Beacon (MAC or other id)")).to_have_value(IBEACON)
+    page.on("dialog", lambda question: question.accept())
+    dialog.get_by_role("button", name="Delete").click()
+    expect(row).to_have_count(0)
 
 
 @pytest.mark.long
