@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Playwright
 
 from tests.needs import need_browser
 
-WITHOUT_NETLINK = Path(__file__).with_name("without_netlink.py")
+CONFINED = Path(__file__).with_name("confined.py")
 STRANGER = "stranger.example"  # a name that leads to this machine
 OPTIONS = [
     "--no-sandbox",
@@ -34,7 +34,7 @@ def launched(playwright: Playwright) -> Iterator[Browser]:
     program = need_browser()
     with tempfile.TemporaryDirectory(prefix="browser-") as folder:
         browser = playwright.chromium.launch(
-            executable_path=WITHOUT_NETLINK,
+            executable_path=CONFINED,
             args=OPTIONS,
             env={**os.environ, "PROGRAM": program, "TMPDIR": folder},
         )

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from tests.page.browser import WITHOUT_NETLINK
+from tests.page.browser import CONFINED
 
 ASK = "import socket; socket.socket(socket.AF_INET).close(); socket.socket(socket.AF_NETLINK)"
 
@@ -13,7 +13,7 @@ ASK = "import socket; socket.socket(socket.AF_INET).close(); socket.socket(socke
 def test_it_does_not_hear_of_network_interfaces() -> None:
     environment = {**os.environ, "PROGRAM": sys.executable}
     asked = subprocess.run(
-        [WITHOUT_NETLINK, "-c", ASK], env=environment, capture_output=True, text=True, check=False
+        [CONFINED, "-c", ASK], env=environment, capture_output=True, text=True, check=False
     )
     assert f"OSError: [Errno {errno.EAFNOSUPPORT}]" in asked.stderr
     assert asked.returncode == 1

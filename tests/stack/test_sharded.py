@@ -94,14 +94,14 @@ def test_a_shard_is_added_while_everything_runs(stack: Stack, servers: Path) -> 
     assert "shard shard3: added" in said
     assert stack.pids().items() - before.items() == {("shard3", stack.pids()["shard3"])}
     # Exactly what was confirmed, once: a detection that is there twice has one id.
-    eventually(lambda: len(ids(stack, "grows")) == phones.acknowledged["grows"], 120)
+    eventually(lambda: len(ids(stack, "grows")) == phones.acknowledged["grows"], 400)
     assert len(set(ids(stack, "grows"))) == phones.acknowledged["grows"]
 
     def shards() -> set[str]:
         answer = stack.get("/api/v1/system/database")
         return {row["name"] for row in answer.json().get("shards", [])}
 
-    eventually(lambda: shards() == {"shard1", "shard2", "shard3"}, 120)
+    eventually(lambda: shards() == {"shard1", "shard2", "shard3"}, 400)
 
 
 def ids(stack: Stack, staff_id: str) -> list[str]:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Become the program named in PROGRAM, which then never hears of the machine's network interfaces.
+"""Become the program named in PROGRAM, without the machine's network interfaces and its priority.
 
 Chromium ends requests with ERR_NETWORK_CHANGED whenever there is a new address, as of any container
-that starts; the page would load itself again, and with it go what a test has opened.
+that starts; the page would load itself again, and with it go what a test has opened. Where it may
+(as root), it gives itself a nice value of -8: what is tested beside it would get the rest.
 """
 
 import ctypes
@@ -28,7 +29,7 @@ class Comparison(ctypes.Structure):
 
 
 def main() -> None:
-    """Forbid sockets of netlink; OSError where that cannot be done."""
+    """Forbid sockets of netlink, and another priority; OSError where that cannot be done."""
     seccomp = ctypes.CDLL("libseccomp.so.2")
     seccomp.seccomp_init.restype = ctypes.c_void_p
     rules = ctypes.c_void_p(seccomp.seccomp_init(ctypes.c_uint32(ALLOW)))
@@ -38,7 +39,15 @@ def main() -> None:
         seccomp.seccomp_syscall_resolve_name(b"socket"),
         1,
         ctypes.byref(Comparison(0, EQUAL, socket.AF_NETLINK, 0)),
-    ) or seccomp.seccomp_load(rules)
+    )
+    failed = failed or seccomp.seccomp_rule_add_array(
+        rules,
+        ctypes.c_uint32(FAIL | errno.EACCES),
+        seccomp.seccomp_syscall_resolve_name(b"setpriority"),
+        0,
+        None,
+    )
+    failed = failed or seccomp.seccomp_load(rules)
     if failed:
         raise OSError(-failed, os.strerror(-failed))
     os.execv(os.environ["PROGRAM"], [os.environ["PROGRAM"], *sys.argv[1:]])
