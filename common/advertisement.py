@@ -1,4 +1,4 @@
-"""What a beacon sent, byte for byte: its id, its power, and what else the frame tells.
+"""What a beacon sent, byte for byte: its id, its power at one metre, and what else it tells.
 
 Formats: iBeacon, AltBeacon, Eddystone (UID, URL, TLM, EID), Ruuvi 5, 6 and E1, BTHome 2, Minew.
 Nothing is a reading that the frame's type does not carry, and what stands for "none" is none.
@@ -20,7 +20,6 @@ from common.beacon_id import (
 MAX_BYTES = 255  # of an advertisement of Bluetooth 5 without a chain; one of Bluetooth 4 has 31
 AT_ONE_METRE = -41  # dB: how much weaker a signal is there than at the antenna (Eddystone's figure)
 
-_NAMES = (0x08, 0x09)
 _EMITTED = 0x0A
 _SERVICE = 0x16
 _MAKER = 0xFF
@@ -34,8 +33,6 @@ class Advertisement(NamedTuple):
     """What one advertisement told; the id is empty where only the sender's address names it."""
 
     beacon: str = ""
-    power_dbm: int | None = None  # received at one metre
-    name: str = ""
     telemetry: dict[str, Reading] = {}  # noqa: RUF012  # never changed
 
 
@@ -51,20 +48,17 @@ def decode(text: str) -> Advertisement:
         raise Malformed("must be hexadecimal digits, two for each byte") from None
     if not 0 < len(packet) <= MAX_BYTES:
         raise Malformed(f"must be 1 to {MAX_BYTES} bytes")
-    beacon, power, name = "", None, ""
+    beacon = ""
     telemetry: dict[str, Reading] = {}
     for kind, data in _structures(packet):
-        if kind in _NAMES:
-            name = data.decode("utf-8", "replace")
-        elif kind == _EMITTED and len(data) == 1:
+        if kind == _EMITTED and len(data) == 1:
             telemetry.setdefault("emitted_dbm", _signed(data))
         elif kind in (_SERVICE, _MAKER) and len(data) > 2:
             number, rest = int.from_bytes(data[:2], "little"), data[2:]
             frame = _of_service(number, rest) if kind == _SERVICE else _of_maker(number, rest)
-            if frame.beacon and not beacon:
-                beacon, power = frame.beacon, frame.power_dbm
-            telemetry |= frame.telemetry
-    return Advertisement(beacon, power, name, telemetry)
+            beacon = beacon or frame.beacon
+            telemetry = frame.telemetry | telemetry  # the first counts
+    return Advertisement(beacon, telemetry)
 
 
 def _structures(packet: bytes) -> Iterator[tuple[int, bytes]]:
@@ -103,7 +97,8 @@ def _numbered(kind: str, data: bytes) -> Advertisement:
     uuid = data[2:18].hex()
     parts = uuid[:8], uuid[8:12], uuid[12:16], uuid[16:20], uuid[20:]
     major, minor = _unsigned(data[18:20]), _unsigned(data[20:22])
-    return Advertisement(f"{kind}:{'-'.join(parts)}:{major}:{minor}", _signed(data[22:23]))
+    power: dict[str, Reading] = {"power_dbm": _signed(data[22:23])}
+    return Advertisement(f"{kind}:{'-'.join(parts)}:{major}:{minor}", power)
 
 
 def _eddystone(data: bytes) -> Advertisement:
@@ -117,7 +112,8 @@ def _eddystone(data: bytes) -> Advertisement:
         beacon, _ = read(f"{EDDYSTONE_URL}:{data[2:].hex()}")
     elif frame == 0x30 and len(data) >= 10:
         beacon = f"{EDDYSTONE_EID}:{data[2:10].hex()}"
-    return Advertisement(beacon, _signed(data[1:2]) + AT_ONE_METRE if beacon else None)
+    power = _signed(data[1:2]) + AT_ONE_METRE
+    return Advertisement(beacon, {"power_dbm": power} if beacon else {})
 
 
 def _tlm(data: bytes) -> dict[str, Reading]:

@@ -142,7 +142,7 @@ def _add(fields: dict[str, str], number: int, beacons: dict[str, Beacon]) -> Ite
         values[field], reason = _value(field, text)
         if reason:
             is_bad = True
-            is_told = len(text) <= MAX_RAW and reason != beacon_id.KEY
+            is_told = len(text) <= MAX_RAW and not beacon_id.may_be_key(text)
             yield BadLine(number, field, reason, text if is_told else "")
     if is_bad:
         return

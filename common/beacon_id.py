@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-IBEACON, ALTBEACON = "ibeacon", "altbeacon"
+MAC, IBEACON, ALTBEACON = "mac", "ibeacon", "altbeacon"
 EDDYSTONE_UID, EDDYSTONE_EID, EDDYSTONE_URL = "eddystone-uid", "eddystone-eid", "eddystone-url"
 # A sender's id of the hour, which names nobody for longer.
 UNRESOLVED = f"{EDDYSTONE_EID}:"
@@ -35,7 +35,7 @@ NOT_AN_ID = f"{NOT_A_MAC}, or the id of an iBeacon, an AltBeacon or an Eddystone
 WHOLE_FLEET = "must have major and minor, too: a UUID alone is that of many beacons"
 KEY = "must be no identity resolving key: whoever has it can follow that phone"
 ANY_KIND = "must say its kind: an iBeacon and an AltBeacon are written so"
-INSTANCE_OR_MAC = "must be a MAC without 0x, or an Eddystone instance with its namespace"
+NEEDS_KIND = "must say its kind: an address, an Eddystone instance and an EID are written so"
 NO_FIELDS = "must have uuid, major and minor; or namespace and instance; or eid; or url; or mac"
 NOT_THAT_KIND = f"kind must be {IBEACON} or {ALTBEACON} with a UUID"
 NOT_A_NAMESPACE = "must have a namespace of 20 hexadecimal digits"
@@ -51,6 +51,7 @@ _ENDINGS = (*(f".{domain}/" for domain in _DOMAINS), *(f".{domain}" for domain i
 
 _HEX_UUID = "[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}"
 _DIGITS = re.compile("[0-9A-F]{12}")
+_UUID_ALONE = re.compile(_HEX_UUID)
 
 
 Make = Callable[[re.Match[str]], str]
@@ -63,8 +64,10 @@ class NotABeaconId(ValueError):
 def read(text: str) -> tuple[str, str]:
     """Return the id that a text spells, and why it spells none ("": it does)."""
     digits = text.replace(":", "").replace("-", "").upper()
-    if _DIGITS.fullmatch(digits):
+    if _DIGITS.fullmatch(digits) and text.isascii():
         return digits, ""
+    if "irk" in text.lower():
+        return "", KEY
     try:
         return _other(text.strip()), ""
     except NotABeaconId as reason:
@@ -79,37 +82,48 @@ def fault(beacon_id: str) -> str:
 
 def of_fields(fields: Mapping[str, Any]) -> str:
     """Return the id that the fields of an object name. Raises NotABeaconId."""
-    kind = str(fields.get("kind", "")).strip().lower()
-    texts = {name: str(fields[name]).strip() for name in fields if fields[name] is not None}
-    text = texts.get("id", "")
-    if text:
-        return _of_kind(kind, text)
-    if "uuid" in texts:
+    texts = {name: text for name, value in fields.items() if (text := _text(value))}
+    kind = texts.pop("kind", "").lower()
+    uuid = texts.get("uuid", "")
+    if not uuid and _UUID_ALONE.fullmatch(texts.get("id", "").lower()):
+        uuid = texts["id"]
+    if uuid:
         if not ("major" in texts and "minor" in texts):
             raise NotABeaconId(WHOLE_FLEET)
         if kind not in ("", IBEACON, ALTBEACON):
             raise NotABeaconId(NOT_THAT_KIND)
-        return _numbered(kind or IBEACON, texts["uuid"], texts["major"], texts["minor"])
-    if "namespace" in texts and "instance" in texts:
-        return _of_kind(kind or EDDYSTONE_UID, f"{texts['namespace']}/{texts['instance']}")
-    for name, meant in (("eid", EDDYSTONE_EID), ("url", EDDYSTONE_URL), ("mac", "mac")):
+        return _numbered(kind or IBEACON, uuid, texts["major"], texts["minor"])
+    if "namespace" in texts and "instance" in texts and kind in ("", EDDYSTONE_UID):
+        return _of_kind(EDDYSTONE_UID, f"{texts['namespace']}/{texts['instance']}")
+    if "id" in texts:
+        return _of_kind(kind, texts["id"])
+    for name, meant in (("eid", EDDYSTONE_EID), ("url", EDDYSTONE_URL), ("mac", MAC)):
         if name in texts and kind in ("", meant):
-            text = texts[name]
-            is_bare = name == "eid" and not text.startswith(UNRESOLVED)
-            return _of_kind(kind, UNRESOLVED + text.removeprefix("0x") if is_bare else text)
+            return _of_kind(meant, texts[name])
     raise NotABeaconId(NO_FIELDS)
 
 
-def url_text(beacon_id: str) -> str:
-    """Return the web address of an Eddystone-URL, for people."""
-    scheme, *rest = bytes.fromhex(beacon_id.removeprefix(f"{EDDYSTONE_URL}:"))
-    return _SCHEMES[scheme] + "".join(_ENDINGS[b] if b < len(_ENDINGS) else chr(b) for b in rest)
+def _text(value: Any) -> str:
+    """Return a value as a text, "" where it stands for none."""
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
 
 
 def _of_kind(kind: str, text: str) -> str:
-    """Return the id that a text spells, which must be of this kind, where one is named."""
-    if kind in (IBEACON, ALTBEACON) and (match := _AS_ANDROID_PRINTS.fullmatch(text.lower())):
+    """Return the id that a text spells, of this kind ("": any)."""
+    lower = text.lower()
+    if kind in (IBEACON, ALTBEACON) and (match := _AS_ANDROID_PRINTS.fullmatch(lower)):
         return _numbered(kind, *match.group("uuid", "major", "minor"))
+    # What alone might be anything.
+    if kind == EDDYSTONE_EID and (match := re.fullmatch("(0x)?(?P<eid>[0-9a-f]{16})", lower)):
+        return UNRESOLVED + match["eid"]
+    if kind == EDDYSTONE_URL and (match := re.fullmatch(f"(0x)?{_URL_BYTES}", lower)):
+        return _url(match)
+    if kind == MAC and (match := re.fullmatch(f"(0x)?(?P<mac>{_ADDRESS})", lower)):
+        text = match["mac"]
     beacon_id, reason = read(text)
     if reason:
         raise NotABeaconId(reason)
@@ -118,9 +132,14 @@ def _of_kind(kind: str, text: str) -> str:
     return beacon_id
 
 
+def may_be_key(text: str) -> bool:
+    """Tell whether a text may hold a key, which no answer repeats."""
+    return bool(re.search("irk|[0-9a-f]{32}", text, re.IGNORECASE))
+
+
 def kind_of(beacon_id: str) -> str:
     """Return the kind of a stored id."""
-    return beacon_id.partition(":")[0] if ":" in beacon_id else "mac"
+    return beacon_id.partition(":")[0] if ":" in beacon_id else MAC
 
 
 def _other(text: str) -> str:
@@ -212,8 +231,7 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], Make], ...] = tuple(
             r"(?P<mac>([0-9a-f]{4}\.){2}[0-9a-f]{4})",
             lambda match: read(match["mac"].replace(".", ""))[0],
         ),
-        ("0x[0-9a-f]{12}", _refused(INSTANCE_OR_MAC)),
-        ("irk:.*", _refused(KEY)),
+        ("(id1: )?0x([0-9a-f]{12}|[0-9a-f]{16})", _refused(NEEDS_KIND)),
         (f"{IBEACON}:{_UUID_TEXT}:{_numbers(':')}", _decimal(IBEACON)),
         (f"{ALTBEACON}:{_UUID_TEXT}:{_numbers(':')}", _decimal(ALTBEACON)),
         (f"({IBEACON}:)?{_UUID_TEXT}-{_numbers('-')}", _decimal(IBEACON)),

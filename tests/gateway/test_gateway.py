@@ -398,6 +398,14 @@ def test_the_log_is_json_and_names_nobody(gateway: Gateway) -> None:
     assert lines[0]["request_id"]
 
 
+@pytest.mark.parametrize("written", ["irk:0123456789abcdef", "%49rk%3A0123", "known:i%72%4b:0123"])
+def test_the_log_has_no_key_of_a_phone(gateway: Gateway, written: str) -> None:
+    gateway.request("GET", f"/api/v1/beacons/{written}")
+    [line] = gateway.logged()
+    assert line["path"] == "/api/v1/beacons/"
+    assert "0123" not in gateway.log.read_text()
+
+
 @pytest.mark.parametrize("size", [0x10, 0x600, 0x1800, 0x5000])
 def test_a_body_that_breaks_after_its_refusal_is_no_error_of_ours(
     gateway: Gateway, size: int

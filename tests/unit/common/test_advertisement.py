@@ -233,13 +233,10 @@ VECTORS: dict[str, tuple[str, str, int | None, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", VECTORS)
 def test_an_advertisement_tells_what_its_type_carries_and_no_more(name: str) -> None:
     text, beacon, power, telemetry = VECTORS[name]
-    told = decode(text)
-    assert (told.beacon, told.power_dbm, told.telemetry) == (beacon, power, telemetry)
-    assert decode(text.upper()) == decode(f"0x{text}") == told
-
-
-def test_the_name_is_told_wherever_it_stands() -> None:
-    assert {decode(VECTORS[name][0]).name for name in ("a name first", "a name behind")} == {"abc"}
+    if power is not None:
+        telemetry = telemetry | {"power_dbm": power}
+    assert decode(text) == (beacon, telemetry)
+    assert decode(text.upper()) == decode(f"0x{text}") == decode(text)
 
 
 @pytest.mark.parametrize("text", ["", "x", "020", "0201", "02011a1aff4c00", "00" * 256])

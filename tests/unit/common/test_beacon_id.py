@@ -58,7 +58,13 @@ FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"namespace": "0x00112233445566778899", "instance": "0xaabbccddeeff"}, UID),
     ({"kind": "eddystone-eid", "eid": "0x0102030405060708"}, EID),
     ({"url": "https://example.com"}, URL),
-    ({"mac": "c2:a6:28:38:4b:08", "uuid": None}, MAC),
+    ({"mac": "c2:a6:28:38:4b:08", "uuid": None, "url": "", "kind": None}, MAC),
+    ({"mac": 102030405060.0}, "102030405060"),
+    ({"kind": "mac", "id": "0xc2a628384b08"}, MAC),
+    ({"kind": "eddystone-eid", "id": "0x0102030405060708"}, EID),
+    ({"kind": "eddystone-url", "id": "0x036162636407"}, "eddystone-url:036162636407"),
+    ({"id": BARE, "major": 1.0, "minor": 4660}, IBEACON),
+    ({"id": "C2A628384B08", "uuid": UUID, "major": 1, "minor": 4660}, IBEACON),
 ]
 REFUSED = [
     ("", beacon_id.NOT_AN_ID),
@@ -69,7 +75,10 @@ REFUSED = [
     (f"ibeacon:{UUID}", beacon_id.WHOLE_FLEET),
     (f"irk:{BARE}", beacon_id.KEY),
     (f"id1: {UUID} id2: 1 id3: 4660", beacon_id.ANY_KIND),
-    ("0xaabbccddeeff", beacon_id.INSTANCE_OR_MAC),
+    ("0xaabbccddeeff", beacon_id.NEEDS_KIND),
+    ("0x0102030405060708", beacon_id.NEEDS_KIND),
+    (f"known:irk:{BARE}", beacon_id.KEY),
+    ("aabbccddee\ufb00", beacon_id.NOT_AN_ID),
     ("0x00112233445566778899", beacon_id.NOT_AN_ID),
     (f"ibeacon:{UUID}:65536:1", beacon_id.NOT_16_BITS),
     (f"ibeacon:{UUID}:01:1", beacon_id.NOT_16_BITS),
@@ -114,17 +123,15 @@ def test_what_is_refused_says_why_and_not_what_it_was(text: str, reason: str) ->
         ({"kind": "ibeacon", "id": MAC}, "kind must be mac: it is an id of that kind"),
         ({"kind": "ibeacon", "mac": MAC}, beacon_id.NO_FIELDS),
         ({"id": f"irk:{BARE}"}, beacon_id.KEY),
+        ({"id": BARE}, beacon_id.WHOLE_FLEET),
+        ({"url": "aabbccddeeff"}, "kind must be mac: it is an id of that kind"),
+        ({"mac": "https://example.com"}, "kind must be eddystone-url: it is an id of that kind"),
     ],
 )
 def test_fields_that_name_no_beacon_are_refused(fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(beacon_id.NotABeaconId) as refused:
         beacon_id.of_fields(fields)
     assert str(refused.value) == reason
-
-
-def test_the_bytes_of_a_web_address_have_a_text() -> None:
-    assert beacon_id.url_text(URL) == "https://example.com"
-    assert beacon_id.url_text("eddystone-url:016578616d706c650061") == "https://www.example.com/a"
 
 
 @pytest.mark.parametrize("stored", sorted(beacon_id.NO_MACS))

@@ -87,11 +87,11 @@ def test_what_names_no_beacon_says_why(api: Api, mac: Any, reason: str) -> None:
 
 
 def test_a_key_in_a_file_is_not_repeated(api: Api) -> None:
-    text = f"mac,level,location\nirk:{'ab' * 16},4,Lobby\n"
-    answer = api.client.post("/api/v1/beacons/import", data=text, content_type="text/csv")
-    assert answer.status_code == 400
-    assert beacon_id.KEY in answer.text
-    assert "abab" not in answer.text
+    for written in ("irk:KEY", "known:irk:KEY", "IRK KEY", "KEY"):
+        text = f"mac,level,location\n{written.replace('KEY', 'ab' * 16)},4,Lobby\n"
+        answer = api.client.post("/api/v1/beacons/import", data=text, content_type="text/csv")
+        assert answer.status_code == 400
+        assert "abab" not in answer.text
 
 
 def test_ids_that_rotate_are_no_unknown_beacons(api: Api) -> None:
@@ -116,10 +116,20 @@ def test_a_file_of_beacons_of_all_kinds_comes_back_as_it_went_in(api: Api) -> No
 @pytest.mark.parametrize(
     ("sent", "told"),
     [
-        ({"raw": f"02011a1aff4c000215{UUID.replace('-', '')}00011234c5"}, (IBEACON, None)),
+        (
+            {"raw": f"02011a1aff4c000215{UUID.replace('-', '')}00011234c5"},
+            (IBEACON, {"power_dbm": -59}),
+        ),
         (
             {"raw": f"02011a1aff4c000215{UUID.replace('-', '')}00011234c5", "mac": MAC},
-            (IBEACON, None),
+            (IBEACON, {"power_dbm": -59}),
+        ),
+        (
+            {
+                "raw": "0201060303e1ff1016e1ffa10864084b3828a6c2504c5553",
+                "mac": "C2A628384B09",
+            },
+            ("C2A628384B09", {"battery_percent": 100}),
         ),
         (
             {"raw": "0201060303aafe1116aafe20000bb8ff800000006400000384", "mac": MAC},
@@ -156,3 +166,17 @@ def test_an_advertisement_that_names_none_says_why(api: Api, raw: object, reason
         answer = api.client.post("/api/v1/detections", json=body)
         assert reason in answer.text
         assert answer.status_code == (400 if body is item else 200)
+
+
+def test_all_that_is_wrong_is_told_beside_a_bad_advertisement(api: Api) -> None:
+    item = {"staff_id": "?", "rssi": 99, "raw": "xx", "more": 1}
+    [result] = api.client.post("/api/v1/detections", json={"detections": [item]}).json["results"]  # type: ignore[index]
+    assert [error["field"] for error in result["errors"]] == ["raw", "staff_id", "rssi", "more"]
+    item = {
+        "staff_id": 7,
+        "rssi": -60,
+        "mac": "?",
+        "raw": f"1aff4c000215{UUID.replace('-', '')}00010001c5",
+    }
+    [result] = api.client.post("/api/v1/detections", json={"detections": [item]}).json["results"]  # type: ignore[index]
+    assert [error["field"] for error in result["errors"]] == ["mac"]

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from common.advertisement import Malformed, decode
+from common.beacon_id import MAC, kind_of
 from ingest.api.detections.detection_input import DetectionInput, StrictItem
 from ingest.api.http.readers import Reader, read_all
 from ingest.errors import Fault, ParameterError
@@ -70,18 +71,25 @@ def _fields(item: Any) -> tuple[dict[str, Any], dict[str, float]]:
     if not isinstance(fields["raw"], str):
         raise ParameterError("raw", "must be text")
     try:
-        advertisement = decode(fields["raw"])
+        beacon, telemetry = decode(fields["raw"])
     except Malformed as error:
         raise ParameterError("raw", str(error)) from None
-    beacon = advertisement.beacon or fields.get("mac")
+    sender = request_parameters.beacon(fields, "mac") if fields.get("mac") else ""
+    if not beacon or kind_of(beacon) == MAC:  # some repeat their address, which may be another's
+        beacon = sender or beacon
     if not beacon:
         raise ParameterError("raw", "names no beacon: send the sender's address as `mac`, too")
-    return fields | {"mac": beacon}, advertisement.telemetry
+    return fields | {"mac": beacon}, telemetry
 
 
 def faults_of(item: Any, by_field: Mapping[str, Reader], fields: Collection[str]) -> list[Fault]:
     """Return everything that is wrong with an item, which may have these fields."""
+    known = {"detections", *fields} - by_field.keys()
     try:
-        return read_all(by_field, _fields(item)[0], {"detections", *fields} - by_field.keys())[1]
+        return read_all(by_field, _fields(item)[0], known)[1]
     except ParameterError as error:
-        return [error.fault]
+        sent = msgspec.to_builtins(item) if isinstance(item, StrictItem) else item
+        if error.parameter != "raw" or not isinstance(sent, dict):
+            return [error.fault]
+        others = {name: reader for name, reader in by_field.items() if name != "mac"}
+        return [error.fault, *read_all(others, sent, known | {"mac"})[1]]

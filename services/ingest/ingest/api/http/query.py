@@ -108,7 +108,7 @@ IF_NONE_MATCH = Text(
 LEVEL = Text(roles.LEVEL, "Only this level")
 MAC_IN_PATH = Text(
     "mac",
-    "Id of the beacon, in any spelling; a MAC in any case, with or without `:` or `-`",
+    "Id of the beacon in any spelling without a slash; a MAC with or without `:` or `-`",
     "C2A628384B08",
     "path",
     beacon_id.ID_TEXT,

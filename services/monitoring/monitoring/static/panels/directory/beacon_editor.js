@@ -150,7 +150,7 @@ async function save(existing) {
     y: number(fieldOf("y").value),
   });
   const but = saved.warning ? ` But ${saved.warning}.` : "";
-  const text = `Saved ${macText(mac)}`;
+  const text = `Saved ${macText(saved.mac)}`;
   if (!isPast) return { text: `${text}.${but}` };
   return {
     text: `${text}, ${saved.corrected.toLocaleString()} past detections are corrected.${but}`,
@@ -162,7 +162,7 @@ async function save(existing) {
  * @param {string} mac
  * @param {boolean} isPast whether past detections are corrected as well
  * @param {Omit<Beacon, "mac">} place
- * @returns {Promise<{ corrected: number, correction: string, warning?: string }>}
+ * @returns {Promise<{ mac: string, corrected: number, correction: string, warning?: string }>}
  */
 async function put(mac, isPast, place) {
   const query = isPast ? "?correct_past=1" : "";
@@ -170,14 +170,14 @@ async function put(mac, isPast, place) {
   const body = JSON.stringify(place);
   let part = await request(addressOf(mac) + query, { method: "PUT", body, headers });
   let { corrected } = part;
-  const { correction } = part;
+  const { mac: stored, correction } = part; // as the directory writes it
   // Of many past detections each request corrects a part.
   const more = `${addressOf(mac)}/correction?id=${correction}`;
   while ("remaining" in part) {
     part = await request(more, { method: "POST" });
     corrected += part.corrected;
   }
-  return { corrected, correction, warning: part.warning };
+  return { mac: stored, corrected, correction, warning: part.warning };
 }
 
 /**

@@ -38,7 +38,10 @@ const nameOf = ({ level, location }) => `${level}\n${location}`;
  */
 function labelOf(place, names) {
   const isShared = (names.get(nameOf(place)) ?? 0) > 1;
-  return isShared ? `${place.location} (…${macText(place.macs[0]).slice(-5)})` : place.location;
+  if (!isShared) return place.location;
+  const [mac] = place.macs;
+  const end = mac.includes(":") ? mac.split(":").slice(-2).join(":") : macText(mac).slice(-5);
+  return `${place.location} (…${end})`;
 }
 
 /**
