@@ -47,7 +47,7 @@ def _hexadecimal(digits: int) -> Schema:
 
 
 def _fields(*kinds: str, **fields: Schema) -> Schema:
-    properties = {"kind": {"type": "string", "enum": list(kinds)}, **fields}
+    properties = {"kind": {"type": ["string", "null"], "enum": [*kinds, None]}, **fields}
     return {"type": "object", "properties": properties, "required": list(fields)}
 
 
