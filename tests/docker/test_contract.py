@@ -19,8 +19,8 @@ from pathlib import Path
 from mongo.clients import as_administrator
 from mongo.secrets import Secrets
 with as_administrator("mongos-1:27017", Secrets.read(Path("/secrets"))) as client:
-    found = client["config"]["collections"].find({"_id": {"$regex": "^ICT3102"}})
-    print(*sorted(one["_id"].partition(".")[2] for one in found))
+    collections = client["config"]["collections"].find({"_id": {"$regex": "^ICT3102"}})
+    print(*sorted(row["_id"].partition(".")[2] for row in collections))
 """
 __all__ = ["test_the_readmes_first_detection"]
 

@@ -111,7 +111,7 @@ def loaded(page: Page) -> None:
     expect(page.locator("body[data-loaded='true']")).to_be_attached()
 
 
-HAS_STYLE = "[...document.styleSheets].some((one) => one.media.mediaText === 'print')"
+HAS_STYLE = "[...document.styleSheets].some((sheet) => sheet.media.mediaText === 'print')"
 Sheets = Callable[[Page], list[str]]
 
 

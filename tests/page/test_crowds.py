@@ -15,7 +15,7 @@ COUNTS = (2, 3, 6, 12)
 LIGHT_ENOUGH = 4.5  # WCAG AA, of text on what is under it
 APART = 1.05
 FILLS = """(selector) => [...document.querySelectorAll(selector)].map(
-  (one) => getComputedStyle(one).fill.match(/[\\d.]+/g).slice(0, 3).map(Number))"""
+  (mark) => getComputedStyle(mark).fill.match(/[\\d.]+/g).slice(0, 3).map(Number))"""
 
 
 def crowds() -> list[dict[str, Any]]:
@@ -32,8 +32,8 @@ def luminance(rgb: list[float]) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: list[float], other: list[float]) -> float:
-    low, high = sorted(map(luminance, (one, other)))
+def contrast(color: list[float], other: list[float]) -> float:
+    low, high = sorted(map(luminance, (color, other)))
     return (high + 0.05) / (low + 0.05)
 
 

@@ -231,7 +231,9 @@ def test_a_beacon_that_fell_silent_is_named(opened: Opener, office: Office) -> N
         page.route("**/monitoring/api/coverage", age)
 
     page = opened("/directory", prepare=prepare)
-    asked = "performance.getEntriesByType('resource').some((one) => one.name.includes('coverage'))"
+    asked = (
+        "performance.getEntriesByType('resource').some((entry) => entry.name.includes('coverage'))"
+    )
     eventually(lambda: page.evaluate(asked), 30)
     page.wait_for_load_state("networkidle")
     expect(page.locator("#silent-list li")).to_have_count(0)  # the hour has only begun

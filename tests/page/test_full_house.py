@@ -19,7 +19,7 @@ MARKERS = """(host) => {
   return strips.flatMap((strip) => {
     const box = strip.querySelector(".air").getBoundingClientRect();
     const ticks = [...strip.querySelectorAll(".tick")]
-      .map((tick) => tick.getBoundingClientRect()).map((one) => one.left + one.width / 2);
+      .map((tick) => tick.getBoundingClientRect()).map((box) => box.left + box.width / 2);
     return [...document.querySelectorAll(`${host} .marker`)].map((marker) => {
       const { left, right, top, bottom } = marker.querySelector(".pill").getBoundingClientRect();
       if ((top + bottom) / 2 < box.top || (top + bottom) / 2 > box.bottom) return null;
@@ -41,7 +41,7 @@ def rooms_of(level: str) -> list[str]:
 def still(page: Page) -> None:
     """Wait until no marker glides."""
     loaded(page)
-    page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")
+    page.evaluate("Promise.all(document.getAnimations().map((animation) => animation.finished))")
 
 
 @pytest.mark.parametrize("size", [(1280, 800), WALL, PHONE])
@@ -144,7 +144,7 @@ def test_a_search_lights_whom_it_finds_and_enter_opens_them(opened: Opener) -> N
     expect(lit).to_have_count(10)
     names: list[Any] = page.evaluate(
         "[...document.querySelectorAll('#section .marker:not(.dimmed):not(.more)')]"
-        ".map((one) => one.dataset.staff)"
+        ".map((row) => row.dataset.staff)"
     )
     assert sorted(names) == [str(n) for n in range(370, 380)]
     expect(page.locator("#section .marker.dimmed").first).to_have_css("opacity", "0.25")
@@ -173,7 +173,7 @@ def test_coverage_keeps_its_columns(opened: Opener) -> None:
     loaded(page)
     columns: list[list[float]] = page.evaluate(
         """[...document.querySelectorAll(".tiles ul")].map((row) =>
-            [...row.children].map((one) => Math.round(one.getBoundingClientRect().left)))"""
+            [...row.children].map((cell) => Math.round(cell.getBoundingClientRect().left)))"""
     )
     assert len(columns) == 7
     assert all(row == columns[0] == sorted(set(row)) for row in columns)
@@ -189,7 +189,7 @@ def test_replay_has_its_play_button_above_the_fold(opened: Opener) -> None:
 def test_a_wall_has_large_labels_and_no_empty_row(opened: Opener) -> None:
     page = opened("", WALL, prepare=furnished(crowd(14)), reduced_motion="reduce")
     still(page)
-    size = "(one) => parseFloat(getComputedStyle(one).fontSize)"
+    size = "(node) => parseFloat(getComputedStyle(node).fontSize)"
     names = page.locator("#section .name")
     expect(names).to_have_count(56)
     assert names.first.evaluate(size) >= 15
@@ -211,15 +211,15 @@ def test_a_phone_has_the_search_on_top_and_a_list_that_ends(opened: Opener) -> N
         if where == "#plan":
             page.locator("#levels a[href$='level=4']").click()
             still(page)
-        cut = f"""[...document.querySelectorAll("{where} .pill")].filter((one) => {{
-            const {{ left, right }} = one.getBoundingClientRect();
+        cut = f"""[...document.querySelectorAll("{where} .pill")].filter((pill) => {{
+            const {{ left, right }} = pill.getBoundingClientRect();
             const box = document.querySelector("{where}").getBoundingClientRect();
             return left < box.left || right > box.right; }}).length"""
         assert page.evaluate(cut) == 0, where
 
 
 SHIFTS = """window.shifted = 0; new PerformanceObserver((list) => {
-  for (const one of list.getEntries()) window.shifted += one.value;
+  for (const shift of list.getEntries()) window.shifted += shift.value;
 }).observe({ type: "layout-shift", buffered: true })"""
 
 

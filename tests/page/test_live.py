@@ -180,7 +180,7 @@ def test_markers_glide_and_nothing_jumps(opened: Opener, office: Office) -> None
         """() => {
             window.shifts = 0;
             new PerformanceObserver((list) => {
-                for (const one of list.getEntries()) window.shifts += one.value;
+                for (const shift of list.getEntries()) window.shifts += shift.value;
             }).observe({ type: "layout-shift" });
             window.nodes = [...document.querySelectorAll(".marker, #people [data-staff]")];
             window.glider = document.querySelector(".marker[data-staff='glider']");

@@ -168,11 +168,11 @@ def test_after_how_long_is_said_and_can_be_set(opened: Opener) -> None:
     expect(page.locator("#lost li")).to_have_text([re.compile("lost-2")])
 
 
-BROKEN = """[...document.querySelectorAll("#lost :is(h2, button, time)")].filter((one) => {
+BROKEN = """[...document.querySelectorAll("#lost :is(h2, button, time)")].filter((node) => {
   const text = document.createRange();
-  text.selectNodeContents(one);
+  text.selectNodeContents(node);
   return new Set([...text.getClientRects()].map(({ top }) => Math.round(top))).size > 1;
-}).map((one) => one.textContent)"""
+}).map((node) => node.textContent)"""
 
 
 @pytest.mark.parametrize("size", [(390, 844), (768, 1024), (1280, 800)])

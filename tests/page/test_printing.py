@@ -74,8 +74,8 @@ def test_each_screen_prints_all_its_rows(
     assert [text for text in shown if "".join(text.split()) not in words] == []
 
 
-STYLES = """(selector) => [...document.querySelectorAll(selector)].map((one) => {
-  const its = getComputedStyle(one);
+STYLES = """(selector) => [...document.querySelectorAll(selector)].map((node) => {
+  const its = getComputedStyle(node);
   return [its.backgroundImage !== "none", its.borderTopStyle, its.borderTopWidth].join();
 })"""
 

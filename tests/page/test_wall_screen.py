@@ -21,7 +21,7 @@ STRANGERS = [
 LEAST_OF_HEIGHT = 13.1 / 0.7 / 685
 # Each text that can be seen: its size in px, and whether all of it is on the screen.
 TEXTS = """() => {
-  const found = [];
+  const texts = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const parent = node.parentElement;
@@ -31,11 +31,11 @@ TEXTS = """() => {
     range.selectNodeContents(node);
     const box = range.getBoundingClientRect();
     if (!box.width || !box.height) continue;
-    found.push({ text: node.textContent.trim(), px: parseFloat(getComputedStyle(parent).fontSize),
+    texts.push({ text: node.textContent.trim(), px: parseFloat(getComputedStyle(parent).fontSize),
       isInside: box.left >= -1 && box.top >= -1 && box.right <= innerWidth + 1
         && box.bottom <= innerHeight + 1 });
   }
-  return found;
+  return texts;
 }"""
 
 
@@ -65,7 +65,7 @@ def still(page: Page) -> None:
     loaded(page)
     expect(page.locator("#gaps")).to_have_attribute("data-count", re.compile(r"\d+"))
     expect(page.locator("#unknown")).to_have_attribute("data-count", re.compile(r"\d+"))
-    page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")
+    page.evaluate("Promise.all(document.getAnimations().map((animation) => animation.finished))")
 
 
 @pytest.mark.parametrize(("size", "people"), list(zip(WALLS, (14, 300, 300), strict=True)))

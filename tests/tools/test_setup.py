@@ -56,7 +56,7 @@ class Machine:
         script = f"""
         mkdir {over} && mount -t tmpfs memory {over} && mkdir {over}/upper {over}/work &&
         mount -t overlay -o lowerdir=/,upperdir={over}/upper,workdir={over}/work all {self.files} &&
-        for one in proc dev; do mount --rbind /$one {self.files}/$one || exit; done
+        for folder in proc dev; do mount --rbind /$folder {self.files}/$folder || exit; done
         echo mounted; exec cat"""
         command = ["unshare", "--mount", "sh", "-c", script]
         self._holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -101,7 +101,7 @@ class Machine:
         script = f"""set -e
         mount -t overlay -o {shlex.quote(layers)} machine {root}
         mount -t proc proc {root}/proc; mount --rbind /sys {root}/sys; mount --rbind /dev {root}/dev
-        for one in run dev/shm; do mount -t tmpfs -o mode=1777 tmpfs {root}/$one; done
+        for folder in run dev/shm; do mount -t tmpfs -o mode=1777 tmpfs {root}/$folder; done
         exec chroot {root} bash -c 'echo up; while read -r line; do :; done'"""
         private = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", script]
         self._holder = subprocess.Popen(
