@@ -94,24 +94,22 @@ def _of_service(service: int, data: bytes) -> Advertisement:
 
 
 def _numbered(kind: str, data: bytes) -> Advertisement:
-    uuid = data[2:18].hex()
-    parts = uuid[:8], uuid[8:12], uuid[12:16], uuid[16:20], uuid[20:]
     major, minor = _unsigned(data[18:20]), _unsigned(data[20:22])
-    power: dict[str, Reading] = {"power_dbm": _signed(data[22:23])}
-    return Advertisement(f"{kind}:{'-'.join(parts)}:{major}:{minor}", power)
+    beacon, _ = read(f"{kind}:{data[2:18].hex()}:{major}:{minor}")
+    return Advertisement(beacon, {"power_dbm": _signed(data[22:23])})
 
 
 def _eddystone(data: bytes) -> Advertisement:
     frame = data[0]
     if frame == 0x20:
         return Advertisement(telemetry=_tlm(data) if data[1:2] == b"\0" else {})  # else encrypted
-    beacon = ""
-    if frame == 0x00 and len(data) >= 18:
-        beacon = f"{EDDYSTONE_UID}:{data[2:12].hex()}:{data[12:18].hex()}"
-    elif frame == 0x10:
-        beacon, _ = read(f"{EDDYSTONE_URL}:{data[2:].hex()}")
-    elif frame == 0x30 and len(data) >= 10:
-        beacon = f"{EDDYSTONE_EID}:{data[2:10].hex()}"
+    # What is too short, or no web address, spells no id.
+    text = {
+        0x00: f"{EDDYSTONE_UID}:{data[2:12].hex()}:{data[12:18].hex()}",
+        0x10: f"{EDDYSTONE_URL}:{data[2:].hex()}",
+        0x30: f"{EDDYSTONE_EID}:{data[2:10].hex()}",
+    }.get(frame, "")
+    beacon, _ = read(text)
     power = _signed(data[1:2]) + AT_ONE_METRE
     return Advertisement(beacon, {"power_dbm": power} if beacon else {})
 

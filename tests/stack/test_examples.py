@@ -13,12 +13,12 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import ClassVar
 
-import psutil
 import pytest
 
 from scripts.processes.waiting import eventually
 from tests.phones import BEACON
 from tests.stack.conftest import Stack, kill_tree, running_stack
+from tests.stack.test_verdict import frozen
 
 pytestmark = pytest.mark.long
 
@@ -89,20 +89,6 @@ class Phone:
                     stream.close()
 
 
-@contextlib.contextmanager
-def frozen(pid: int) -> Iterator[None]:
-    parent = psutil.Process(pid)
-    parts = [parent, *parent.children(recursive=True)]
-    for part in parts:
-        part.suspend()
-    try:
-        yield
-    finally:
-        for part in parts:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                part.resume()
-
-
 @pytest.mark.parametrize("language", PHONES)
 def test_a_phone_loses_nothing_and_doubles_nothing(
     office: Stack, tmp_path: Path, language: str
@@ -113,7 +99,7 @@ def test_a_phone_loses_nothing_and_doubles_nothing(
         kill_tree(office.pids()[part])
         phone.hear(MORE)
         eventually(lambda: office.script("status").returncode == 0, 120)
-        with frozen(office.pids()[part]):
+        with frozen(office, part):
             phone.hear(MORE)
             phone.kill()
             phone.start()

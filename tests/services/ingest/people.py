@@ -1,5 +1,8 @@
 """People who log in to services that require it, on a real database."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +18,7 @@ from ingest import create_app
 from ingest.assembly import Context
 from ingest.config import Config
 from ingest.rules.roles import Role
+from scripts.processes import ROOT
 from tests.services.ingest.api.conftest import Checked
 
 PASSWORD = "correct horse battery"
@@ -44,6 +48,18 @@ class Office:
         app.test_client_class = Checked
         self.made.append(app.extensions["context"])
         return app
+
+    def command(self, name: str, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a command of the service as an administrator does, on the same database."""
+        return subprocess.run(
+            [sys.executable, "-m", f"ingest.commands.{name}", *words],
+            cwd=ROOT / "services" / "ingest",
+            env=os.environ | {"MONGODB_URI": self.mongod},
+            input=typed,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def person(self, name: str, role: Role, password: str = PASSWORD) -> None:
         context = self.made[0]

@@ -2,9 +2,6 @@
 
 import csv
 import io
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,6 @@ from ingest.rules.roles import Role
 from ingest.storage.access import audit
 from ingest.storage.access.accounts import Accounts
 from mongo import topology
-from scripts.processes import ROOT
 from scripts.processes.cluster import Cluster
 from tests.service import Service
 from tests.services.ingest.people import PASSWORD, Office, Person
@@ -241,18 +237,10 @@ def test_mongodb_logs_no_hash_either(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_command_makes_the_first_admin(
-    waymark: Office, mongod: str, database: Database[dict[str, Any]]
+    waymark: Office, database: Database[dict[str, Any]]
 ) -> None:
     def run(*words: str, typed: str = "") -> tuple[int, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "ingest.commands.accounts", *words],
-            cwd=ROOT / "services" / "ingest",
-            env=os.environ | {"MONGODB_URI": mongod},
-            input=typed,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = waymark.command("accounts", *words, typed=typed)
         return done.returncode, done.stdout + done.stderr
 
     status, said = run("create", "Anna", "--role", "admin")

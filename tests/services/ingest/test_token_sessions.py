@@ -1,10 +1,7 @@
 """Who shows a token gets a session, one level gets its level alone; the database is a real one."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +16,6 @@ from werkzeug.test import TestResponse
 from ingest.access import sessions, tokens
 from ingest.rules.roles import Role
 from ingest.storage.access.tokens import Token
-from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
 from tests.services.ingest.people import LOG_IN, Office, Person
 from tests.services.ingest.test_access import ROLES
@@ -386,16 +382,9 @@ def test_levels_do_not_share_an_answers_tag(
 
 
 @pytest.mark.long
-def test_the_command_makes_them_too(waymark: Office, mongod: str) -> None:
+def test_the_command_makes_them_too(waymark: Office) -> None:
     def run(*words: str) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "ingest.commands.tokens", *words],
-            cwd=ROOT / "services" / "ingest",
-            env=os.environ | {"MONGODB_URI": mongod},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = waymark.command("tokens", *words)
         return done.returncode, done.stdout.strip(), done.stderr
 
     create = ("create", "--role", "read", "the wall")

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from common import beacon_id
+from common.advertisement import MAX_BYTES
 from ingest.api.http import bodies, guesses
 from ingest.api.http.problems import Problem
 from ingest.api.openapi.schema_fields import STAFF_ID, Dbm, GivenRssi, StaffId, StaffText
@@ -106,7 +107,9 @@ class DetectionInput(Struct, gc=False):
         ),
     ] = UNSET
     raw: Annotated[
-        Annotated[str, Meta(extra_json_schema={"pattern": "^(([0-9A-Fa-f]{2}){1,255})?$"})]
+        Annotated[
+            str, Meta(extra_json_schema={"pattern": f"^(([0-9A-Fa-f]{{2}}){{1,{MAX_BYTES}}})?$"})
+        ]
         | UnsetType
         | None,
         Meta(

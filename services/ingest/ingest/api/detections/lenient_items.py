@@ -53,7 +53,7 @@ def _device_time(fields: Mapping[str, Any], name: str, latest: int) -> int | Non
 
 def read(item: Any, by_field: Mapping[str, Reader]) -> LenientItem:
     """Return an item with every value as it is stored. Raises ParameterError."""
-    fields, telemetry = _fields(item)
+    fields, telemetry = _identified(_fields(item))
     values = {name: read_field(fields, name) for name, read_field in by_field.items()}
     ignored = sorted(name[:MAX_IGNORED_TEXT] for name in fields.keys() - _FIELDS)[:MAX_IGNORED]
     # What Python's JSON reads but no UTF-8 can hold is answered as a question mark.
@@ -61,11 +61,15 @@ def read(item: Any, by_field: Mapping[str, Reader]) -> LenientItem:
     return LenientItem(**values, ignored=texts or UNSET, telemetry=telemetry or UNSET)
 
 
-def _fields(item: Any) -> tuple[dict[str, Any], dict[str, float]]:
-    """Return the fields of an item, with the beacon that an advertisement names; its telemetry."""
+def _fields(item: Any) -> dict[str, Any]:
     fields = msgspec.to_builtins(item) if isinstance(item, StrictItem) else item
     if not isinstance(fields, dict):
         raise ParameterError("item", "must be a JSON object")
+    return fields
+
+
+def _identified(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return the fields with the beacon that an advertisement names, and its telemetry."""
     if fields.get("raw") in (None, ""):
         return fields, {}
     if not isinstance(fields["raw"], str):
@@ -84,12 +88,13 @@ def _fields(item: Any) -> tuple[dict[str, Any], dict[str, float]]:
 
 def faults_of(item: Any, by_field: Mapping[str, Reader], fields: Collection[str]) -> list[Fault]:
     """Return everything that is wrong with an item, which may have these fields."""
+    try:
+        sent = _fields(item)
+    except ParameterError as error:
+        return [error.fault]
     known = {"detections", *fields} - by_field.keys()
     try:
-        return read_all(by_field, _fields(item)[0], known)[1]
+        return read_all(by_field, _identified(sent)[0], known)[1]
     except ParameterError as error:
-        sent = msgspec.to_builtins(item) if isinstance(item, StrictItem) else item
-        if error.parameter != "raw" or not isinstance(sent, dict):
-            return [error.fault]
         others = {name: reader for name, reader in by_field.items() if name != "mac"}
         return [error.fault, *read_all(others, sent, known | {"mac"})[1]]
