@@ -14,6 +14,7 @@ RUN install-packages python3 tzdata \
     && groupadd --gid 10001 waymark \
     && useradd --uid 10001 --gid 10001 --no-create-home waymark
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+COPY services/alive /usr/local/bin/
 
 # What installs packages, and is in no image.
 FROM python AS tools
@@ -37,6 +38,14 @@ RUN python3 -m venv --without-pip /opt/driver \
     && readlink --canonicalize /opt/web/site > /opt/driver/site/web.pth \
     && /opt/tools/bin/pip --python /opt/driver install --no-cache-dir --require-hashes \
         --only-binary :all: --requirement /tmp/ingest.txt
+
+# What backups need beyond the driver: encryption, and a client of S3.
+FROM tools AS backup-packages
+COPY mongo/backup/requirements.txt /tmp/backup.txt
+RUN python3 -m venv --without-pip /opt/backup \
+    && /opt/tools/bin/pip --python /opt/backup install --no-cache-dir --require-hashes \
+        --only-binary :all: --requirement /tmp/backup.txt \
+    && ln -s /opt/backup/lib/python3*/site-packages /opt/backup/site
 
 FROM python AS web
 COPY --from=web-packages /opt/web /opt/web
@@ -68,11 +77,12 @@ RUN install -d -o waymark -g waymark -m 0700 /run/waymark \
     && install -d -o waymark -g waymark -m 0711 /var/lib/waymark/acme
 # The allocator: as below for the page's service. What NGINX frees once it has read its files goes
 # back (2 MiB).
-ENV GATEWAY_LISTEN=0.0.0.0:8080 GATEWAY_USER= MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
+ENV GATEWAY_LISTEN=0.0.0.0:8080 GATEWAY_USER= HEALTH_PORT=8080 MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
 ARG VERSION
 LABEL org.opencontainers.image.version=$VERSION
 USER 10001:10001
 STOPSIGNAL SIGQUIT
+HEALTHCHECK --interval=30s --timeout=40s --start-period=2m CMD ["alive"]
 CMD ["python3", "-m", "gateway.start"]
 
 
@@ -83,6 +93,7 @@ ARG VERSION
 LABEL org.opencontainers.image.version=$VERSION
 USER 10001:10001
 STOPSIGNAL SIGTERM
+HEALTHCHECK NONE
 CMD ["python3", "-m", "gateway.acme"]
 
 
@@ -91,14 +102,16 @@ FROM driver AS ingest
 RUN install-packages ca-certificates
 COPY --from=ingest-code /app /app
 WORKDIR /app
-RUN install -d -o waymark -g waymark -m 0700 /spool
+RUN install -d -o waymark -g waymark -m 0700 /spool \
+    && install -d -o 999 -g 999 -m 0755 /backup-report
 # One heap for all threads: several keep what they freed (3 MiB of the 64). And what is large is a mapping
 # of its own, which goes back when it is freed: a heap keeps it (up to 7 MiB after 100,000 corrections).
-ENV PYTHONPATH=/opt/driver/site:/opt/web/site INGEST_BIND=0.0.0.0:5001 MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
+ENV PYTHONPATH=/opt/driver/site:/opt/web/site INGEST_BIND=0.0.0.0:5001 HEALTH_PORT=5001 MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
 ARG VERSION
 ENV WAYMARK_VERSION=$VERSION
 LABEL org.opencontainers.image.version=$VERSION
 USER 10001:10001
+HEALTHCHECK --interval=30s --timeout=40s --start-period=2m CMD ["alive"]
 CMD ["./start.sh"]
 
 
@@ -106,24 +119,32 @@ FROM web AS monitoring
 COPY --from=monitoring-code /app /app
 WORKDIR /app
 # One heap, and each answer of a megabyte a mapping of its own, which goes back when it is freed.
-ENV PYTHONPATH=/opt/web/site MONITORING_BIND=0.0.0.0:4000 MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
+ENV PYTHONPATH=/opt/web/site MONITORING_BIND=0.0.0.0:4000 HEALTH_PORT=4000 MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
 ARG VERSION
 ENV WAYMARK_VERSION=$VERSION
 LABEL org.opencontainers.image.version=$VERSION
 USER 10001:10001
+HEALTHCHECK --interval=30s --timeout=40s --start-period=2m CMD ["alive"]
 CMD ["python3", "-m", "gunicorn", "-c", "gunicorn.conf.py"]
 
 
 # The bootstrap. It has no need of the web framework, but with it its layers are the ingest service's.
 FROM driver AS mongo-init
+# What proves a store of backups: the usual authorities.
+RUN install-packages ca-certificates
+COPY --from=backup-packages /opt/backup /opt/backup
 COPY common /app/common
 COPY mongo /app/mongo
 WORKDIR /app
 # 999 is who MongoDB runs as in its own image: only it may read the key file.
 RUN install -d -o 999 -g 999 -m 0700 /secrets \
-    && install -d -o 999 -g 10001 -m 0750 /app-secret /page-secret
-ENV PYTHONPATH=/opt/driver/site
+    && install -d -o 999 -g 10001 -m 0750 /app-secret /page-secret \
+    && install -d -o 999 -g 999 -m 0700 /backups \
+    && install -d -o 999 -g 999 -m 0755 /backup-report
+# One heap, and each piece of a backup a mapping of its own, which goes back when it is freed.
+ENV PYTHONPATH=/opt/driver/site:/opt/backup/site MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
 ARG VERSION
+ENV WAYMARK_VERSION=$VERSION
 LABEL org.opencontainers.image.version=$VERSION
 USER 999:999
 ENTRYPOINT ["python3", "-m"]

@@ -22,6 +22,14 @@ Event = Literal[
     "password change refused",
     "past corrected",
     "past given back",
+    "people imported",
+    "person forgotten",
+    "person put",
+    "person removed",
     "token made",
     "token revoked",
 ]
+
+# What tells of a person, by the staff id; where that is forgotten, it tells of nobody.
+OF_A_PERSON: tuple[Event, ...] = ("lost contact", "person put", "person removed")
+FORGOTTEN = "forgotten"

@@ -1,55 +1,39 @@
 """A file of beacons in CSV: `/api/v1/beacons/import` and `mongo.directory` read it."""
 
-import csv
-import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from common import beacon, beacon_id, names, spreadsheet
-from common.beacon import Beacon
+from common import beacon, beacon_id, csv_file, names
+from common.beacon import MAX_ALIASES, Beacon
+from common.csv_file import MAX_RAW, MISSING, TOO_LONG, BadLine
 
 COLUMNS = list(Beacon._fields)
 MAX_BEACONS = 2000
-# Characters of a field: what is longer is not looked at.
-MAX_RAW = 256
-# Characters: a longer line names no columns, and the csv module takes no field of 131,073.
-MAX_HEADER = 10_000
-# Bad lines beyond these are not looked for.
-MAX_ERRORS = 100
-MISSING = "is missing"
-# Fields of a BadLine that are no columns.
-LINE, HEADER = "line", "header"
-# How other programs call the columns, the better name first.
-_NAMES = {
-    "mac": ("mac", "mac address", "macaddress", "beacon address", "beacon", "address"),
-    "level": ("level", "floor", "floor name", "storey", "etage"),
-    "location": ("location", "location name", "room", "place", "name", "alias"),
-    "x": ("x",),
-    "y": ("y",),
-}
-_DELIMITERS = ",;\t"
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
-
-
-class BadLine(NamedTuple):
-    """What is wrong with a line; `text` is what its field holds, where that helps."""
-
-    line: int
-    field: str
-    reason: str
-    text: str = ""
-
-    def __str__(self) -> str:
-        """Return one line for people."""
-        if self.field in (LINE, HEADER):
-            return f"line {self.line}: {self.reason}"
-        shown = f" {self.text!r}" if self.text else ""
-        return f"line {self.line}: {self.field}{shown} {self.reason}"
-
-
-class TooManyBeacons(ValueError):
-    """A file has more than MAX_BEACONS."""
+ALIASES = "aliases"
+# What is set of these is an alias, too, where all of it is: one column alone may be anything.
+_IDS = (("uuid", "major", "minor"), ("namespace", "instance"))
+_COLUMNS = csv_file.Columns(
+    {
+        "mac": ("mac", "mac address", "macaddress", "beacon address", "beacon", "address"),
+        "level": ("level", "floor", "floor name", "storey", "etage"),
+        "location": ("location", "location name", "room", "place", "name", "alias"),
+        "x": ("x",),
+        "y": ("y",),
+        ALIASES: ("aliases",),
+        "uuid": ("proximity uuid", "proximity", "ibeacon uuid", "uuid"),
+        "major": ("major",),
+        "minor": ("minor",),
+        "namespace": ("namespace id", "namespace", "eddystone namespace"),
+        "instance": ("instance id", "instanceid", "instance", "eddystone instance"),
+    },
+    needed=frozenset({"mac", "level", "location"}),
+    max_rows=MAX_BEACONS,
+    coordinates=("x", "y"),
+)
+# A spreadsheet in German parts columns with semicolons, and quotes the cell.
+_BETWEEN_ALIASES = re.compile(r"[\s;]+")
+_LONGEST_ALIASES = MAX_ALIASES * MAX_RAW
 
 
 class BeaconFile(NamedTuple):
@@ -59,81 +43,27 @@ class BeaconFile(NamedTuple):
     errors: list[BadLine]  # of the first bad lines
     bad_lines: int
     columns: dict[str, str]  # of the file, by field
+    lines: dict[str, int]  # by each id of the beacons
+
+    @property
+    def keeps_aliases(self) -> bool:
+        """Tell whether beacons keep the aliases that they have, as the file does not tell all."""
+        return ALIASES not in self.columns
 
 
 def read(text: str) -> BeaconFile:
-    """Return what a file holds. Raises TooManyBeacons at the first line beyond the limit.
-
-    After the first MAX_ERRORS bad lines nobody needs to know of more.
-    """
-    if max(text.count("\n"), text.count("\r")) > 2 * MAX_BEACONS:  # empty ones do not count
-        raise TooManyBeacons
-    text = text.removeprefix("\ufeff")
-    delimiter = _delimiter(text[:MAX_HEADER].splitlines()[0] if text else "")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    columns: dict[str, int] = {}
-    head: list[str] = []
-    beacons: dict[str, Beacon] = {}
-    errors: list[BadLine] = []
-    lines = bad_lines = 0
-    try:
-        head = next(reader, [])
-        columns = _columns(head)
-        if not columns:
-            there = ", ".join(head)[: names.MAX_TEXT]
-            reason = f"the columns must be {','.join(COLUMNS)}, x and y both or neither: {there!a}"
-            return BeaconFile([], [BadLine(1, HEADER, reason)], 1, {})
-        for row in filter(None, reader):
-            lines += 1
-            if lines > MAX_BEACONS:
-                raise TooManyBeacons
-            number = reader.line_num
-            if len(row) != len(head):
-                wrong = [BadLine(number, LINE, f"{len(row)} columns instead of {len(head)}")]
-            else:
-                wrong = list(_add(_fields(row, columns, delimiter), number, beacons))
-            if wrong:
-                bad_lines += 1
-                errors += wrong
-            if bad_lines == MAX_ERRORS:
-                break
-    except csv.Error as error:
-        bad_lines += 1
-        errors.append(BadLine(reader.line_num, LINE, str(error)))
-    named = {field: names.folded(head[at])[: names.MAX_TEXT] for field, at in columns.items()}
-    return BeaconFile(list(beacons.values()), errors[:MAX_ERRORS], bad_lines, named)
+    """Return what a file holds. Raises csv_file.TooManyRows at the first line beyond the limit."""
+    beacons: list[Beacon] = []
+    lines: dict[str, int] = {}
+    of_lines = csv_file.read(
+        text, _COLUMNS, lambda fields, number: _add(fields, number, beacons, lines)
+    )
+    return BeaconFile(beacons, *of_lines, lines)
 
 
-def _delimiter(head: str) -> str:
-    """Return what parts the columns of a header, a comma if nothing makes one of it."""
-    for delimiter in _DELIMITERS:
-        if _columns(next(csv.reader([head], delimiter=delimiter), [])):
-            return delimiter
-    return ","
-
-
-def _columns(head: Sequence[str]) -> dict[str, int]:
-    """Return where a file has each field, nothing where it lacks one that is needed."""
-    titles = [" ".join(names.folded(name).casefold().replace("_", " ").split()) for name in head]
-    columns = {
-        field: titles.index(title)
-        for field, known in _NAMES.items()
-        if (title := next((name for name in known if name in titles), None))
-    }
-    is_whole = {"mac", "level", "location"} <= columns.keys()
-    return columns if is_whole and ("x" in columns) == ("y" in columns) else {}
-
-
-def _fields(row: Sequence[str], columns: dict[str, int], delimiter: str) -> dict[str, str]:
-    fields = {field: spreadsheet.text(row[at]) for field, at in columns.items()}
-    if delimiter != ",":
-        for axis in "xy":
-            if _DECIMAL_COMMA.fullmatch(fields.get(axis, "")):
-                fields[axis] = fields[axis].replace(",", ".")
-    return fields
-
-
-def _add(fields: dict[str, str], number: int, beacons: dict[str, Beacon]) -> Iterator[BadLine]:
+def _add(
+    fields: dict[str, str], number: int, beacons: list[Beacon], lines: dict[str, int]
+) -> Iterator[BadLine]:
     """Add the beacon of a row to the others, or yield what is wrong with it."""
     values: dict[str, Any] = {}
     is_bad = False
@@ -144,27 +74,62 @@ def _add(fields: dict[str, str], number: int, beacons: dict[str, Beacon]) -> Ite
             is_bad = True
             is_told = len(text) <= MAX_RAW and not beacon_id.may_be_key(text)
             yield BadLine(number, field, reason, text if is_told else "")
+    for parts in _IDS:
+        named = {field: text for field in parts if (text := fields.get(field, "").strip())}
+        if len(named) < len(parts):
+            continue
+        try:
+            values[ALIASES] = *values[ALIASES], beacon_id.of_fields(named)
+        except beacon_id.NotABeaconId as error:
+            is_bad = True
+            yield BadLine(number, parts[0], str(error))
     if is_bad:
         return
     if (values["x"] is None) != (values["y"] is None):
         yield BadLine(number, "x", beacon.ONE_AXIS)
-    elif values["mac"] in beacons:
-        yield BadLine(number, "mac", f"{values['mac']} stands in an earlier line too")
-    else:
-        beacons[values["mac"]] = Beacon(**values)
+        return
+    entry = Beacon(**values).with_aliases(values[ALIASES])
+    if len(entry.aliases) > MAX_ALIASES:
+        yield BadLine(number, ALIASES, beacon.TOO_MANY_ALIASES)
+        return
+    for field, name in (("mac", entry.mac), *((ALIASES, alias) for alias in entry.aliases)):
+        if name in lines:
+            yield BadLine(number, field, f"{name} stands in an earlier line too")
+            return
+    lines |= dict.fromkeys(entry.ids, number)
+    beacons.append(entry)
 
 
 def _value(field: str, text: str) -> tuple[Any, str]:
     """Return the value of a field, and what is wrong with it ("": nothing)."""
+    if field == ALIASES:
+        return _aliases(text)
     if not text:
         return None, "" if field in "xy" else MISSING
     if len(text) > MAX_RAW:
-        return None, f"must be at most {MAX_RAW} characters"
+        return None, TOO_LONG
     if field == "mac":
-        identified, reason = beacon_id.read(text.strip())
-        return identified, reason or beacon_id.fault(identified)
+        return _id(text.strip())
     if field in "xy":
         number = beacon.metres(text.strip())
         return number, beacon.NOT_METRES if number is None else ""
     name = names.folded(text.strip())
     return name, names.fault(name)
+
+
+def _aliases(text: str) -> tuple[tuple[str, ...], str]:
+    """Return the ids of a cell, and what is wrong with the first bad one."""
+    if len(text) > _LONGEST_ALIASES:
+        return (), beacon.TOO_MANY_ALIASES
+    ids = []
+    for number, spelling in enumerate(filter(None, _BETWEEN_ALIASES.split(text)), 1):
+        name, reason = _id(spelling)
+        if reason:
+            return (), f"id {number} {reason}"
+        ids.append(name)
+    return tuple(ids), ""
+
+
+def _id(text: str) -> tuple[str, str]:
+    name, reason = beacon_id.read(text)
+    return name, reason or beacon_id.fault(name)

@@ -15,12 +15,12 @@ def folded(text: str) -> str:
     return _BLANK.sub(" ", unicodedata.normalize("NFC", _UNSEEN.sub("", text))).strip()
 
 
-def fault(text: str) -> str:
-    """Return why a text is no name, "" where it is one.
+def fault(text: str, most: int = MAX_TEXT) -> str:
+    """Return why a text is no name of at most so many characters, "" where it is one.
 
     Quotes and backslashes are characters, control codes are not.
     """
     for character in text:
         if not character.isprintable() and character not in _JOINERS:
             return f"must be printable: U+{ord(character):04X} is not"
-    return "" if 1 <= len(text) <= MAX_TEXT else f"must be 1 to {MAX_TEXT} printable characters"
+    return "" if 1 <= len(text) <= most else f"must be 1 to {most} printable characters"

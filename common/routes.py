@@ -46,6 +46,16 @@ class Route(NamedTuple):
         return ", ".join([*methods, "OPTIONS"])
 
     @property
+    def logged_as(self) -> str:
+        """Return what the log of requests says of it: each name or id is a star."""
+        return re.sub(r"<\w+>", "*", self.path)
+
+    @property
+    def kind(self) -> str:
+        """Return what its requests are counted as in metrics."""
+        return HEALTH if self.lane == HEALTH else self.group
+
+    @property
     def pattern(self) -> str:
         """Return a regular expression of the whole address."""
         return re.sub(r"<\w+>", "[^/]+", self.path)
@@ -62,12 +72,15 @@ MONITOR = Route("/retrieveformonitoring", _EITHER, group=POLLERS)
 LEGACY = (DETECT, EXTRACT, MONITOR)
 LEGACY_PATHS = tuple(route.path for route in LEGACY)
 
+# What iPhones with OwnTracks call, where WAYMARK_OWNTRACKS=on.
+OWNTRACKS = Route("/owntracks", {"POST": INGEST}, group=DETECTION_GROUP)
+
 _CHANGE = {"GET": READ, "PUT": ADMIN, "DELETE": ADMIN}
 _CORRECT = {"GET": ADMIN, "POST": ADMIN, "DELETE": ADMIN}
 _LOG_IN = {"GET": READ, "POST": NOBODY, "DELETE": READ}
 _OPEN = {"GET": NOBODY}
 _BATCH = {"POST": INGEST}
-_FILE = {"POST": ADMIN}
+_FILE = _FORGET = {"POST": ADMIN}
 _ACCOUNT = {"PUT": ADMIN, "DELETE": ADMIN}
 
 
@@ -87,8 +100,14 @@ API = (
     _api("/beacons", _READ, LONG, LONG_GROUP),
     _api("/beacons/import", _FILE, LONG, LONG_GROUP)._replace(body_bytes=FILE_BODY_BYTES),
     _api("/beacons/unknown", _READ, LONG, LONG_GROUP),
+    _api("/beacons/batteries", _READ, LONG, LONG_GROUP),
     _api("/beacons/<mac>", _CHANGE, LONG, LONG_GROUP),
     _api("/beacons/<mac>/correction", _CORRECT, LONG, LONG_GROUP),
+    _api("/people", _READ, LONG, LONG_GROUP),
+    _api("/people/import", _FILE, LONG, LONG_GROUP)._replace(body_bytes=FILE_BODY_BYTES),
+    _api("/people/unnamed", _READ, LONG, LONG_GROUP),
+    _api("/people/forgotten", _FORGET, LONG, LONG_GROUP),
+    _api("/people/<staff_id>", _CHANGE, LONG, LONG_GROUP),
     _api("/session", _LOG_IN, PEOPLE),
     _api("/session/everywhere", {"POST": READ}, PEOPLE),
     _api("/session/password", {"PUT": READ}, PEOPLE),
@@ -106,13 +125,29 @@ API = (
 )
 DOCS = Route("/docs", _READ)
 HEALTHZ, READYZ = Route("/healthz", _OPEN, HEALTH), Route("/readyz", _OPEN, HEALTH)
-ROUTES = (*LEGACY, *API, DOCS, HEALTHZ, READYZ)
+METRICS = Route("/metrics", _READ, HEALTH)
+ROUTES = (*LEGACY, OWNTRACKS, *API, DOCS, HEALTHZ, READYZ, METRICS)
 BY_PATH = {route.path: route for route in ROUTES}
+
+# What is at none of these addresses.
+OTHER = "other"
+KINDS = (*dict.fromkeys(route.kind for route in ROUTES), OTHER)
 
 
 def role(method: str, path: str) -> str:
     """Return what a method of an address needs."""
     return BY_PATH[path].roles[method]
+
+
+_KINDS = {route.path: route.kind for route in ROUTES}
+_NAMED = [(re.compile(route.pattern), route.kind) for route in ROUTES if "<" in route.path]
+
+
+def kind_at(path: str) -> str:
+    """Return what a request to an address is counted as."""
+    return _KINDS.get(path) or next(
+        (kind for named, kind in _NAMED if named.fullmatch(path)), OTHER
+    )
 
 
 def pattern(routes: Sequence[Route]) -> str:

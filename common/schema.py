@@ -6,6 +6,8 @@ DATABASE = "ICT3102"
 # The field of a detection with the time of the database's logical clock at which it was stored.
 STAMP = "stored"
 
+# What the services may ask of the whole database: the room on its disks.
+OF_DATABASE = ("dbStats",)
 _DATA = ("find", "insert", "update", "remove", "changeStream", "collStats")
 WORK = (*_DATA, "createCollection", "createIndex", "dropIndex", "listIndexes")
 ADD = ("find", "insert")
@@ -62,22 +64,42 @@ STAFF = Collection(
     "staff_id",
     (HISTORY, BY_TIME, BY_BEACON, BY_STAMP_OF_STAFF, BY_STAMP, BY_TRUE_TIME),
 )
+# Blocks by a beacon at a place: each of their places has an entry.
+SEALED_BY_BEACON = Index(
+    (
+        ("places.mac", 1),
+        ("places.level", 1),
+        ("places.location", 1),
+        ("until", -1),
+        ("since", 1),
+    ),
+)
+# Covers how many detections blocks have.
+SEALED_BY_TIME = Index((("until", 1), ("count", 1)))
+SEALED = Collection("sealed", "staff_id", (SEALED_BY_BEACON, SEALED_BY_TIME))
 LATEST = Collection("latest", "_id")
 NOTES = Collection("notes")
 BEACONS = Collection("beacons", "level")
-DIRECTORY = Collection("directory")  # the revision of `beacons`
+PEOPLE = Collection("people")
+DIRECTORY = Collection("directory")  # the revisions of `beacons` and `people`
+# The document of `directory` that names this database, and tells the version of its data.
+DATA = "data"
 LOST_CONTACTS = Collection("lost_contacts")
+TELEMETRY = Collection("telemetry")  # of the beacons in `beacons`
 TOKENS = Collection("tokens")
 ACCOUNTS = Collection("accounts")
 # Nobody who has the services' password can change what the audit holds.
 AUDIT = Collection("audit", actions=ADD)
 COLLECTIONS = (
     STAFF,
+    SEALED,
     LATEST,
     NOTES,
     BEACONS,
+    PEOPLE,
     DIRECTORY,
     LOST_CONTACTS,
+    TELEMETRY,
     TOKENS,
     ACCOUNTS,
     AUDIT,

@@ -5,6 +5,7 @@ from typing import Any
 
 # Whether each request needs a token.
 ACCESS = (OPEN, REQUIRED) = ("open", "required")
+SWITCH = (ON, OFF) = ("on", "off")
 
 
 def read(

@@ -5,7 +5,7 @@ from typing import Any
 # What begins a formula, in full width too, or a space that a spreadsheet may drop before one.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", " ")
 _QUOTE = "'"
-_MARK = "\ufeff"
+MARK = "\ufeff"
 
 
 def cell(value: Any) -> Any:
@@ -15,7 +15,7 @@ def cell(value: Any) -> Any:
 
 def marked(file: str) -> str:
     """Return a file with the mark by which a spreadsheet knows UTF-8, where it needs it."""
-    return file if file.isascii() else _MARK + file
+    return file if file.isascii() else MARK + file
 
 
 def text(value: str) -> str:
@@ -25,4 +25,5 @@ def text(value: str) -> str:
 
 
 def _is_risky(value: str) -> bool:
-    return value.startswith(_FORMULA) or not value[:1].isprintable()  # a tab, a line's end
+    begin = value.lstrip(_QUOTE)  # else "'=1" and "=1" were one cell, and one of both came back
+    return begin.startswith(_FORMULA) or not begin[:1].isprintable()  # a tab, a line's end

@@ -8,11 +8,13 @@ from gateway.render import TLS_FILE, Config
 
 # A program of its own: OpenSSL would stay in the memory that this one shares with nginx. A key with
 # a password is refused; nobody is there to type it.
+_IN_ORDER = "in order until "
 _CHECK = """
 import ssl, sys
 try:
     ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(sys.argv[1], password="")
-    print("in order")
+    ends = ssl._ssl._test_decode_cert(sys.argv[1])["notAfter"]
+    print("in order until", ssl.cert_time_to_seconds(ends))
 except OSError as error:
     print(error)
 """
@@ -26,8 +28,14 @@ class Certificate:
         self._may_come_later = bool(config.tls_names)
         self._run = Path(config.run)
         self._seen = self._refused = self._taken = ""
+        self._ends: dict[str, float] = {}
         if not self._files:
             (self._run / TLS_FILE).unlink(missing_ok=True)  # a key that nobody needs any more
+
+    @property
+    def expires_at(self) -> float | None:
+        """Return until when the one that is used is valid, in unix seconds."""
+        return self._ends.get(self._taken)
 
     def look(self) -> str:
         """Return the chain and the key to use now; "" while there are none."""
@@ -65,7 +73,10 @@ class Certificate:
         # What it says, not its status: process 1 may have taken that already.
         said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
         looked_at.unlink()
-        return "" if said == "in order" else said or "it could not be looked at"
+        if not said.startswith(_IN_ORDER):
+            return said or "it could not be looked at"
+        self._ends = {text: float(said.removeprefix(_IN_ORDER))}
+        return ""
 
     def _refuse(self, offered: str, problem: str) -> None:
         self._refused = offered

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from common import settings
-from common.settings import ACCESS, REQUIRED
+from common import routes, settings
+from common.settings import ACCESS, OFF, ON, REQUIRED, SWITCH
 from gateway import addresses
 
 _FILES = Path(__file__).parent / "nginx"
@@ -23,17 +23,26 @@ _LEVEL = re.compile(r"^@(http|server|beside)\n", re.MULTILINE)
 _LEVEL_HERE = re.compile(r"^( *)@(http|server|beside)\n", re.MULTILINE)
 _INCLUDE = re.compile(r"^( *)@include (\S+)\n", re.MULTILINE)
 # What a location costs: its circuit, time limit and limits of number. addresses.conf includes them.
-GROUPS = ("ingest.conf", "batch.conf", "short_read.conf", "history.conf", "long_read.conf")
+GROUPS = (
+    "ingest.conf",
+    "owntracks.conf",
+    "batch.conf",
+    "short_read.conf",
+    "history.conf",
+    "long_read.conf",
+)
 PROBE = "probe.conf"  # for the addresses that tell how a circuit is
 # Settings of the whole installation: the words that each may be; the form of a value, an example.
 _WORDS = {
     "access": ACCESS,
     "legacy_access": ACCESS,
     "legacy_parameter": ("refused", "allowed"),
-    "http2": ("on", "off"),
+    "owntracks": SWITCH,
+    "http2": SWITCH,
 }
 HTTP2_ON_A_LINE = (1, 25, 1)  # the first nginx with the directive `http2`
 _NAME = re.compile(r"@\{(\w+)\}")
+_NUMBERS = re.compile(r"\d+\.\d+\.\d+\.\d+|[0-9a-f:.]+:[0-9a-f:.]*", re.IGNORECASE)  # no name
 _HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})+")
 # Below `acme_folder`; the names of the files are the client's.
 CHALLENGES, CERTIFICATES, CERTIFICATE = "challenges", "certs", "waymark"
@@ -79,14 +88,16 @@ class Config(NamedTuple):
     tls_names: str = ""  # instead: host names that acme.py gets a certificate for
     acme_folder: str = "/var/lib/waymark/acme"  # what acme.py and the gateway share
     tls_listen: str = "127.0.0.1:8443"  # where to listen for TLS
-    http2: str = "on"  # whether TLS offers HTTP/2
+    http2: str = ON  # whether TLS offers HTTP/2
     internal_listen: str = ""  # plain HTTP for the monitoring service; with TLS INTERNAL_LISTEN
     published: str = ""  # address where the container's port is published; empty outside of one
     access: str = "open"  # or `required`: each request needs a token
     legacy_access: str = REQUIRED  # or `open`: the legacy endpoints need none all the same
     legacy_parameter: str = "refused"  # or `allowed`: legacy clients may send `?token=`
+    owntracks: str = OFF  # whether iPhones with OwnTracks may post
     admin_token_sha256: str = ""  # digest of the first administrator's token: there is one
     run: str = "/run/waymark"  # folder for pid, sockets, cache, bodies too large for memory
+    log_folder: str = "/run/waymark/log"  # folder for the log of requests
     user: str = "www-data"  # the user of the worker; empty when nginx is not started by root
 
     @classmethod
@@ -216,7 +227,7 @@ def _switches(config: Config, nginx: str, *, certified: bool) -> dict[str, list[
     """Return the values that only keep or drop their lines."""
     version = re.search(r"nginx/(\d+)\.(\d+)\.(\d+)", nginx)
     on_a_line = version is None or tuple(map(int, version.groups())) >= HTTP2_ON_A_LINE
-    tls, http2 = bool(config.tls_certificate), config.http2 == "on"
+    tls, http2 = bool(config.tls_certificate), config.http2 == ON
     return {
         "http2_line": [""] * (http2 and on_a_line and tls and certified),
         "http2_word": [" http2" if http2 and not on_a_line else ""],
@@ -241,6 +252,8 @@ def _values(config: Config) -> dict[str, list[str]]:
     values["checked_run"] = [values["run"][0].replace("$", "${dollar}")]
     lists = ("listen", "tls_listen", "internal_listen", "ingest", "monitoring", "trusted_proxies")
     values |= {name: values[name][0].split() if values[name] else [] for name in lists}
+    hosts = dict.fromkeys(_host(at).strip("[]") for at in values["monitoring"])
+    values["monitoring_host"] = [host for host in hosts if _NUMBERS.fullmatch(host)]
     values["numbers"] = [str(number) for number in range(len(values["ingest"]))]
     values["hostnames"] = _patterns(f"localhost {config.hostnames} {config.tls_names}")
     values["allowed_origins"] = _patterns(config.allowed_origins)
@@ -250,8 +263,9 @@ def _values(config: Config) -> dict[str, list[str]]:
     guarded = config.access == REQUIRED and config.legacy_access == REQUIRED
     values["pollers_ask"] = ["auth_request"] if guarded else []
     values["real_ip_header"] = ["X-Forwarded-For"] if values["trusted_proxies"] else []
-    by_parameter = config.legacy_parameter == "allowed"
-    values["log_level"] = ["emerg" if by_parameter else "crit"]
+    by_parameter, owntracks = config.legacy_parameter == "allowed", config.owntracks == ON
+    values["owntracks"] = [routes.OWNTRACKS.path] * owntracks
+    values["owntracks_on"] = [""] * owntracks
     values["legacy_authorization"] = ["$legacy_authorization"] if by_parameter else []
     values["authorization"] = values["legacy_authorization"] or ["$http_authorization"]
     if not config.tls_certificate:

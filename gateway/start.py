@@ -20,7 +20,9 @@ if not __package__:  # run as a file
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from gateway.certificate import Certificate, write_private
 from gateway.render import Config, ConfigError, check_exposure, render_all
+from gateway.request_log import RequestLog
 from gateway.silence import Silence
+from gateway.tally import Tally
 
 # A service that moved is used again within 10 s: this, a look-up and a reload.
 LOOK_SECONDS = 5.0
@@ -69,14 +71,27 @@ class Followed:
         self._nginx = nginx  # its version
         self._certificate = Certificate(config)
         self._known: dict[str, list[str]] = {}
+        self._rendered: tuple[Config, str] | None = None
+        self._files: dict[str, str] = {}
 
     def look(self) -> dict[str, str]:
-        """Return the configuration files for the addresses and the certificate of now."""
+        """Return the configuration files for the addresses and the certificate of now.
+
+        They are rendered where something changed: that takes 6 to 11 ms, a look 0.03.
+        """
         current = self._config._replace(
             ingest=self._addresses(self._config.ingest),
             monitoring=self._addresses(self._config.monitoring),
         )
-        return render_all(current, self._nginx, self._certificate.look())
+        certificate = self._certificate.look()
+        if self._rendered != (current, certificate):
+            self._files = render_all(current, self._nginx, certificate)
+            self._rendered = current, certificate
+        return self._files
+
+    def expires_at(self) -> float | None:
+        """Return until when the certificate is valid, in unix seconds; None: there is none."""
+        return self._certificate.expires_at
 
     def ingest(self) -> list[str]:
         """Return the addresses of the ingest services, as they were looked up last."""
@@ -106,12 +121,16 @@ class Gateway:
         version = subprocess.run([nginx, "-v"], capture_output=True, text=True, check=True).stderr
         self._followed = Followed(config, version)
         self._run = Path(config.run)
+        self._log_folder = Path(config.log_folder)
         main = str(self._run / "nginx.conf")
-        self._command = [*prefix, nginx, "-e", "stderr", "-c", main]
+        # -p: for the log of requests, whose path may hold characters that mean something to nginx.
+        self._command = [*prefix, nginx, "-e", "stderr", "-p", config.log_folder, "-c", main]
         self._written: dict[str, str] = {}
-        self._run.mkdir(parents=True, exist_ok=True)
+        for folder in (self._run, self._log_folder):
+            folder.mkdir(parents=True, exist_ok=True)
         # A killed nginx leaves its socket, and would then not start because of it.
         (self._run / "pollers.sock").unlink(missing_ok=True)
+        self._tally = Tally(self._run, self._log_folder, self._followed.expires_at)
 
     def run(self) -> int:
         """Run nginx until it ends; return the exit status to end with."""
@@ -123,6 +142,8 @@ class Gateway:
         threading.Thread(target=silence.watch, daemon=True).start()
         nginx = os.posix_spawnp(self._command[0], self._command, os.environ, setsigmask=[])
         self._repeat(lambda: self._look_again(nginx))
+        log = RequestLog(self._log_folder, lambda: _send(nginx, signal.SIGUSR1))
+        self._repeat(self._tally.look, log.look)  # before it is rotated
         while True:
             got = signal.sigwait(signals)
             if got in PASSED_ON:
@@ -147,15 +168,16 @@ class Gateway:
             self._write(files)
             _send(nginx, signal.SIGHUP)
 
-    def _repeat(self, look: Callable[[], None]) -> None:
+    def _repeat(self, *looks: Callable[[], None]) -> None:
         """Look again and again, beside the signals: a look-up can take many seconds."""
 
         def repeat() -> None:
             while not pause.wait(LOOK_SECONDS):
-                try:
-                    look()
-                except OSError as error:  # a full disk, say: nginx runs on, and we try again
-                    print(f"gateway: {error}", file=sys.stderr)
+                for look in looks:
+                    try:
+                        look()
+                    except OSError as error:  # a full disk, say: nginx runs on, and we try again
+                        print(f"gateway: {error}", file=sys.stderr)
 
         pause = threading.Event()
         threading.Thread(target=repeat, daemon=True).start()

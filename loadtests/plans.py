@@ -4,6 +4,7 @@ JMeter's "N threads with a ramp-up of 60 s, one request each" is an open-loop ar
 second: a slow response keeps no later request back.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ SPLIT = "SPLIT-"  # and of those of one combined service against separated ones
 FIVE = (0, 1, 2, 3, 4)
 OTHER_FIVE = (0, 11, 12, 30, 40)  # the source's second choice, which its shards liked better
 FIFTY = tuple(range(50))
+PAGE_READS = (2, 20, 210, 860, 2100)  # from one page every 30 s on
+PAGE = "opened"  # reads of the page that are the load itself, not a companion
 MOCK_HACS = (0, 2)
 
 
@@ -26,7 +29,7 @@ class Step(NamedTuple):
     """One row of a plan's table: `threads` requests in 60 s."""
 
     name: str
-    kind: str  # insert, batch or extract
+    kind: str  # insert, batch, extract or PAGE
     threads: int
     staff: tuple[int, ...] = (0,)  # who sends, evenly; or who is read
     preload: tuple[tuple[int, int], ...] = ()  # staff id and how many documents to add before it
@@ -47,7 +50,7 @@ class Plan(NamedTuple):
     @property
     def writes(self) -> bool:
         """Tell whether the plan stores detections."""
-        return self.steps[0].kind != "extract"
+        return self.steps[0].kind not in ("extract", PAGE)
 
     @property
     def is_sweep(self) -> bool:
@@ -80,27 +83,22 @@ def _reads(threads: Sequence[int], documents: int) -> tuple[Step, ...]:
     return (first._replace(preload=((0, documents),)), *others)
 
 
-def _growing(totals: range, staff: tuple[int, ...], *, grown: int = 0) -> tuple[Step, ...]:
-    """Return a step for each total; its 600 new documents belong to the next of `staff`.
-
-    `grown` documents are there before, as an earlier pass over FIVE leaves them.
-    """
-    steps = [
+def _growing(totals: range, staff: tuple[int, ...]) -> tuple[Step, ...]:
+    """Return a step for each total; its 600 new documents belong to the next of `staff`."""
+    return tuple(
         Step(str(total), "extract", 860, preload=((staff[number % len(staff)], 600),), pages=1)
         for number, total in enumerate(totals)
-    ]
-    before = tuple((staff, grown // len(FIVE)) for staff in FIVE if grown)
-    return (steps[0]._replace(preload=before + steps[0].preload), *steps[1:])
+    )
 
 
 def _with_pages(steps: Sequence[Step], pages: int) -> tuple[Step, ...]:
-    return tuple(step._replace(pages=pages) for step in steps)
+    return tuple(step._replace(pages=pages, hacs=MOCK_HACS) for step in steps)
 
 
 def _split(pages: int) -> tuple[Plan, Plan]:
     """Return the source's comparisons of the separation, of writes and of reads."""
     open_pages = f"{pages} open page{'s' * (pages > 1)}"
-    writes, reads = _with_pages(_writes(WRITES), pages), _with_pages(_PASSES[:5], pages)
+    writes, reads = _with_pages(_ROUNDS, pages), _with_pages(_PASSES[:5], pages)
     return (
         Plan(f"{SPLIT}WRITES-{pages}", f"inserts with {open_pages}", 1000, writes),
         Plan(f"{SPLIT}READS-{pages}", f"extracts with {open_pages}", 6000, reads),
@@ -123,7 +121,12 @@ def _capacity_of_extracts(documents: int) -> Plan:
 
 _AT_PEAK = "at the expected peak and ten times it"
 _PASSES = _growing(range(600, 9001, 600), FIVE)
-_THIRD_AGAIN = _growing(range(6600, 9001, 600), OTHER_FIVE, grown=6000)
+_OTHER_PASSES = _growing(range(600, 9001, 600), OTHER_FIVE)
+_END = Step("840", "extract", 840, preload=((0, 300),), pages=1)
+# What the last 15 minutes have at the peak, for each of 14 people a detection every 4 s.
+_QUARTER = tuple((staff, 225) for staff in range(14))
+_PAGES = tuple(Step(str(n), PAGE, n, pages=1) for n in PAGE_READS)
+_PAGES = (_PAGES[0]._replace(preload=_QUARTER), *_PAGES[1:])
 _ROUNDS, _OTHER_ROUNDS = _writes_in_rounds(FIVE), _writes_in_rounds(OTHER_FIVE)
 _LONG, _SWEPT = "extracts of 3000 documents", "60 % more each time"
 _PLANS = (  # the limits of the mean are those of PERF-RT-1 and PERF-RT-2
@@ -135,9 +138,11 @@ _PLANS = (  # the limits of the mean are those of PERF-RT-1 and PERF-RT-2
     Plan("PERF-RT-1-1b", "the same, by the other five", 1000, _OTHER_ROUNDS),
     Plan("PERF-RT-2", "extracts of a growing history", 6000, _growing(range(600, 3001, 600), (0,))),
     Plan("PERF-RT-2-1", "the same, while the documents of others grow", 6000, _PASSES),
-    Plan("PERF-RT-2-1b", "its third pass again, with the other five", 6000, _THIRD_AGAIN),
+    Plan("PERF-RT-2-1b", "all of it again, with the other five", 6000, _OTHER_PASSES),
+    Plan("PERF-RT-3", "reads of the page's people: its stress test", 1000, _PAGES),
     *_split(1),
     *_split(10),
+    Plan(f"{SPLIT}END", "one server's end: extracts of 300 documents", 6000, (_END,)),
     # Not of the source: where each architecture ends, on a machine faster than the source's.
     Plan("SWEEP-INSERT", f"inserts, {_SWEPT}", 1000, _writes((2100,)), SWEEP_GROWTH),
     Plan("SWEEP-EXTRACT", f"{_LONG}, {_SWEPT}", 1000, _reads((860,), 3000), SWEEP_GROWTH),
@@ -161,3 +166,8 @@ def until_it_breaks(steps: Sequence[Step], growth: float = GROWTH) -> Iterator[S
 def requests(step: Step, ramp_seconds: float) -> int:
     """Return how many requests arrive in a ramp of that length, at the plan's rate."""
     return max(1, round(step.threads * ramp_seconds / RAMP_SECONDS))
+
+
+def jmeter_delay(step: Step, slower: float = 1.0) -> float:
+    """Return the seconds between two of a step's requests, as JMeter rounds them to whole ms."""
+    return math.floor(RAMP_SECONDS * 1000 * slower / step.threads + 0.5) / 1000

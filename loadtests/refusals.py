@@ -9,11 +9,18 @@ from loadtests.architectures import COMBINED, SEPARATED
 from loadtests.plans import CAPACITY, PLANS, Plan
 from loadtests.workloads import PUSH_SECONDS
 
-ABOVE_0 = ("ramp", "seconds", "p99", "minutes")
+ABOVE_0 = ("ramp", "slower", "cores", "seconds", "p99", "minutes")
 AT_LEAST = {"shift": 0, "speed": 0, "pages": -1, "size": 1, "services": 1}
 AT_LEAST |= {"repetitions": 1, "turns": 1, "rounds": 1, "stored": 10_000}
 MOST_PORT = 65535
-OF_A_STACK = {"old": False, "form": None, "services": None, "no_limits": False, "tls": False}
+OF_A_STACK = {
+    "old": False,
+    "form": None,
+    "sharded": None,
+    "services": None,
+    "no_limits": False,
+    "tls": False,
+}
 # Which workload an option is of, and what it is when it was not given.
 OF_WORKLOADS = {
     "seconds": (("retail", "bursts", "fleet"), 60.0),

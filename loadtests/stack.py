@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from common.log_lines import FRAME
 from scripts.processes.control_groups import SERVICE, UNLIMITED, Limits, Usage
 from scripts.processes.health import Probe, http_problem
 from scripts.processes.limited_group import LimitedGroup
@@ -17,6 +18,7 @@ from scripts.processes.ports import free_port
 from scripts.processes.process import Process
 
 SAMPLE_SECONDS = 0.5
+ENOUGH_CORES = 8.0
 
 
 class Sample(NamedTuple):
@@ -36,15 +38,18 @@ class Stack:
     """Processes of which `with` starts all, and leaves nothing behind.
 
     The services are inside the source's limits, the others are only measured; with `limited` False
-    all run without control groups, which need root.
+    all run without control groups, which need root. `port` is the gateway's, else any free one.
     """
 
-    def __init__(self, *, services: int = 2, limited: bool = True) -> None:
+    works_later = False  # whether something is left to do of what it has answered
+
+    def __init__(self, *, services: int = 2, limited: bool = True, port: int = 0) -> None:
         self._limited = limited
         self._processes: dict[str, Process] = {}
+        self._logs_read: dict[Path, int] = {}  # up to which byte
         self.folder = Path(tempfile.mkdtemp(prefix="waymark-load-"))
         self.mongod_port = free_port()
-        self.gateway_port = free_port()
+        self.gateway_port = port or free_port()
         self.ingest_ports = [free_port() for _ in range(services)]
         self.url = f"http://127.0.0.1:{self.gateway_port}"
 
@@ -87,6 +92,19 @@ class Stack:
         finally:
             ended.set()
             thread.join()
+
+    def exceptions(self) -> list[str]:
+        """Return of which parts the logs tell of exceptions since this was asked, and the first."""
+        told = []
+        for file in sorted(self.folder.glob("*.log")):
+            with file.open("rb") as log:
+                log.seek(self._logs_read.get(file, 0))
+                text = log.read().decode(errors="replace")
+                self._logs_read[file] = log.tell()
+            lines = text[text.find(FRAME) :].splitlines() if FRAME in text else []
+            kinds = [line for line in lines if not line.startswith(" ")]
+            told += [f"the log of {file.stem} tells of {kind}" for kind in kinds[:1]]
+        return told
 
     def pid(self, name: str) -> int:
         """Return the process that a part was started as."""
@@ -138,3 +156,18 @@ class Stack:
 def health_of(port: int) -> Probe:
     """Return how to ask what answers at a port for its health, in either architecture."""
     return partial(http_problem, f"http://127.0.0.1:{port}/healthz")
+
+
+@contextmanager
+def in_box(stack: Stack, cores: float | None = None) -> Iterator[LimitedGroup]:
+    """Start a stack that has no limits of its own; yield the one group that all of it is in.
+
+    That may use so many cores, from when all is healthy on until it is ended.
+    """
+    with LimitedGroup("box", UNLIMITED) as box, stack:
+        stack.into(box)
+        box.limit(Limits(cores, None))
+        try:
+            yield box
+        finally:
+            box.limit(Limits(ENOUGH_CORES, None))  # it is not to be slow to end

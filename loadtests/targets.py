@@ -1,10 +1,13 @@
-"""Load goes to this machine only, and to what answers there."""
+"""Load goes to this machine only, and to what answers there: what it wants, and how it confirms."""
 
 import ipaddress
+import os
 import socket
 import urllib.parse
 
 CONNECT_SECONDS = 5.0
+ADDED = b"New Beacon Detection Added"
+STORED = (200, 202)  # now, or soon
 
 
 class ForeignTarget(ValueError):
@@ -29,6 +32,12 @@ def check(url: str, *, i_own_this_host: bool = False) -> str:
             "that one, say --i-own-this-host"
         )
     return url.rstrip("/")
+
+
+def authorization() -> dict[str, str]:
+    """Return the header for a target that wants a token: the environment has it."""
+    token = os.environ.get("WAYMARK_TOKEN", "")
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def reach(url: str) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import gevent
 
-from loadtests.engine import endpoints
+from loadtests.engine import endpoints, machine
 from loadtests.engine.client import KEEP_ALIVE, Api, Response, WrongResponse
 from loadtests.engine.pace import closed_loop, open_loop, wait_until
 from loadtests.engine.resending import Clients, random_mac
@@ -62,12 +62,14 @@ def retail(api: Api, options: Namespace) -> Iterator[str]:
             bursts.append((count, time.monotonic() - due))
             due += interval
 
-    readers = []
+    cpu, readers = list[float](), []
+    watching = gevent.spawn(machine.watch, cpu)
     for kind, number, sizes, shortest, longest in READERS:
         for n in range(number):
             interval = (shortest + (longest - shortest) * n / (number - 1)) / options.speed
             readers.append(gevent.spawn(read, f"{kind}-{n}-{clients.run}", sizes, interval))
     gevent.joinall(readers, raise_error=True)
+    watching.kill()
     rate = (total := sum(clients.acknowledged.values())) / options.seconds / options.speed
     took = [seconds for size, seconds in bursts if size >= BURST]
     yield (
@@ -75,6 +77,7 @@ def retail(api: Api, options: Namespace) -> Iterator[str]:
         f"{total} items in {len(bursts)} bursts, {rate:.0f}/s by the shop's clock and "
         f"{rate * options.speed:.0f}/s by ours, {clients.retries} retries"
     )
+    yield machine.told(cpu)
     yield f"{len(took)} bursts of {BURST}, stored after {max(took, default=math.nan):.2f} s at most"
     problems = [] if took else [f"no burst of {BURST}"]
     if rate < ITEMS_PER_SECOND:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import platform
 import re
 import shutil
 import signal
@@ -44,6 +45,11 @@ def _find(*, sharded: bool) -> tuple[Path, str]:
         "a sharded cluster needs mongod and mongos: run mongo/fetch-emulated, "
         "or set MONGODB_BIN to the folder that has both"
     )
+
+
+def is_emulated() -> bool:
+    """Tell whether a sharded cluster is emulated here. Raises NoMongod."""
+    return find_binaries(sharded=True) == FETCHED and platform.machine() != "aarch64"
 
 
 def version(*, sharded: bool) -> tuple[str, str]:

@@ -5,7 +5,9 @@ python -m mongo.bootstrap --topology mongo/topology.toml --secrets FOLDER
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,14 @@ from pymongo.errors import OperationFailure, PyMongoError
 
 from common import schema
 from common.schema import DATABASE
-from mongo import clients, directory, replica_set, sharding
+from mongo import clients, data, directory, replica_set, services_role, sharding
+from mongo.backup import marks
 from mongo.progress import NotInTimeError, Progress
 from mongo.secrets import ADMIN_USER, APP_USER, Secrets
-from mongo.topology import Topology, TopologyError, load
+from mongo.topology import ReplicaSet, Topology, TopologyError, load
 
 DEADLINE_SECONDS = 180.0
-DUPLICATE_ROLE, DUPLICATE_USER = 51002, 51003
+DUPLICATE_USER = 51003
 AUTHENTICATION_FAILED = 18
 ADMIN_ROLES: list[Any] = [
     "clusterAdmin",
@@ -28,9 +31,27 @@ ADMIN_ROLES: list[Any] = [
     {"role": "dbAdmin", "db": DATABASE},
     {"role": "read", "db": "config"},
 ]
-# What the services' user may do.
-APP_ROLE = "waymark"
-APP_ROLES: list[Any] = [{"role": APP_ROLE, "db": DATABASE}]
+APP_ROLES: list[Any] = [{"role": services_role.NAME, "db": DATABASE}]
+
+
+class KeyFileError(Exception):
+    """A server has another key file than we; the text says what to do."""
+
+
+class LostVolumeError(Exception):
+    """A part of a cluster has lost its data; the text says what to do."""
+
+
+# What ends the command with one line.
+FAILURES = (
+    TopologyError,
+    NotInTimeError,
+    KeyFileError,
+    LostVolumeError,
+    data.NewerDataError,
+    directory.DirectoryError,
+    OSError,
+)
 
 
 def bootstrap(
@@ -42,29 +63,78 @@ def bootstrap(
     deadline_seconds: float = DEADLINE_SECONDS,
     alive: Callable[[], None] = lambda: None,
     wait: bool = False,
-) -> None:
+) -> bool:
     """Do what is missing, in order; `wait` also for the data that new shards have to get.
 
-    Raises NotInTimeError, DirectoryError, PyMongoError.
+    Return whether the services may use the database: not while a backup is half restored.
+    Raises what is in FAILURES, and PyMongoError.
     """
     progress = Progress(say, deadline_seconds, alive)
-    for wanted_set in topology.sets:
-        replica_set.ensure(wanted_set, secrets, progress, alone=topology.replica_set is not None)
-    _ensure_administrator(topology, secrets, progress)
+    with _one_key_file():
+        for wanted_set in topology.sets:
+            replica_set.ensure(
+                wanted_set,
+                secrets,
+                progress,
+                alone=topology.replica_set is not None,
+                before_initiation=partial(_check_is_new, topology, wanted_set, secrets),
+            )
+        _ensure_administrator(topology, secrets, progress)
     with _administrator(topology, secrets, progress) as client:
         if topology.shards:
             sharding.ensure_shards(topology.shards, client, progress)
             sharding.ensure_collections(topology.shards, client, progress)
-        if schema.AUDIT.name not in client[DATABASE].list_collection_names():
-            # Who makes it says how it can be changed.
-            client[DATABASE].create_collection(schema.AUDIT.name)
-        _ensure_role(client)
+        make_collections(client)
+        services_role.ensure(client)
+        data.check(data.current(client[DATABASE]))
         _ensure_user(client, DATABASE, APP_USER, secrets.app_password, APP_ROLES, progress)
-        _make_indexes(client)
+        make_indexes(client)
         if beacons:
-            _load_directory(client, beacons, progress)
+            load_directory(client, beacons, progress)
         if topology.shards and wait:
             sharding.wait_until_moved(client, progress)
+        half = marks.restoring(client[DATABASE])
+        if half:
+            progress.say("a backup is half restored, and nobody sees it: ./scripts/restore goes on")
+        else:
+            data.bring_up(client[DATABASE], progress.say)
+        return not half
+
+
+def _check_is_new(topology: Topology, wanted: ReplicaSet, secrets: Secrets) -> None:
+    """Raise LostVolumeError if a set without data is one that the rest of a cluster knows.
+
+    Initiated anew it would be taken for the old one, and nobody told what is missing.
+    """
+    if wanted == topology.config:
+        of_shards = [member for shard in topology.shards for member in shard.members]
+        is_known = any("setName" in (clients.hello(member) or {}) for member in of_shards)
+    elif topology.config and (primary := replica_set.primary_of(topology.config)):
+        with clients.as_system(primary, secrets) as config:
+            is_known = config["config"]["shards"].find_one({"_id": wanted.name}) is not None
+    else:
+        is_known = False
+    if is_known:
+        raise LostVolumeError(
+            f"the data of {wanted.name} are gone, and the rest of the cluster knows it: its folder "
+            "is empty, or another one. Bring it back, or restore a backup into a new stack "
+            "(docs/runbook.md, “A volume is lost”)"
+        )
+
+
+@contextmanager
+def _one_key_file() -> Iterator[None]:
+    """Raise KeyFileError where a server does not know us by the key file."""
+    try:
+        yield
+    except OperationFailure as error:
+        if error.code != AUTHENTICATION_FAILED:
+            raise
+        raise KeyFileError(
+            "a server of the database was started with another key file: restart all of them, so "
+            "that they read the one that is there now "
+            "(docs/runbook.md, “MongoDB's key file is lost”)"
+        ) from error
 
 
 def _ensure_administrator(topology: Topology, secrets: Secrets, progress: Progress) -> None:
@@ -95,23 +165,6 @@ def _administrator(topology: Topology, secrets: Secrets, progress: Progress) -> 
     return progress.wait_for(f"login of the administrator at {entry}", connect)
 
 
-def _ensure_role(client: clients.Client) -> None:
-    """Create the role of the services' user, or give it these privileges."""
-    privileges = [
-        {
-            "resource": {"db": DATABASE, "collection": collection.name},
-            "actions": list(collection.actions),
-        }
-        for collection in schema.COLLECTIONS
-    ]
-    try:
-        client[DATABASE].command("createRole", APP_ROLE, privileges=privileges, roles=[])
-    except OperationFailure as error:
-        if error.code != DUPLICATE_ROLE:
-            raise
-        client[DATABASE].command("updateRole", APP_ROLE, privileges=privileges)
-
-
 def _ensure_user(
     client: clients.Client,
     database: str,
@@ -131,15 +184,25 @@ def _ensure_user(
         progress.say(f"user {name} of {database}: created")
 
 
-def _make_indexes(client: clients.Client) -> None:
+def make_collections(client: clients.Client) -> None:
+    """Make the collections that no service may make."""
+    there = set(client[DATABASE].list_collection_names())
+    for name in {schema.AUDIT.name, schema.PEOPLE.name} - there:
+        # Who makes it says how it can be changed; and no transaction has to.
+        client[DATABASE].create_collection(name)
+
+
+def make_indexes(client: clients.Client) -> None:
+    """Make the indexes of all collections."""
     for collection in schema.COLLECTIONS:
         for index in collection.indexes:
             client[DATABASE][collection.name].create_index(index.keys, **index.options)
 
 
-def _load_directory(client: clients.Client, path: Path, progress: Progress) -> None:
+def load_directory(client: clients.Client, path: Path, progress: Progress) -> None:
+    """Load beacons where there are none. Raises DirectoryError, OSError."""
     if client[DATABASE][schema.BEACONS.name].find_one() is None:
-        loaded = directory.load(directory.read(path), client[DATABASE])
+        loaded = directory.load(directory.read(path).beacons, client[DATABASE])
         progress.say(f"directory of beacons: {loaded}")
 
 
@@ -165,7 +228,7 @@ def main() -> None:
             deadline_seconds=options.deadline,
             wait=options.wait,
         )
-    except (TopologyError, NotInTimeError, directory.DirectoryError, OSError) as error:
+    except FAILURES as error:
         sys.exit(f"bootstrap: {error}")
     except PyMongoError as error:
         sys.exit(f"bootstrap: MongoDB refused: {error}")

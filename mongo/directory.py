@@ -13,10 +13,11 @@ from pymongo import MongoClient
 from pymongo.database import Database
 from pymongo.errors import PyMongoError
 
-from common import beacon_file
+from common import beacon_file, csv_file, revisions
 from common.beacon import Beacon
-from common.directory import Changed, change, put
-from common.schema import DATABASE
+from common.beacon_file import BeaconFile
+from common.directory import Changed, IdsRefused, put
+from common.schema import BEACONS, DATABASE
 from mongo.secrets import APP_USER
 
 
@@ -28,35 +29,51 @@ class NoPassword(OSError):
     """The file with the password of the services' user cannot be read."""
 
 
-def read(path: Path) -> list[Beacon]:
-    """Return the beacons of a file. Raises DirectoryError, OSError."""
+def read(path: Path) -> BeaconFile:
+    """Return what a file holds. Raises DirectoryError, OSError."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            return parse(file.read())
+            return _checked(file.read())
     except UnicodeDecodeError:
         raise DirectoryError("is not UTF-8") from None
 
 
 def parse(text: str) -> list[Beacon]:
     """Return the beacons of a text. Raises DirectoryError at the first bad line."""
+    return _checked(text).beacons
+
+
+def _checked(text: str) -> BeaconFile:
     try:
         file = beacon_file.read(text)
-    except beacon_file.TooManyBeacons:
+    except csv_file.TooManyRows:
         most = beacon_file.MAX_BEACONS
         raise DirectoryError(f"more than {most} beacons; load them in parts") from None
     if file.errors:
         raise DirectoryError(str(file.errors[0]))
-    return file.beacons
+    return file
 
 
-def load(beacons: list[Beacon], database: Database[dict[str, Any]]) -> Changed:
-    """Make the directory hold all of these beacons, or change nothing; others in it stay."""
-    return change(database, lambda session: put(database, beacons, session))
+def load(
+    beacons: list[Beacon], database: Database[dict[str, Any]], *, keeps_aliases: bool = False
+) -> Changed:
+    """Make the directory hold all of these beacons, or change nothing; others in it stay.
+
+    Raises DirectoryError: another beacon has one of their ids.
+    """
+    try:
+        return revisions.change(
+            database,
+            BEACONS,
+            lambda session: put(database, beacons, session, keeps_aliases=keeps_aliases),
+        )
+    except IdsRefused as error:
+        raise DirectoryError(str(error)) from None
 
 
 def load_file(path: Path, uri: str, password_file: Path) -> Changed:
     """Check and load a file as the services' user. Raises DirectoryError, PyMongoError, OSError."""
-    beacons = read(path)
+    file = read(path)
     try:
         password = password_file.read_text().strip()
     except OSError as error:
@@ -71,7 +88,7 @@ def load_file(path: Path, uri: str, password_file: Path) -> Changed:
         authSource=DATABASE,
         timeoutMS=20_000,
     ) as client:
-        return load(beacons, client[DATABASE])
+        return load(file.beacons, client[DATABASE], keeps_aliases=file.keeps_aliases)
 
 
 def main() -> None:
@@ -84,7 +101,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         if options.action == "check":
-            print(f"{len(read(options.file))} beacons, all good")
+            print(f"{len(read(options.file).beacons)} beacons, all good")
         else:
             print(load_file(options.file, options.uri, options.password_file))
     except NoPassword as error:

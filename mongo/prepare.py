@@ -25,11 +25,14 @@ def memory_mib(meminfo: str) -> int:
 
 
 def advice(has_mib: int, wanted_mib: int) -> str:
-    """Return the commands that add as much swap as is missing."""
+    """Return the commands that add as much swap as is missing.
+
+    Written, not reserved: of some kernels and file systems `swapon` refuses what fallocate made.
+    """
     swap_mib = -(-(wanted_mib - has_mib) // SWAP_MIB) * SWAP_MIB
     return f"""\
 this machine has {has_mib} MiB of memory and swap; the stack wants {wanted_mib}. Add swap:
-  sudo fallocate -l {swap_mib}M /waymark.swap && sudo chmod 600 /waymark.swap
+  sudo dd if=/dev/zero of=/waymark.swap bs=1M count={swap_mib} && sudo chmod 600 /waymark.swap
   sudo mkswap /waymark.swap && sudo swapon /waymark.swap
   echo '/waymark.swap none swap sw 0 0' | sudo tee -a /etc/fstab"""
 

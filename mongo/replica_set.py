@@ -1,5 +1,6 @@
 """Bring one replica set to its configured members."""
 
+from collections.abc import Callable
 from functools import partial
 
 from pymongo.errors import OperationFailure
@@ -17,8 +18,18 @@ RETRIED = frozenset({74, 103, 109, 189, 308})
 ELECTION_TIMEOUT_MS = 3000
 
 
-def ensure(wanted: ReplicaSet, secrets: Secrets, progress: Progress, *, alone: bool) -> None:
-    """Initiate the set or add its missing members. `alone`: no shard, so it may change its port."""
+def ensure(
+    wanted: ReplicaSet,
+    secrets: Secrets,
+    progress: Progress,
+    *,
+    alone: bool,
+    before_initiation: Callable[[], None] = lambda: None,
+) -> None:
+    """Initiate the set or add its missing members. `alone`: no shard, so it may change its port.
+
+    What `before_initiation` raises ends it: a set that has no data where there were some.
+    """
     hellos = {
         member: progress.wait_for(f"answer from {member}", partial(clients.hello, member))
         for member in wanted.members
@@ -28,6 +39,7 @@ def ensure(wanted: ReplicaSet, secrets: Secrets, progress: Progress, *, alone: b
         if moved_from:
             progress.say(f"replica set {wanted.name}: moved here from {moved_from}")
         else:
+            before_initiation()
             what = f"acceptance of replica set {wanted.name}"
             progress.wait_for(what, partial(_initiate, wanted, secrets))
             progress.say(f"replica set {wanted.name}: initiated, {len(wanted.members)} members")

@@ -107,6 +107,8 @@ def _opened(folder: Path) -> Iterator[int]:
 
 def main() -> None:
     """Make what is missing in one folder; give the services' group copies in others."""
+    if not sys.argv[1:] or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
     folder = Path(sys.argv[1])
     try:
         made = ensure(folder)

@@ -57,10 +57,8 @@ def ensure_collections(shards: tuple[ReplicaSet, ...], client: Client, progress:
     jumbo = {"$set": {"attemptToBalanceJumboChunks": True}}
     client["config"]["settings"].update_one({"_id": "balancer"}, jumbo, upsert=True)
     moving = False
+    shard_collections(client, progress)
     for namespace, key in SHARD_KEYS.items():
-        if client["config"]["collections"].find_one({"_id": namespace}) is None:
-            _run(client, {"shardCollection": namespace, "key": {key: "hashed"}}, progress)
-            progress.say(f"collection {namespace}: sharded on a hash of {key}")
         there = _zones(client, namespace, key)
         wanted = _wanted(shards, there, list(_chunks(client, namespace, key)))
         for zone in (*(there - wanted), *(wanted - there)):  # first those that leave: none overlap
@@ -75,6 +73,14 @@ def ensure_collections(shards: tuple[ReplicaSet, ...], client: Client, progress:
             progress.say(left)
             moving = True
     _ensure_balancer(client, progress, moving=moving)
+
+
+def shard_collections(client: Client, progress: Progress) -> None:
+    """Shard the collections that are not yet; where their parts lie is left to MongoDB."""
+    for namespace, key in SHARD_KEYS.items():
+        if client["config"]["collections"].find_one({"_id": namespace}) is None:
+            _run(client, {"shardCollection": namespace, "key": {key: "hashed"}}, progress)
+            progress.say(f"collection {namespace}: sharded on a hash of {key}")
 
 
 def wait_until_moved(client: Client, progress: Progress) -> None:

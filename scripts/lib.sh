@@ -40,6 +40,18 @@ load_env() {
     done <"$file"
 }
 
+# warn_of_names: says which names in that file are no settings: one that is misspelt does nothing.
+warn_of_names() {
+    local file name known
+    file="$(settings_file)"
+    [ -r "$file" ] && [ -d "$ROOT/docs" ] || return 0
+    known="$(grep -rhoE '\b[A-Z][A-Z0-9]*(_[A-Z0-9]+)+\b' "$ROOT"/docs/*.md "$ROOT"/docker-compose*.yml | sort -u)"
+    while read -r name; do
+        grep -qxF "$name" <<<"$known" ||
+            echo "WARNING: $name in $file is no setting of Waymark, and does nothing: docs/configuration.md has all" >&2
+    done < <(sed -nE 's/^([A-Z][A-Z0-9_]*)=.*/\1/p' "$file" | grep -vE '^(COMPOSE|DOCKER|BUILDKIT|BUILDX)_|_(PROXY|proxy)$|^(TZ|PATH)$')
+}
+
 # may_read FILE: one that sudo wrote may be root's alone.
 may_read() {
     [ -e "$1" ] || die "there is no $1"
@@ -250,7 +262,8 @@ ensure_packages() {
 TSC="$ROOT/.cache/typescript/node_modules/typescript/bin/tsc"
 ensure_typescript() { ensure_packages services/monitoring typescript TypeScript; }
 
-STACK_LOCKS=(services/ingest/requirements.txt services/monitoring/requirements.txt scripts/requirements.txt)
+STACK_LOCKS=(services/ingest/requirements.txt services/monitoring/requirements.txt scripts/requirements.txt
+    mongo/backup/requirements.txt)
 
 # ensure_official PROGRAM...: MongoDB's own build, where the machine lacks one of these; where that cannot be
 # had, say so.

@@ -36,6 +36,7 @@ PLAN = (
     (  # their shards are emulated: two such stacks at once would slow everything else down
         "tests/mongo/test_sharded.py",
         "tests/stack/test_sharded.py",
+        "tests/stack/test_backup.py",
         "tests/mongo/test_bootstrap_killed.py",
     ),
     ("tests/stack/test_chaos.py",),

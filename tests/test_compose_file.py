@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
+from scripts.box.budget import BOX_MIB, SYSTEM_MIB
 from scripts.processes import ROOT
 
 DAEMONS_POLICY = "unless-stopped"
@@ -13,6 +14,10 @@ POLICIES = {
     "mongo-init": "on-failure",
     "token": "no",
     "account": "no",
+    "storage": "no",
+    "backup": "no",
+    "restore": "no",
+    "person": "no",
     "publishing": "no",
 }
 
@@ -68,7 +73,8 @@ def test_who_is_on_which_network() -> None:
     }
     named = {name: service.get("networks") for name, service in SERVICES.items()}
     both = {name for name, networks in named.items() if networks == ["front", "data"]}
-    assert both == {"ingest-1", "ingest-2"}
+    # Backups go to a store that may be anywhere.
+    assert both == {"ingest-1", "ingest-2", "backup", "backup-daily", "restore"}
     front = {name for name, networks in named.items() if networks == ["front"]}
     assert front == {"gateway", "monitoring", "acme"}
 
@@ -89,3 +95,32 @@ def test_the_other_file_undoes_nothing(name: str) -> None:
     known = {"command", "environment", "volumes", "depends_on"}
     assert set(one) - {"extends"} <= known
     assert name in SERVICES or one["extends"]["service"] in SERVICES
+
+
+def test_two_gigabytes_hold_all_that_may_be_full() -> None:
+    larger = services("docker-compose.2gb.yml")
+    assert larger.keys() <= SERVICES.keys()
+    engine_mib = 194  # the highest of docs/memory.md, which has the sum
+    used_mib = SYSTEM_MIB + engine_mib
+    for name, service in SERVICES.items():
+        own = larger.get(name, {})
+        assert own.keys() <= {"mem_limit", "command", "environment"}
+        before, after = map(limit_mib, (service, service | own))
+        assert before < after or not own
+        # What a server is stays.
+        command = service.get("command", [])
+        assert (own.get("command") or command)[: len(command)] == command
+        if service["restart"] == DAEMONS_POLICY:
+            used_mib += after
+    assert used_mib == 1846
+    assert used_mib <= 2 * BOX_MIB
+    settings = yaml.safe_load((ROOT / "mongo" / "mongod.conf").read_text())
+    string = settings["storage"]["wiredTiger"]["engineConfig"]["configString"]
+    for shard in ("shard1", "shard2"):
+        cache = string.replace("cache_size=48M", "cache_size=256M")
+        assert larger[shard]["command"][-1] == f"--wiredTigerEngineConfigString={cache}"
+
+
+def limit_mib(service: dict[str, Any]) -> int:
+    """Return a container's limit of memory."""
+    return int(service["mem_limit"].removesuffix("m"))

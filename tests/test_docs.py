@@ -23,7 +23,7 @@ FILES = [
     *(file for file in ROOT.iterdir() if file.is_file()),
     *(
         file
-        for folder in [*CODE, "docs", "examples", "findings", "tests"]
+        for folder in [*CODE, "deploy", "docs", "examples", "findings", "tests"]
         for file in (ROOT / folder).rglob("*")
         if not INSTALLED & set(file.parts)
     ),
@@ -34,7 +34,14 @@ READ = re.compile(r'environ(?:ment)?(?:\.get\(|\[)\s*"([A-Z][A-Z0-9_]+)"')
 READ_BY_SHELL = re.compile(r"\$\{(WAYMARK_[A-Z_]+|COMPOSE_ENV_FILES):-")
 COMPOSE = re.compile(r"\$\{([A-Z_]+):-([^}]*)\}")
 OURS = {"PATH", "DOCKER_HOST", "WAYMARK_LACKS"}
-GATEWAYS_OWN = {"/nginx_status", "/_circuit/ingest", "/_circuit/reads", "/_service/N"}
+GATEWAYS_OWN = {
+    "/nginx_status",
+    "/_circuit/ingest",
+    "/_circuit/reads",
+    "/_service/N",
+    "/_service/N/metrics",
+    "/_metrics",
+}
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -116,7 +123,7 @@ def test_the_documented_defaults_are_true(name: str) -> None:
 
 def endpoints(app: Flask) -> set[str]:
     return {
-        rule.rule.replace("<beacon:", "<")
+        rule.rule.replace("<beacon:", "<").replace("<person:", "<")
         for rule in app.url_map.iter_rules()
         if rule.endpoint != "static"
     }
@@ -196,5 +203,5 @@ def test_each_image_tells_the_version() -> None:
     images = {name: text for text in targets for name in re.findall(r"^\S+ AS (\S+)\n", text)}
     for name in ("gateway", "acme", "ingest", "monitoring", "mongo-init"):
         assert "LABEL org.opencontainers.image.version=$VERSION" in images[name], name
-    for name in ("ingest", "monitoring"):
+    for name in ("ingest", "monitoring", "mongo-init"):
         assert "ENV WAYMARK_VERSION=$VERSION" in images[name], name

@@ -3,22 +3,26 @@
 import importlib
 import pkgutil
 import re
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 import ingest
+import mongo.backup
 from common import routes
 from ingest.web import lanes
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "memory.md").read_text()
+ROOMS = (ingest, mongo.backup)
 NAMED = re.findall(r"`([A-Z_]+)` = ([0-9]+)", PAGE)
 
 
 def values(name: str) -> set[int]:
-    """Return the values of a constant wherever the ingest service declares it."""
+    """Return the values of a constant wherever the ingest service, or a backup, declares it."""
     numbers = set()
-    for module in pkgutil.walk_packages(ingest.__path__, "ingest."):
+    walked = (pkgutil.walk_packages(room.__path__, f"{room.__name__}.") for room in ROOMS)
+    for module in chain.from_iterable(walked):
         if not module.name.endswith("__main__"):
             numbers.add(getattr(importlib.import_module(module.name), name, None))
     return {value for value in numbers if isinstance(value, int)}

@@ -16,40 +16,48 @@ from pymongo import MongoClient
 
 PAGE = Path(__file__).with_name("page.html").read_text()
 MONITORING_SECONDS = 900
+UNKNOWN = {"level": "unknown", "location": "unknown"}
 
 
-def create_app(*, unoptimised: bool = False) -> Flask:
-    """Return the application; `unoptimised` gives it the original's first query."""
+def create_app(*, unoptimised: bool = False, indented: bool = False) -> Flask:
+    """Return the application; `unoptimised` gives it the original's first query.
+
+    `indented` has JSON printed as the source's Flask did: that takes it five times as long.
+    """
     app = Flask(__name__)
+    app.json.compact = not indented  # type: ignore[attr-defined]
     CORS(app)
     client: MongoClient[dict[str, Any]] = MongoClient(os.environ["MONGODB_URI"])
     database = client["ICT3102"]
     staff, beacons = database["staff"], database["beacons"]
 
-    def located(staff_id: Any, mac: Any, rssi: Any, timestamp: Any = None) -> dict[str, Any]:
-        beacon = beacons.find_one({"mac": mac}) or {"level": "unknown", "location": "unknown"}
-        return {
-            "staff_id": int(staff_id),
-            "mac": mac,
-            "rssi": int(rssi),
-            "timestamp": int(timestamp or time.time()),
-            "level": beacon["level"],
-            "location": beacon["location"],
-        }
-
     @app.route("/newbeacondetect", methods=["GET", "POST"])
     def new_beacon_detect() -> str:
         values = request.values
-        staff.insert_one(located(values["user_address"], values["beacon_address"], values["rssi"]))
+        mac = values["beacon_address"]
+        beacon = beacons.find_one({"mac": mac}) or UNKNOWN
+        detection = {
+            "staff_id": int(values["user_address"]),
+            "mac": mac,
+            "rssi": int(values["rssi"]),
+            "timestamp": int(time.time()),
+            "level": beacon["level"],
+            "location": beacon["location"],
+        }
+        staff.insert_one(detection)
         return "New Beacon Detection Added"
 
     @app.route("/api/v1/detections", methods=["POST"])
     def fill() -> str:
         """Not of the old application: stores what a plan wants there before it measures."""
-        names = ("staff_id", "mac", "rssi", "timestamp")
-        staff.insert_many(
-            [located(*map(detection.get, names)) for detection in request.json["detections"]]
-        )
+        known = {beacon["mac"]: beacon for beacon in beacons.find()}
+        detections = []
+        for detection in request.json["detections"]:
+            named = {name: detection[name] for name in ("staff_id", "mac", "rssi", "timestamp")}
+            beacon = known.get(detection["mac"], UNKNOWN)
+            place = {"level": beacon["level"], "location": beacon["location"]}
+            detections.append(named | place)
+        staff.insert_many(detections)
         return "stored"
 
     @app.route("/extractbeacon", methods=["GET", "POST"])
@@ -70,6 +78,7 @@ def create_app(*, unoptimised: bool = False) -> Flask:
         wanted = {"timestamp": {"$gte": int(time.time()) - MONITORING_SECONDS}}
         return jsonify(location=list(staff.find(wanted, {"_id": 0}).sort("timestamp", -1)))
 
+    @app.route("/")
     @app.route("/monitoring")
     def monitoring() -> str:
         return PAGE

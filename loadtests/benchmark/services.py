@@ -10,8 +10,8 @@ from pymongo import MongoClient
 
 from common.schema import DATABASE
 from loadtests import histories
-from loadtests.architectures import old_environment, old_service
 from loadtests.benchmark.loads import LONG, SHORT, SHORT_STAFF, STAFF
+from loadtests.old import old_environment, old_service
 from scripts.processes.control_groups import SERVICE
 from scripts.processes.health import http_problem
 from scripts.processes.ports import free_port

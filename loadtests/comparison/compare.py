@@ -6,11 +6,13 @@ import os
 import platform
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from loadtests.architectures import ARCHITECTURES
+from loadtests.architectures import ARCHITECTURES, MOST_SHARDS
 from loadtests.comparison.playbook import Playbook, Run
 from loadtests.engine.generator import generate
 from loadtests.figures import write_csv
@@ -18,7 +20,7 @@ from loadtests.plans import PLANS
 from loadtests.report import report
 from loadtests.report.first_page import verdict_table
 from loadtests.report.results import Results
-from loadtests.stack import Sample
+from loadtests.stack import Sample, Stack, in_box
 from scripts.processes import ROOT
 from scripts.processes.process import NotHealthyError
 
@@ -35,14 +37,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="under 5 minutes, the main steps only")
     parser.add_argument("--ramp", type=float, help="seconds of each step (60; quick: 1.5)")
     parser.add_argument("--repetitions", type=int, help="how often each runs (3; quick: 2)")
+    many = f"numbers of shards, as 1,2,3,{MOST_SHARDS}: sides with so many, and with one mongod"
+    parser.add_argument("--sharded", type=shards, default=(), metavar="N,N", help=many)
     parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, help="folder (load-report)")
     parser.add_argument("--resume", action="store_true", help="go on where it was interrupted")
+
+
+def shards(text: str) -> tuple[int, ...]:
+    """Return numbers of shards, each once; ArgumentTypeError where one cannot be had."""
+    numbers = [int(word) if word.strip().isdecimal() else 0 for word in text.split(",")]
+    if not all(1 <= number <= MOST_SHARDS for number in numbers):
+        raise argparse.ArgumentTypeError(f"{text}: give numbers from 1 to {MOST_SHARDS}, by commas")
+    return tuple(sorted(set(numbers)))
 
 
 def compare(options: argparse.Namespace) -> int:
     """Run the playbook and write the report; status 1 when the new one's responses were wrong."""
     how = {"quick": options.quick, "ramp": options.ramp, "repetitions": options.repetitions}
-    wrong = run(Playbook.chosen(**how), options.output, resume=options.resume)
+    book = Playbook.chosen(**how, shards=options.sharded)
+    wrong = run(book, options.output, resume=options.resume)
     print(f"\n{verdict_table(Results(options.output))}")
     print(f"\n{report.files(options.output)}")
     return wrong
@@ -86,6 +99,8 @@ def _facts(book: Playbook, folder: Path, *, resume: bool) -> dict[str, Any]:
         "failed": [],
         "ramp_seconds": book.ramp_seconds,
         "repetitions": book.repetitions,
+        "slower": book.slower,
+        "box_cores": book.box_cores,
     }
 
 
@@ -116,8 +131,9 @@ def _one(book: Playbook, run: Run, folder: Path) -> bool:
     plan = PLANS[run.plan]
     rows = folder / "rows" / f"{run.name}.part"
     options = {"ramp": book.ramp(plan), "only": book.plans[plan.name], "rows": rows}
+    options |= {"slower": book.slowed(run.architecture)}
     try:
-        with ARCHITECTURES[run.architecture]() as stack, stack.sampled() as samples:
+        with _standing(book, run.architecture) as stack, stack.sampled() as samples:
             status = generate(stack.url, plan.name, options)
     except NotHealthyError as error:
         print(f"  {error}", flush=True)
@@ -127,6 +143,13 @@ def _one(book: Playbook, run: Run, folder: Path) -> bool:
     write_csv(folder / "usage" / f"{run.name}.csv", samples, Sample._fields)
     rows.rename(rows.with_suffix(".csv"))
     return True
+
+
+@contextmanager
+def _standing(book: Playbook, architecture: str) -> Iterator[Stack]:
+    stack = ARCHITECTURES[architecture](limited=not book.box_cores)
+    with in_box(stack, book.box_cores) if book.box_cores else stack:
+        yield stack
 
 
 def machine() -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Requests that are timed, verified and recorded, in greenlets of gevent."""
 
-import os
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -10,6 +9,7 @@ import gevent.ssl
 from geventhttpclient import HTTPClient
 from geventhttpclient.response import HTTPParseError
 
+from loadtests import targets
 from loadtests.figures import HTTP, VERIFICATION, Row
 
 CONNECT_SECONDS = 10.0
@@ -36,12 +36,6 @@ class Response(NamedTuple):
 Verify = Callable[[Response], object]
 
 
-def authorization() -> dict[str, str]:
-    """Return the header for a target that wants a token: the environment has it."""
-    token = os.environ.get("WAYMARK_TOKEN", "")
-    return {"Authorization": f"Bearer {token}"} if token else {}
-
-
 class Api:
     """Sends requests to one server, and keeps a row of each."""
 
@@ -55,7 +49,7 @@ class Api:
             ssl_context_factory=gevent.ssl._create_unverified_context,
             block_size=65536,
         )
-        self._always = authorization()
+        self._always = targets.authorization()
         self.plan = self.step = ""
         self.began = time.monotonic()
         self.rows: list[Row] = []

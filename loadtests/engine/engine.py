@@ -2,24 +2,25 @@
 
 import time
 from argparse import Namespace
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import partial
 from typing import Any
 
 import gevent
 
-from loadtests.engine import endpoints
+from loadtests import targets
+from loadtests.engine import endpoints, pages
 from loadtests.engine.attempts import Attempt, find_highest
-from loadtests.engine.client import CLOSE, GZIP, Api, WrongResponse
+from loadtests.engine.client import Api, WrongResponse
 from loadtests.engine.endpoints import History
 from loadtests.engine.pace import open_loop, periodic
 from loadtests.engine.preload import PHONE_SECONDS, Preloader
 from loadtests.figures import STORED, Summary, summary
-from loadtests.plans import Plan, Step, requests, until_it_breaks
+from loadtests.plans import PAGE, Plan, Step, jmeter_delay, requests, until_it_breaks
 from loadtests.verdict import Verdict, judge
 
-HACS_SECONDS, PAGE_SECONDS = 10.0, 30.0  # between two polls
-HEADERS = CLOSE | GZIP  # of both
+HACS_SECONDS = 10.0  # between two polls
+PAGES_SECONDS = 30.0  # until all are open
 SETTLE_SECONDS = 30.0  # for a service's spool to drain after the last write
 
 
@@ -36,8 +37,13 @@ class Engine:
         self._options = options
         self.attempts: list[Attempt] = []  # of a search
         self.verdict: Verdict | None = None  # of a plan of the source, at its end
-        most = sum(count for step in plan.steps for _, count in step.preload)
-        self._preloader = Preloader(api, int(time.time()) - PHONE_SECONDS * most)
+        documents = Counter[int]()
+        for step in plan.steps:
+            for staff, count in step.preload:
+                documents[staff] += count
+        most = max(documents.values(), default=0)  # each history begins then
+        oldest = int(time.time()) - PHONE_SECONDS * most
+        self._preloader = Preloader(api, oldest, options.slower)
         self._histories: dict[int, History] = defaultdict(History)
 
     def run(self) -> None:
@@ -98,32 +104,34 @@ class Engine:
 
     def _send(self, step: Step) -> Summary:
         """Send at the step's times; return the figures of its requests without the companions'."""
-        ramp, first = self._options.ramp, len(self._api.rows)
+        first, options = len(self._api.rows), self._options
+        count, ramp = requests(step, options.ramp / options.slower), options.ramp
+        if options.as_jmeter:
+            ramp = count * jmeter_delay(step, options.slower)
         began = self._api.begin(self._plan.name, step.name)
         pollers = self._companions(step)
-        open_loop(requests(step, ramp), ramp, partial(self._send_one, step), began)
+        open_loop(count, ramp, partial(self._send_one, step), began)
         gevent.killall(pollers)
         return summary([row for row in self._api.rows[first:] if row.name == step.kind])
 
     def _companions(self, step: Step) -> list[Any]:
         """Start what runs beside a step until it is killed: the mock HACS and open pages."""
         greenlets, began = [], self._api.began
+        self._people = next(iter(pages.reads_of(self._api))) if step.kind == PAGE else ""
         for staff in step.hacs:
-            poll = partial(self._histories[staff].read_live, self._api, "hacs", staff, HEADERS)
+            poll = partial(
+                self._histories[staff].read_live, self._api, "hacs", staff, pages.HEADERS
+            )
             greenlets.append(gevent.spawn(periodic, HACS_SECONDS, began, poll))
-        if step.pages:
-            # What an open page fetches again and again: old and new differ.
-            is_old = self._api.send(endpoints.MONITORING).status == 404
-            data = endpoints.OLD_MONITORING if is_old else endpoints.MONITORING
-            show = partial(self._api.measure, "page", data, endpoints.verify_page, None, HEADERS)
-        for number in range(step.pages):  # opened one after the other, as people do
-            at = began + PAGE_SECONDS / step.pages * number
-            greenlets.append(gevent.spawn(periodic, PAGE_SECONDS, at, show))
-        return greenlets
+        opened_in = min(PAGES_SECONDS, self._options.ramp)  # one after the other, as people do
+        return greenlets + pages.open_pages(self._api, step.pages, began, opened_in)
 
     def _send_one(self, step: Step, number: int, due: float) -> None:
         staff = step.staff[number % len(step.staff)]
-        history, body, good = self._histories[staff], None, endpoints.STORED
+        history, body, good = self._histories[staff], None, targets.STORED
+        if step.kind == PAGE:
+            pages.Source(self._api, self._people).read(step.kind, due)
+            return
         if step.kind == "extract":
             self._api.measure("extract", endpoints.extract(staff), history.verify, due=due)
             return

@@ -18,6 +18,8 @@ Options = dict[str, tuple[object, str]]  # name -> default and help
 
 PLAN: Options = {
     "ramp": (60.0, "seconds of each step, at the same rate (60)"),
+    "slower": (1.0, "divides the plan's rate (1)"),
+    "as_jmeter": (False, "whole ms between two requests, to which JMeter rounds its delay"),
     "pages": (-1, "open monitoring pages (-1: as the plan says)"),
     "hacs": ("", "staff ids that the mock HACS polls, as 0,2"),
     "only": ("", "measure only these steps, as 600,3000"),

@@ -1,5 +1,7 @@
 """The plans for Locust: `./scripts/load run PLAN` starts it, with `--ui` for its web page.
 
+What people start themselves is loadtests/locustfile.py.
+
 One Locust user is the whole load: Locust's own users wait for their responses and send less when
 the server is slow (a closed loop), and these plans do not.
 """

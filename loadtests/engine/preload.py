@@ -1,7 +1,10 @@
 """Stores the documents that a plan wants there beforehand, in batches."""
 
+import math
 import time
 from typing import Any
+
+import gevent
 
 from common.beacon import Beacon
 from loadtests.engine import endpoints
@@ -11,6 +14,7 @@ from mongo.directory import parse
 from scripts.processes.cluster import DIRECTORY
 
 BATCH = 500
+LATER, STORE_SECONDS = (202, 503), 60.0  # queued, or not taken
 PHONE_SECONDS = 4  # between two detections of one phone
 MOVES_AFTER = 10  # detections at one beacon
 
@@ -21,8 +25,9 @@ class Preloader:
     `oldest` is the time of the first document of each history, unix seconds.
     """
 
-    def __init__(self, api: Api, oldest: int) -> None:
+    def __init__(self, api: Api, oldest: int, slower: float = 1.0) -> None:
         self._api = api
+        self._batch = math.ceil(BATCH / slower)  # what is slower takes less at once
         self._beacons = parse(DIRECTORY.read_text("utf-8"))
         self._oldest = oldest
 
@@ -32,12 +37,21 @@ class Preloader:
         times = range(first, first + PHONE_SECONDS * count, PHONE_SECONDS)
         walked = [(self._beacon(timestamp), timestamp) for timestamp in times]
         history.preload([Place(beacon.level, beacon.location, at) for beacon, at in walked])
-        for at in range(0, count, BATCH):
+        for at in range(0, count, self._batch):
             body = endpoints.batch(
-                [self._detection(staff, timestamp) for timestamp in times[at : at + BATCH]]
+                [self._detection(staff, timestamp) for timestamp in times[at : at + self._batch]]
             )
-            _right(self._api.send(endpoints.BATCH, body))
+            self._store(body)
         history.verify(self.extract(staff))
+
+    def _store(self, body: bytes) -> None:
+        """Send until all is in the database: an emulated one may be slow at first."""
+        deadline = time.monotonic() + STORE_SECONDS
+        while (response := self._api.send(endpoints.BATCH, body)).status in LATER:
+            if time.monotonic() > deadline:
+                break
+            gevent.sleep(0.5)
+        _right(response)
 
     def batch(self, staff: int, size: int) -> bytes:
         """Return the body of a batch of detections of now."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import gevent
 
+from loadtests import targets
 from loadtests.engine import endpoints
 from loadtests.engine.client import CLOSE, Api, Response, Verify, WrongResponse
 from loadtests.plans import MAC
@@ -50,7 +51,7 @@ class Clients:
         self.drops += not self._confirmed(partial(self._api.measure, "read", path, verify))
 
     def _store(self, staff: str, size: int, due: float | None, **request: Any) -> None:
-        good = endpoints.STORED
+        good = targets.STORED
         if self._confirmed(partial(self._api.measure, "send", good=good, **request), good, due):
             self.acknowledged[staff] += size
         else:

@@ -96,6 +96,7 @@ def run(
         site.ledger.forget(stack.mongodb_uri)
         site.close()
     problems = [*part_problems(parts), *stored_problems(stored), *site.answers.problems(case.rules)]
+    problems += stack.exceptions()
     other = earlier.get(case.as_fast_as)
     if other and rate < (least := AS_FAST * other[-1].per_second):
         problems.append(f"{rate:,.0f}/s stored, not {least:,.0f}")

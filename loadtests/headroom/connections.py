@@ -10,8 +10,9 @@ from functools import partial
 import gevent
 from gevent import socket
 
+from loadtests import targets
 from loadtests.engine import endpoints
-from loadtests.engine.client import Response, authorization
+from loadtests.engine.client import Response
 from loadtests.headroom.crowds import EXPORT, Load
 from loadtests.headroom.hostile import LEGACY, PAUSE_SECONDS
 from loadtests.headroom.site import Site, again_and_again, together
@@ -76,7 +77,7 @@ def churn(site: Site, seconds: float) -> None:
         sighting = site.ledger.now()
         with suppress(OSError), _connected(port) as connection:
             connection.sendall(_request(endpoints.insert(sighting), "Connection: close\r\n\r\n"))
-            if _answered(site, "insert on a new connection", connection) in endpoints.STORED:
+            if _answered(site, "insert on a new connection", connection) in targets.STORED:
                 site.ledger.acknowledge([sighting])
 
     def broken_off(port: int, end: str) -> None:
@@ -121,5 +122,5 @@ def _answered(site: Site, kind: str, connection: plain_socket.socket) -> int:
 
 
 def _request(path: str, rest: str) -> bytes:
-    always = "".join(f"{name}: {value}\r\n" for name, value in authorization().items())
+    always = "".join(f"{name}: {value}\r\n" for name, value in targets.authorization().items())
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{always}{rest}".encode()

@@ -7,6 +7,7 @@ from functools import partial
 
 import gevent
 
+from loadtests import targets
 from loadtests.engine import endpoints
 from loadtests.engine.client import GZIP, Response, WrongResponse
 from loadtests.engine.pace import closed_loop, open_loop
@@ -42,7 +43,7 @@ def at_once(clients: int, size: int = 1) -> Load:
         items = site.ledger.backlog(size)
         for _ in range(ATTEMPTS):
             response = site.store("batch" if size > 1 else "insert", items)
-            if response.status in endpoints.STORED:
+            if response.status in targets.STORED:
                 site.answers.note("until stored", "200", time.monotonic() - began)
                 return
             wait_as_told(response)

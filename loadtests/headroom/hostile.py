@@ -9,9 +9,10 @@ from loadtests.headroom.crowds import Load, exports
 from loadtests.headroom.site import Site, again_and_again, together, wait_as_told
 
 IMPORT = "/api/v1/beacons/import"
+PEOPLE_IMPORT = "/api/v1/people/import"
 LEGACY = "/newbeacondetect"
 FORM, CSV = "application/x-www-form-urlencoded", "text/csv"
-ITEMS, BEACONS = 1_000, 2_000  # the most that one request may hold
+ITEMS, BEACONS, PEOPLE = 1_000, 2_000, 5_000  # the most that one request may hold
 PAUSE_SECONDS = 0.5  # between two requests of one client
 
 
@@ -56,12 +57,15 @@ def largest(site: Site, seconds: float) -> None:
     """Send and ask for the most that an endpoint takes, one of each at a time."""
     lines = [f"{n:012X},{n % 7},{'Hall ' * 12}{n},1.5,2.5" for n in range(1, BEACONS + 1)]
     beacons = "\n".join(["mac,level,location,x,y", *lines]).encode()
+    rows = [f"{n},Jane Tan {n},\N{BROOM},{'n' * 180}" for n in range(PEOPLE)]
+    people = "\n".join(["staff_id,name,team,note", *rows]).encode()
     form = b"staff_id=%d&" % seeds.EXPORTED + b"a=%C3&" * 1_300
     path = f"/api/v1/staff/{seeds.EXPORTED}/detections"
     feed = f"/api/v1/changes?from={int(time.time())}&limit={ITEMS}"
     asked = (
         partial(site.batch, ITEMS),
         partial(site.ask, "import", f"{IMPORT}?dry_run=1", beacons, headers={"Content-Type": CSV}),
+        partial(site.ask, "people", PEOPLE_IMPORT, people, headers={"Content-Type": CSV}),
         partial(site.ask, "form", LEGACY, form, headers={"Content-Type": FORM}),
         partial(site.ask, "page of 3,000", f"{path}?limit=3000"),
         partial(site.ask, "history", endpoints.extract(seeds.EXPORTED)),

@@ -13,6 +13,7 @@ from bson import ObjectId, Timestamp
 from pymongo import DESCENDING, MongoClient
 
 from common.schema import DATABASE
+from loadtests import targets
 from loadtests.engine import endpoints
 from loadtests.headroom.ledger import Document, delete
 from loadtests.headroom.site import Site
@@ -85,7 +86,7 @@ def _samples(site: Site) -> tuple[Document, Document]:
     """Store detections of one person through a service; return how it stored them."""
     items = site.ledger.backlog(SENT)
     for item in items:
-        if site.gateway.send(endpoints.insert(item)).status in endpoints.STORED:
+        if site.gateway.send(endpoints.insert(item)).status in targets.STORED:
             site.ledger.acknowledge([item])
     staff_id = items[0]["staff_id"]
     until = time.monotonic() + NOTED_SECONDS

@@ -6,6 +6,7 @@ from functools import partial
 
 import gevent
 
+from loadtests import targets
 from loadtests.engine import endpoints
 from loadtests.engine.client import KEEP_ALIVE, Api, Response, Verify, WrongResponse
 from loadtests.engine.pace import open_loop
@@ -71,7 +72,7 @@ class Site:
             path, body = endpoints.BATCH, endpoints.batch(items)
             verify = partial(endpoints.verify_batch, size=len(items))
         response = self.ask(kind, path, body, verify=verify)
-        if response.status in endpoints.STORED:
+        if response.status in targets.STORED:
             self.ledger.acknowledge(items)
         return response
 

@@ -27,8 +27,11 @@ def head(facts: dict[str, Any]) -> str:
     load, (done, planned) = facts["load_average"], facts["runs"]
     unfinished = "" if done == planned else f"NOT FINISHED: {done} of {planned} runs. "
     broken = f"BROKE OFF: {', '.join(facts['failed'])}. " if facts["failed"] else ""
+    cores = facts.get("box_cores")
+    box = f"All of a side had {cores:.2f} CPU together, and no other limit. " if cores else ""
     facts |= {"before": load[0], "least": min(load), "most": max(load)}
-    return f"# Load report: old against new\n\n{unfinished}{broken}{TEXTS['head'].format(**facts)}"
+    text = TEXTS["head"].format(**facts)
+    return f"# Load report: old against new\n\n{unfinished}{broken}{box}{text}"
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -7,11 +7,11 @@ from markdown_it import MarkdownIt
 
 from loadtests.architectures import DURABLE, INDEXED, OLD_GATEWAY, OLD_SERVICES, UNOPTIMISED
 from loadtests.figures import LATE_MS
-from loadtests.report import resources, times
+from loadtests.report import paper, resources, sharding, times
 from loadtests.report.document import TEXTS, Section, head
 from loadtests.report.first_page import first_page
+from loadtests.report.published import AFTER, BEFORE, QUERY, published
 from loadtests.report.results import Results
-from loadtests.report.times import QUERY, published
 
 CSS = Path(__file__).with_name("report.css")
 IMAGE = re.compile(r'<img src="plots/(.+?)\.svg".*?>')
@@ -19,7 +19,7 @@ IMAGE = re.compile(r'<img src="plots/(.+?)\.svg".*?>')
 
 def files(folder: Path) -> str:
     """Return what is written, for people."""
-    return f"{folder / 'report.html'}\n{folder / 'report.md'}"
+    return "\n".join(str(folder / name) for name in ("report.html", "report.md", "paper.md"))
 
 
 def write(folder: Path) -> int:
@@ -27,11 +27,12 @@ def write(folder: Path) -> int:
     results = Results(folder)
     names = {"late_ms": LATE_MS, "durable": DURABLE, "unoptimised": UNOPTIMISED, "indexed": INDEXED}
     names |= {"old_gateway": OLD_GATEWAY, "old_services": OLD_SERVICES}
-    names |= {"first": published("before")[QUERY], "later": published("after")[QUERY]}
+    names |= {"first": published(BEFORE)[QUERY], "later": published(AFTER)[QUERY]}
     sections = [
         first_page(results),
         times.last_steps(results),
         times.sweeps(results),
+        sharding.section(results),
         Section("What the figures mean", TEXTS["meaning"].format(**names).splitlines()),
         *(times.steps(results, name) for name in results.plans()),
         resources.usage(results),
@@ -44,6 +45,7 @@ def write(folder: Path) -> int:
     parts = [head(results.facts), *(section.markdown() for section in sections)]
     text = "\n\n".join(parts) + "\n"
     (folder / "report.md").write_text(text)
+    (folder / "paper.md").write_text(paper.paper(results))
     # The page needs no other file: it has the plots themselves.
     html = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
     body = IMAGE.sub(lambda image: plots[image[1]], html)

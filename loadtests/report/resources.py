@@ -27,7 +27,8 @@ def usage(results: Results) -> Section:
     for plan in [name for name in plans if PLANS[name].is_sweep] or plans:
         for architecture in (OLD, NEW):
             plots |= _over_time(results, plan, architecture)
-    return Section("CPU and memory", [TEXTS["resources"]], table(HEADS, rows), plots)
+    title = "CPU and memory" if rows else ""  # a box has no parts
+    return Section(title, [TEXTS["resources"]], table(HEADS, rows), plots)
 
 
 def _used(runs: list[list[Sample]]) -> list[str]:

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from loadtests.architectures import ARCHITECTURES, NEW
+from loadtests.architectures import ARCHITECTURES, NEW, is_sharded
 from loadtests.comparison.playbook import Run, sides
 from loadtests.figures import STORED, Row, Spread, Summary, ratios, read_csv, spread, summary
-from loadtests.plans import PLANS, RAMP_SECONDS
+from loadtests.plans import PAGE, PLANS, RAMP_SECONDS
 from loadtests.stack import Sample
 
 FILE = re.compile(rf"(\d+)-({'|'.join(ARCHITECTURES)})-([A-Z].+)")  # as Run.name
-MEASURED = ("insert", "extract")  # rows by name; the others are of companions and counts
+MEASURED = ("insert", "extract", PAGE)  # rows by name; the others are of companions and counts
 
 
 class Results:
@@ -56,9 +56,10 @@ class Results:
         return sorted((step for name, step in self.steps if name == plan), key=int)
 
     def architectures(self, plan: str) -> list[str]:
-        """Return what a plan was run on."""
+        """Return what a plan was run on; sides with shards compare among each other alone."""
         steps = [self.steps[plan, step] for step in self.of(plan)]
-        return [name for name in ARCHITECTURES if any(step[name] for step in steps)]
+        names = (name for name in ARCHITECTURES if not is_sharded(name))
+        return [name for name in names if any(step[name] for step in steps)]
 
     def lost(self, plan: str, architecture: str) -> bool:
         """Tell whether what was stored after a plan is not what was acknowledged."""
@@ -73,21 +74,27 @@ class Results:
         repetitions = self.steps[plan, step][architecture].values()
         return spread(repetition.mean for repetition in repetitions if not repetition.late)
 
-    def ratio(self, plan: str, step: str, architecture: str) -> Spread:
-        """Return an architecture's mean by the later one's, over the repetitions with both.
+    def ratio(self, plan: str, step: str, architecture: str, later: str = "") -> Spread:
+        """Return an architecture's mean by the plan's later one's, over the repetitions with both.
 
-        Without those of which the generator was late, too.
+        Without those of which the generator was late, too. `later` is by another one's.
         """
-        old, new = (self.steps[plan, step][side] for side in (architecture, sides(plan)[1]))
+        by = later or sides(plan)[1]
+        old, new = (self.steps[plan, step][side] for side in (architecture, by))
         both = [n for n in sorted(set(old) & set(new)) if not (old[n].late or new[n].late)]
         return ratios([old[n].mean for n in both], [new[n].mean for n in both])
+
+    def rate(self, step: str, architecture: str) -> float:
+        """Return how many requests of a step named by its threads an architecture got a second."""
+        slower = self.facts.get("slower", 1.0) if is_sharded(architecture) else 1.0
+        return float(int(step) / RAMP_SECONDS / slower)
 
     def highest_rate(self, plan: str, architecture: str) -> Spread:
         """Return the highest rate of a sweep, arrivals/s, before the first step that broke."""
         best: dict[int, float] = {}
         broken: set[int] = set()
         for step in self.of(plan):
-            rate = int(step) / RAMP_SECONDS
+            rate = self.rate(step, architecture)
             for repetition, figures in self.steps[plan, step][architecture].items():
                 if (
                     figures.late

@@ -1,14 +1,21 @@
 """The report's sections of response times: last steps, sweeps, and all steps of a plan."""
 
-from pathlib import Path
-from typing import NamedTuple
-
-from loadtests.architectures import COMBINED, NEW, OLD, REVERTED, SEPARATED
+from loadtests.architectures import (
+    COMBINED,
+    NEW,
+    OLD,
+    REVERTED,
+    SEPARATED,
+    SHARDS,
+    is_sharded,
+    sharded,
+)
 from loadtests.comparison.playbook import sides
-from loadtests.figures import Summary, read_csv, spread
+from loadtests.figures import Summary, spread
 from loadtests.plans import PLANS, RAMP_SECONDS
 from loadtests.report.charts import Axis, chart
 from loadtests.report.document import TEXTS, Section, marked, table
+from loadtests.report.published import AFTER, BEFORE, WHENS, milliseconds, published
 from loadtests.report.results import Results
 
 LAST = (
@@ -16,38 +23,8 @@ LAST = (
 )
 ENDS = "what,architecture,highest rate,ended by,new/this"
 STEPS = "step,architecture,responses/s,min,max,mean,p50,p99,errors,verif.,late,mean/later,published"
-PUBLISHED = {OLD: "before", NEW: "after", COMBINED: "before", SEPARATED: "after"}
-WHENS = ("before", "after")
-FIGURES = Path(__file__).with_name("published.csv")
-QUERY = ("RANGE-IN-QUERY", "860")  # before and after: with its first and its later query
+PUBLISHED = {OLD: BEFORE, NEW: AFTER, COMBINED: BEFORE, SEPARATED: AFTER}
 MEAN_MS = Axis("mean response, ms", log=True)
-
-
-class Published(NamedTuple):
-    """One step of the source; what was not published is empty."""
-
-    when: str  # before or after
-    plan: str
-    step: str
-    ms: float  # mean
-    max_ms: str
-    rate: str  # responses/s, where it fell below the arrivals
-    errors: str  # %
-
-    def shown(self) -> str:
-        """Return it as a cell of a table."""
-        most = f" (max {milliseconds(float(self.max_ms))})" if self.max_ms else ""
-        return milliseconds(self.ms) + most + (f", {self.rate}/s" if self.rate else "")
-
-
-def published(when: str) -> dict[tuple[str, str], Published]:
-    """Return the figures of one architecture, by plan and step."""
-    return {(row.plan, row.step): row for row in read_csv(FIGURES, Published) if row.when == when}
-
-
-def milliseconds(value: float) -> str:
-    """Return a time as a cell of a table."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def last_steps(results: Results) -> Section:
@@ -105,7 +82,7 @@ def _reasons(results: Results, plan: str, architecture: str) -> str:
     reasons, shares = set(), []
     for step in results.of(plan):
         for repetition in results.steps[plan, step][architecture].values():
-            kept_up = repetition.kept_up(int(step) / RAMP_SECONDS)
+            kept_up = repetition.kept_up(results.rate(step, architecture))
             if repetition.late:  # it then sends in bursts, and breaks what it measures
                 reasons.add("generator late")
             elif repetition.wrong:
@@ -121,10 +98,10 @@ def steps(results: Results, plan: str) -> Section:
     """Return each step of a plan on each architecture."""
     rows = [
         [
-            f"{int(step) / RAMP_SECONDS:.0f}/s" if PLANS[plan].is_sweep else step,
+            f"{results.rate(step, name):.0f}/s" if PLANS[plan].is_sweep else step,
             name,
             *_figures(list(repetitions.values())),
-            "" if name == sides(plan)[1] else results.ratio(plan, step, name).shown(1),
+            _ratio(results, plan, step, name),
             _published(plan, step, name),
         ]
         for step in results.of(plan)
@@ -132,6 +109,14 @@ def steps(results: Results, plan: str) -> Section:
         if repetitions
     ]
     return Section(plan, [PLANS[plan].text], table(STEPS.split(","), rows))
+
+
+def _ratio(results: Results, plan: str, step: str, name: str) -> str:
+    """Return a mean by the later one's; with shards, one mongod's by this one's."""
+    if is_sharded(name):
+        one_mongod = sharded(name.partition(SHARDS)[0], 0)
+        return "" if name == one_mongod else results.ratio(plan, step, one_mongod, name).shown(1)
+    return "" if name == sides(plan)[1] else results.ratio(plan, step, name).shown(1)
 
 
 def _figures(repetitions: list[Summary]) -> list[str]:

@@ -6,8 +6,9 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import NamedTuple
 
-from loadtests.architectures import New, Old
+from loadtests.architectures import New
 from loadtests.engine.client import CLOSE
+from loadtests.old import Old
 from loadtests.speed import loads, seeds
 from loadtests.speed.loads import Load
 from loadtests.speed.peers import Recorder, Traccar
@@ -20,7 +21,7 @@ from loadtests.speed.sides import (
     boxed,
     side,
 )
-from loadtests.speed.turns import Figure, Turn
+from loadtests.speed.turns import Figure, Turn, with_what_is_left
 from loadtests.stack import Stack
 
 OLD, INDEXED, NEW, RAW = "old", "old, indexed", "new", "insert_many"
@@ -75,7 +76,9 @@ def _rate(least: float = -math.inf, base: str = OLD, per_request: int = 1) -> Fi
     return Figure("a second", per_second, at_least=least, base=base, is_rate=base != RAW)
 
 
-def _time(name: str, of: Callable[[Turn], float], most: float, base: str = OLD) -> Figure:
+def _time(
+    name: str, of: Callable[[Turn], float], most: float = math.inf, base: str = OLD
+) -> Figure:
     return Figure(f"{name}, ms", of, at_most=most, base=base, digits=1)
 
 
@@ -91,11 +94,16 @@ def _cpu(name: str, part: str, per_request: int = 1) -> Figure:
     return Figure(f"{name}, CPU µs each", partial(Turn.cpu_us, part=part, per_request=per_request))
 
 
-def _parts(base: str = OLD) -> tuple[Figure, ...]:
+def _minute(most: float) -> Figure:
+    return Figure("CPU s a minute", lambda turn: 60 * turn.cores(), at_most=most, digits=2)
+
+
+def _parts(base: str = OLD, most: float = math.inf) -> tuple[Figure, ...]:
     """Return the CPU of all, as on one vCPU only the sum counts, and of each kind of part."""
-    everything = Figure("all parts, CPU µs each", Turn.cpu_us, base=base)
+    everything = Figure("all parts, CPU µs each", Turn.cpu_us, at_most=most, base=base)
+    whole = Figure("the same and what is left to do", with_what_is_left, base=base)
     named = (("services", SERVICES), ("gateway", GATEWAY), ("mongod", DATABASE))
-    return (everything, *(_cpu(name, part) for name, part in named))
+    return (everything, whole, *(_cpu(name, part) for name, part in named))
 
 
 def _through_the_gateway() -> Section:
@@ -104,14 +112,32 @@ def _through_the_gateway() -> Section:
         Case(
             f"{rate} inserts a second",
             loads.paced(rate),
-            (_time("p50", _p50, 0.9), _time("p99", _p99, 0.9), *_parts()),
+            (_time("p50", _p50, 0.9), _time("p99", _p99, 1.0), *_parts(most=most)),
             both,
         )
-        for rate in (35, 63)
+        for rate, most in ((35, 0.55), (63, math.inf))
+    )
+    after = Figure("p99, ms", _p99, at_most=12, digits=1)
+    light = (
+        Case(
+            "3.5 inserts a second",
+            loads.little,
+            (*_parts(most=0.7), _time("p50", _p50)),
+            both,
+            warm_up=False,
+        ),
+        Case("idle", loads.nothing, (_minute(0.35),), both, warm_up=False),
+        Case(
+            "35 a second after 100,000 in batches",
+            loads.after_batches(BATCH, 100_000),
+            (after,),
+            (NEW,),
+            warm_up=False,
+        ),
     )
     closed = (
         Case(f"inserts, {n} connections", loads.inserts(n), (_rate(least), *_parts()), both)
-        for n, least in ((1, 1.5), (8, 2.1), (32, 12), (128, 10))
+        for n, least in ((1, 2.3), (8, 2.1), (32, 12), (128, 16))
     )
     direct = Figure("service, CPU µs each", partial(Turn.cpu_us, part=SERVICES), at_most=130)
     # Without the index the old one reads everybody's detections: what counts is that with it.
@@ -134,6 +160,7 @@ def _through_the_gateway() -> Section:
             RAW: NEW,
         },
         (
+            *light,
             *paced,
             *closed,
             Case(
@@ -197,7 +224,7 @@ def _one_box() -> Section:
         Case(
             "idle",
             loads.nothing,
-            (Figure("CPU s a minute", lambda turn: 60 * turn.cores(), at_most=0.5, digits=2),),
+            (_minute(0.5),),
             all_sides,
             warm_up=False,
             cores=1.0,
@@ -264,11 +291,11 @@ def _sharded() -> Section:
         Case(f"inserts, {n} connections", loads.inserts(n), (_rate(), *_parts()), (OLD, NEW))
         for n in (1, 32)
     )
-    old = partial(Old, durable=True, as_sharded=True)
+    old = partial(Old, durable=True, shards=0)
     starts: dict[str, Callable[[], Stack]] = {
         OLD: old,
         INDEXED: partial(old, indexed=True),
-        NEW: partial(New, sharded=True),
+        NEW: partial(New, shards=2),
     }
     return Section(
         "Sharded: two shards, and a router for each service; the old one has one mongod like them",
@@ -277,7 +304,7 @@ def _sharded() -> Section:
             Case(
                 "35 inserts a second",
                 loads.paced(35),
-                (_time("p50", _p50, math.inf), *_parts()),
+                (_time("p50", _p50), *_parts()),
                 (OLD, NEW),
             ),
             *rates,
@@ -367,7 +394,7 @@ def _pages() -> Section:
         loads.pages,
         (share,),
         (WITHOUT_PAGES, NEW),
-        loads={WITHOUT_PAGES: loads.little},
+        loads={WITHOUT_PAGES: loads.few},
     )
     sides: Mapping[str, Start] = {NEW: partial(_seeded, New, seeds.SHORT_ONE), WITHOUT_PAGES: NEW}
     return Section("Open pages", sides, (case,))

@@ -113,6 +113,7 @@ def _turns(
                 side.stack.restart_services()
             if case.warm_up:
                 load(side, WARM_UP_SECONDS)
+                side.rest()
             turns[name].append(turn(side, load, options.seconds))
     return turns
 

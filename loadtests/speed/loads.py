@@ -32,6 +32,7 @@ PAGES, PAGE_SECONDS, PAGE = 200, 5.0, "/monitoring/api/staff"  # as the page Liv
 LITTLE_PER_SECOND = 3.5  # of fourteen phones
 BATCH_STAFF, BACKLOG = 300, 90 * 86_400
 RAW = "raw_batches"
+BATCHES, BATCHES_SECONDS = "batch", 120.0
 OPTIONS = ("unique", "sparse", "partialFilterExpression")  # of an index, that change its work
 
 Load = Callable[[Side, float], object]
@@ -79,7 +80,27 @@ def paced(per_second: float, headers: Headers = CLOSE) -> Load:
     return load
 
 
-def batches(size: int) -> Load:
+def little(side: Side, seconds: float) -> None:
+    """Fourteen phones, at their users' real peak, for ten times as long."""
+    paced(LITTLE_PER_SECOND)(side, 5 * seconds)
+
+
+def after_batches(size: int, count: int) -> Load:
+    """Return 35 detections a second, while so many that came in batches are seen to."""
+    in_batches = batches(size, BATCHES)
+
+    def load(side: Side, seconds: float) -> None:
+        began = time.monotonic()
+        while sum(row.name == BATCHES for row in side.gateway.rows) * size < count:
+            in_batches(side, 1.0)
+            if time.monotonic() - began > BATCHES_SECONDS:
+                raise RuntimeError(f"{count} detections were not stored in time")
+        paced(35)(side, 2.5 * seconds)
+
+    return load
+
+
+def batches(size: int, name: str = "") -> Load:
     """Return phones that send a backlog piece by piece; its times go on from piece to piece."""
     began, backlogs = int(time.time()) - BACKLOG, [count() for _ in range(SENDERS)]
     is_stored = partial(endpoints.verify_batch, size=size)
@@ -89,7 +110,7 @@ def batches(size: int) -> Load:
         times = (began + 4 * at % BACKLOG for at in range(first, first + size))
         items = [endpoints.detection(BATCH_STAFF + number, MAC, at) for at in times]
         body = endpoints.batch(items)
-        side.gateway.measure("", endpoints.BATCH, is_stored, body, KEEP_ALIVE)
+        side.gateway.measure(name, endpoints.BATCH, is_stored, body, KEEP_ALIVE)
 
     return lambda side, seconds: closed_loop(SENDERS, seconds, partial(send, side))
 
@@ -179,7 +200,7 @@ def after_a_start(side: Side, _seconds: float) -> None:
         open_loop(requests, FIRST_SECONDS, send)
 
 
-def little(side: Side, seconds: float) -> None:
+def few(side: Side, seconds: float) -> None:
     """Fourteen phones, and nothing else, for as long as `pages`."""
     paced(LITTLE_PER_SECOND)(side, 2 * seconds)
 

@@ -1,6 +1,8 @@
 """Those that take turns: each a stack that runs, how it is spoken to, and what it has used."""
 
+import json
 import math
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,13 +10,16 @@ from typing import NamedTuple
 
 from loadtests.engine import endpoints
 from loadtests.engine.client import KEEP_ALIVE, Api, Verify
-from loadtests.stack import Stack
-from scripts.processes.control_groups import SERVICE, UNLIMITED, Limits
+from loadtests.stack import Stack, in_box
+from scripts.processes.control_groups import SERVICE, Limits
 from scripts.processes.limited_group import LimitedGroup
 
 SERVICES, GATEWAY, DATABASE, EVERYTHING = "services", "gateway", "mongod", "everything"
 PAGE = "monitoring"
 ANSWER_SECONDS = 60.0
+SYSTEM = "/api/v1/system"
+# How often a service looks for what is left to do, and what it may take at most.
+ROUND_SECONDS, REST_SECONDS = 4.0, 120.0
 
 
 class Dialect(NamedTuple):
@@ -84,6 +89,20 @@ class Side:
             seconds[EVERYTHING] += used.cpu_seconds
         return dict(seconds)
 
+    def rest(self) -> None:
+        """Wait until nothing is left to do of what was sent: the next turn would pay for it."""
+        if not self.stack.works_later:
+            return
+        ends = time.monotonic() + REST_SECONDS
+        time.sleep(ROUND_SECONDS)  # until it has looked once more what there is
+        while self._unnoted_seconds() > ROUND_SECONDS and time.monotonic() < ends:
+            time.sleep(0.5)
+
+    def _unnoted_seconds(self) -> int:
+        """Return how old the oldest is that is left to do."""
+        report = json.loads(self.gateway.send(SYSTEM, None, KEEP_ALIVE).body)
+        return int(report["unnoted_seconds"])
+
     def killed(self) -> int:
         """Return how many processes the kernel has ended for want of memory."""
         used = [self.box.usage()] if self.box else list(self.stack.usage().values())
@@ -104,11 +123,9 @@ def side(stack: Stack, dialect: Dialect = SOURCES) -> Iterator[Side]:
 @contextmanager
 def boxed(stack: Stack, dialect: Dialect = SOURCES) -> Iterator[Side]:
     """Start a stack without limits of its parts, and put all of it into one box."""
-    with LimitedGroup("box", UNLIMITED) as box, stack:
-        stack.into(box)
+    with in_box(stack) as box:
         started = Side(stack, dialect, box)
         try:
             yield started
         finally:
             started.close()
-            box.limit(Limits(8.0, None))  # it is not to be slow to end

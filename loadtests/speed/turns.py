@@ -19,6 +19,7 @@ class Turn(NamedTuple):
     limited: str  # what has a limit of CPU: the services, or everything in a box
     shares: Shares  # of that limit, and of the machine
     killed: int
+    afterwards: Mapping[str, float] = {}  # CPU seconds until nothing was left to do
 
     def of(self, name: str = "") -> Summary:
         """Return the figures of the requests of one name; nan where there are none."""
@@ -48,7 +49,10 @@ def turn(side: Side, load: Callable[[Side, float], object], seconds: float) -> T
     before, meter = side.cpu_seconds(), Meter()
     with meter.running():
         load(side, seconds)
-    used = {part: now - before.get(part, 0.0) for part, now in side.cpu_seconds().items()}
+    at_end = side.cpu_seconds()
+    used = {part: now - before.get(part, 0.0) for part, now in at_end.items()}
+    side.rest()
+    rest = {part: now - at_end.get(part, 0.0) for part, now in side.cpu_seconds().items()}
     rows = [row for api in side.apis for row in api.rows]
     names = dict.fromkeys(row.name for row in rows)
     return Turn(
@@ -58,7 +62,17 @@ def turn(side: Side, load: Callable[[Side, float], object], seconds: float) -> T
         side.limited,
         meter.shares(used.get(side.limited, 0.0), side.cores),
         side.killed(),
+        rest,
     )
+
+
+def with_what_is_left(turn: Turn) -> float:
+    """Return the µs of CPU for each request, with what the side did for it when it had answered.
+
+    What the side takes when idle is in it, for as long as that lasted.
+    """
+    whole = {part: used + turn.afterwards.get(part, 0.0) for part, used in turn.cpu_seconds.items()}
+    return turn._replace(cpu_seconds=whole).cpu_us()
 
 
 class Figure(NamedTuple):

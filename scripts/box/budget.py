@@ -72,7 +72,7 @@ def report(measured: Measured, load: str | None, wrong: Sequence[str]) -> str:
         f"{BOX_MIB} MiB; the limits add up to {sums.limits:.0f}"
     )
     return "\n".join(
-        [_table([HEAD, *rows]), "", cpu, held, *_notes(measured), _verdict(wrong, load)]
+        [table([HEAD, *rows]), "", cpu, held, *_notes(measured), _verdict(wrong, load)]
     )
 
 
@@ -102,7 +102,8 @@ def _row(name: str, part: Part) -> list[str]:
     return [name, *("" if size is None else f"{size:.0f}" for size in sizes), f"{part.cpu:.2f}"]
 
 
-def _table(rows: list[list[str]]) -> str:
+def table(rows: list[list[str]]) -> str:
+    """Return rows as Markdown, the first of them being the head."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rows = [rows[0], ["-" * width for width in widths], *rows[1:]]
     lines = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)

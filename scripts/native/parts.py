@@ -3,10 +3,11 @@
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from common import backup_report
 from gateway.render import Config, ConfigError
 from mongo import secrets, topology
 from mongo.binaries import NoMongod, find_binaries
@@ -41,6 +42,12 @@ def parts(layout: Layout) -> list[Part]:
     return [*_database(layout), *_services(layout), *front, _demo(layout)]
 
 
+def living(part: Part) -> Part:
+    """Return a part that is healthy also while it may not use the database."""
+    is_service = part.port and part.name.startswith("ingest-")
+    return replace(part, probe=_http(part.port or 0, "/healthz")) if is_service else part
+
+
 def ingest_names(layout: Layout) -> list[str]:
     """Return what the ingest services are called, and their spools."""
     return [f"ingest-{number + 1}" for number in range(len(layout.ingest_ports))]
@@ -64,6 +71,7 @@ def environment(layout: Layout) -> dict[str, str]:
         "GATEWAY_INGEST": ingest,
         "GATEWAY_MONITORING": f"127.0.0.1:{layout.monitoring_port}",
         "GATEWAY_RUN": str(layout.run),
+        "GATEWAY_LOG_FOLDER": str(layout.log),
         "GATEWAY_ACME_FOLDER": str(layout.acme_folder),
         "GATEWAY_USER": "root" if os.geteuid() == 0 else "",  # data may lie where only we may read
     }
@@ -111,6 +119,7 @@ def _services(layout: Layout) -> Iterator[Part]:
         uri = connection_string(local, number)  # each service has a router of its own
         # Relative to the folder that all parts run in: supervisord cannot carry every path.
         more = {"MONGODB_URI": uri, "SPOOL_FILE": f"../spool/{name}.db"}
+        more |= {"BACKUP_REPORT": f"../{backup_report.FILE_NAME}"}
         more |= {"INGEST_BIND": f"127.0.0.1:{port}"} | ALLOCATOR
         yield Part(name, [sys.executable, "-m", "ingest"], _http(port, "/readyz"), port, more)
     port = layout.monitoring_port

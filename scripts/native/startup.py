@@ -1,17 +1,17 @@
 """Start the parts in order, and wait until each is healthy."""
 
-import contextlib
-import re
 import time
 from pathlib import Path
 
 from pymongo.errors import PyMongoError
 
 from mongo import secrets, topology
-from mongo.bootstrap import bootstrap
+from mongo.bootstrap import KeyFileError, LostVolumeError, bootstrap
+from mongo.data import NewerDataError
 from mongo.progress import NotInTimeError
+from scripts.native import reasons
 from scripts.native.layout import Layout, StackError
-from scripts.native.parts import Part, parts
+from scripts.native.parts import Part, living, parts
 from scripts.native.supervisor import Supervisor
 from scripts.processes.cluster import DIRECTORY
 from scripts.processes.waiting import eventually
@@ -21,23 +21,24 @@ LAST_SECONDS = 10.0  # for what comes when the deadline is over
 ONCE_MORE = "./scripts/up once more goes on where this ended, with a longer --deadline if it must"
 # supervisord tries a part again by itself; one that ended so often will not start.
 MAX_DEATHS = 3
-# What gunicorn says of its own end, and mongod but for errors: its "F" only end what an "E" tells.
-_NO_REASON = re.compile(r'\[\d{4}-\d\d-\d\d |\{"t":\{.{,60}"s":"[DIWF]')
 
 
 def start_all(supervisor: Supervisor, layout: Layout, *, demo: bool, deadline: float) -> None:
     """Start what does not run yet, the database first, until `deadline`. Raises StackError."""
     wanted = [part for part in parts(layout) if part.name != "demo" or demo]
     database = [part for part in wanted if part.database]
-    _start_database(supervisor, layout, database, deadline)
+    may_be_used = _start_database(supervisor, layout, database, deadline)
     for part in wanted:
-        _start(supervisor, layout, part, deadline)
+        _start(supervisor, layout, part if may_be_used else living(part), deadline)
 
 
 def _start_database(
     supervisor: Supervisor, layout: Layout, database: list[Part], deadline: float
-) -> None:
-    """Start all of it, then bring it to its topology: a router waits for the config servers."""
+) -> bool:
+    """Start all of it, then bring it to its topology: a router waits for the config servers.
+
+    Return whether the services may use it.
+    """
     secrets.ensure(layout.secrets)
     watches = [_Watch(supervisor, layout, part) for part in database]
     for part in database:
@@ -48,7 +49,7 @@ def _start_database(
             watch.runs()
 
     try:
-        bootstrap(
+        return bootstrap(
             topology.load(Path(layout.topology)).on_this_machine(layout.mongod_port),
             secrets.Secrets.read(layout.secrets),
             DIRECTORY,
@@ -58,6 +59,8 @@ def _start_database(
         )
     except NotInTimeError as error:
         raise StackError(f"{error}: {ONCE_MORE}{_logs(watches, layout)}") from error
+    except (KeyFileError, LostVolumeError, NewerDataError) as error:
+        raise StackError(str(error)) from error
     except PyMongoError as error:
         raise StackError(f"{error}{_logs(watches, layout)}") from error
 
@@ -89,15 +92,8 @@ class _Watch:
         return runs
 
     def last_words(self) -> str:
-        """Return the last line of its log that may be a reason, and where the log is."""
-        with contextlib.suppress(FileNotFoundError), self._log.open(errors="replace") as log:
-            if self._log.stat().st_size >= self._old_bytes:  # else it was rotated
-                log.seek(self._old_bytes)
-            lines = [line.strip() for line in log if line.strip()]
-            reasons = [line for line in lines if not _NO_REASON.match(line)]
-            if lines:
-                return f"{(reasons or lines)[-1]} [{self._log}]"
-        return f"it wrote no log [{self._log}]"
+        """Return what its log says since then, and what to do."""
+        return reasons.last_words(self._log, self._old_bytes)
 
 
 def _start(supervisor: Supervisor, layout: Layout, part: Part, deadline: float) -> None:

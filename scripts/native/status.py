@@ -13,8 +13,9 @@ from gateway.acme import Held
 from gateway.render import TLS_FILE
 from scripts.native.layout import DEFAULT_DATA, Layout
 from scripts.native.parts import FAILURES, Part, parts
+from scripts.native.reasons import RUNBOOK, last_words
 from scripts.native.supervisor import Supervisor
-from scripts.processes.health import set_aside
+from scripts.processes.health import remarks
 
 ROW = "{:<12}{:<10}{:>8}{:>7}{:>12}{:>10}  {}"
 NOT_WANTED = "STOPPED"
@@ -65,8 +66,10 @@ def _show(supervisor: Supervisor, layout: Layout, part: Part) -> bool:
         memory = f"{_memory_bytes(info['pid']) / 2**20:.1f} MiB"
         age = f"{max(0, info['now'] - info['start'])} s"
     health = f"ok, {took_ms:.0f} ms" if problem is None else problem
-    if part.port and part.name.startswith("ingest-") and (damaged := set_aside(part.port)):
-        health += f"; damaged in its spool and set aside: {damaged}"
+    if not info["pid"]:
+        health += f": {last_words(layout.log / f'{part.name}.log')}"
+    if part.port and part.name.startswith("ingest-"):
+        health = "; ".join([health, *remarks(part.port)])
     if part.name == "gateway":
         health += _certificate(layout)
     state = info["statename"].lower()
@@ -77,6 +80,9 @@ def _show(supervisor: Supervisor, layout: Layout, part: Part) -> bool:
 def _certificate(layout: Layout) -> str:
     """Return until when the gateway's certificate is good; "" without TLS."""
     if held := Held.read(layout.run / TLS_FILE):
+        if held.end < time.time():
+            section = f"{RUNBOOK}, “WaymarkCertificateExpires”"
+            return f"; certificate EXPIRED at {held.until()} ({section})"
         return f"; certificate good until {held.until()}"
     return f"; no certificate yet [{layout.log / 'acme.log'}]" if layout.acme else ""
 

@@ -49,6 +49,8 @@ def main() -> None:
         metavar="SECONDS",
         help=f"how long the start may take ({DEADLINE_SECONDS:.0f})",
     )
+    old = "the source's architecture, to be compared with: ./scripts/load stand --help"
+    parser.add_argument("--old", action="store_true", help=old)  # the script takes it
     parser.add_argument("--demo", action="store_true", help="simulate 14 walking ambassadors")
     parser.add_argument("--again", action="store_true", help=argparse.SUPPRESS)  # the guard's
     options = parser.parse_args()

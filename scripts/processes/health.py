@@ -26,15 +26,18 @@ def http_problem(url: str) -> str | None:
     return None
 
 
-def set_aside(port: int) -> int:
-    """Ask an ingest service on this machine how much of its spool was damaged and set aside."""
+def remarks(port: int) -> list[str]:
+    """Ask an ingest service on this machine what somebody has to see to, also while it is well."""
     service = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
     with contextlib.closing(service):
         try:
             service.request("GET", "/readyz")
-            return int(json.load(service.getresponse()).get("set_aside", 0))
-        except (OSError, http.client.HTTPException, ValueError):
-            return 0  # its health says that it does not answer
+            said = json.load(service.getresponse())
+            damaged, warnings = int(said.get("set_aside", 0)), list(said.get("warnings", ()))
+        except (OSError, http.client.HTTPException, ValueError, TypeError, AttributeError):
+            return []  # its health says that it does not answer
+    aside = f"damaged in its spool and set aside: {damaged}"
+    return [*[aside] * bool(damaged), *map(str, warnings)]
 
 
 def mongodb_problem(port: int) -> str | None:

@@ -26,6 +26,27 @@ interface StaffMember {
   lost_contact?: SaidOfLost | null;
 }
 
+/** What the office says of whoever has a staff id. */
+interface NamedPerson {
+  staff_id: string | number;
+  name: string;
+  /** "": none */
+  team: string;
+  note: string;
+  on_duty: boolean;
+}
+
+/** Who was heard, and has no name. */
+interface UnnamedPerson {
+  staff_id: string | number;
+  last_heard: number;
+}
+
+interface UnnamedAnswer {
+  data: UnnamedPerson[];
+  truncated?: boolean;
+}
+
 /** What somebody said of who is not heard any more. */
 interface SaidOfLost {
   state: "acknowledged" | "gone_home";
@@ -47,6 +68,8 @@ interface Beacon {
   /** metres */
   x: number | null;
   y: number | null;
+  /** its other ids */
+  aliases?: string[];
 }
 
 interface BeaconsAnswer {
@@ -65,12 +88,41 @@ interface UnknownAnswer {
   truncated?: boolean;
 }
 
+/** Times in unix seconds. */
+interface Battery {
+  value: number;
+  unit: string;
+  at: number;
+  /** the share that is left */
+  left: number;
+  /** null: too few days for a trend */
+  per_day: number | null;
+  /** null: by no trend, or in many years */
+  empty_at: number | null;
+  low: boolean;
+}
+
+interface BeaconBattery {
+  mac: string;
+  battery: Battery | null;
+}
+
+interface BatteriesAnswer {
+  /** the battery to change next first */
+  data: BeaconBattery[];
+}
+
 interface ImportAnswer extends Problem {
   added?: number;
   changed?: number;
   unchanged?: number;
   moves?: { before: Beacon; after: Beacon }[];
   warnings?: string[];
+}
+
+interface PeopleImportAnswer extends Problem {
+  changed?: number;
+  changes?: { before: NamedPerson; after: NamedPerson }[];
 }
 
 interface Detection {
@@ -108,6 +160,8 @@ interface CoveredLocation {
   x: number | null;
   y: number | null;
   macs: string[];
+  /** the other ids of these beacons */
+  aliases?: string[];
   registered_at?: number | null;
   last_visited: number | null;
 }
@@ -147,8 +201,11 @@ interface ServiceReport {
   queued: number | null;
   /** what was damaged or refused in its spool: rows, or whole files */
   set_aside: number;
+  warnings: OperatorWarning[];
   memory: MemoryReport | null;
   mongodb: DatabaseHealth | null;
+  /** what iPhones sent since its start; null: it is off, or not told yet */
+  owntracks: { stored: number; ignored: Record<string, number> } | null;
 }
 
 /** One read of the health monitor; null: it failed. */
@@ -166,11 +223,19 @@ interface Verdict {
   since: number;
 }
 
+/** What an operator has to see to. */
+interface OperatorWarning {
+  what: string;
+  todo: string;
+}
+
 interface SystemReport {
   now: number;
   verdict: Verdict | null;
   circuits: { ingest: CircuitReport; reads: CircuitReport };
   services: ServiceReport[];
+  /** those of the gateway */
+  warnings: OperatorWarning[];
   monitoring: { memory: MemoryReport };
   reads: Read[];
 }
@@ -178,13 +243,41 @@ interface SystemReport {
 interface ShardReport {
   name: string;
   documents: number;
+  sealed: number;
   bytes: number;
+  index_bytes: number;
+}
+
+/** Null is what cannot be told yet. */
+interface StorageReport {
+  free_bytes: number;
+  detection_bytes: number | null;
+  sealed_bytes: number | null;
+  detections_a_day: number | null;
+  days_left: number | null;
+  /** 0: all are kept */
+  retention_days: number;
+  /** 0: none is sealed */
+  seal_hours: number;
+  /** whether that is soon */
+  low: boolean;
+}
+
+/** Times in unix seconds. */
+interface BackupReport {
+  scheduled: boolean;
+  started_at: number;
+  finished_at: number | null;
+  failed: boolean;
+  late: boolean;
 }
 
 interface DatabaseReport {
   as_of: number;
   shards: ShardReport[];
   minutes: { timestamp: number; count: number }[];
+  storage: StorageReport | null;
+  backup: BackupReport | null;
 }
 
 type Details = Record<string, string | number | boolean | null>;
@@ -204,6 +297,8 @@ interface Token {
   role: string;
   /** of a wall screen that shows one level only */
   level?: string | number | null;
+  /** of whose people alone it is told */
+  team?: string | null;
   created_at: number;
   expires_at: number | null;
   last_used_at: number | null;

@@ -4,6 +4,7 @@ import gc
 import os
 from typing import Any
 
+from common import log_lines
 from patient_worker import PatientWorker
 
 wsgi_app = "monitoring:create_app()"
@@ -36,4 +37,5 @@ def pre_fork(_server: Any, _worker: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Start the health checks now, not with the first visitor: the page tells since when."""
+    log_lines.set_up()
     worker.wsgi.extensions["health_monitor"].start()

@@ -26,7 +26,7 @@ PROJECT = "waymark-tests"
 # One stack serves all files, and each leaves it to the next one: it is new for the contract, then
 # under load, killed and updated; from "access" on it wants tokens; in the end it idles.
 ORDER = (
-    *("file", "mirror", "pin", "contract", "isolation", "load", "restarts", "updates"),
+    *("file", "mirror", "pin", "contract", "isolation", "load", "restarts", "updates", "backup"),
     *("access", "tls", "exposed", "budget"),
 )
 ONE_SHOT = {"secrets", "mongo-init"}

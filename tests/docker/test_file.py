@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ import pytest
 from scripts.processes import ROOT
 from tests.docker.conftest import MONGO, ONE_SHOT, OURS
 from tests.docker.engine import Docker
+from tests.test_docs import section
 
 MIB = 1024 * 1024
 BUDGET_MIB = 700  # of what keeps running; docs/memory.md has the sum with engine and system
@@ -67,7 +69,7 @@ def test_nothing_waits_for_health_or_for_the_database(
         # Nor on what is only started: Docker Compose makes anew what depends on what it makes anew.
         assert waits == ({} if name == "secrets" else SECRETS_FIRST), name
     # `up --wait` takes what it is told to end for ended, and else for broken.
-    for name in ("token", "account"):
+    for name in ("token", "account", "storage", "person", "backup", "restore"):
         [need] = services[name]["depends_on"].values()
         assert need["condition"] == "service_completed_successfully"
         assert [*services[name]["depends_on"]] == ["mongo-init"]
@@ -101,7 +103,7 @@ def test_each_image_of_ours_is_built_once(services: dict[str, Any]) -> None:
 def test_each_image_of_ours_is_a_target_of_the_one_dockerfile(
     docker: Docker, services: dict[str, Any]
 ) -> None:
-    everything = read(docker, "docker-compose.yml", COMPOSE_PROFILES="acme")["services"]
+    everything = read(docker, "docker-compose.yml", COMPOSE_PROFILES="acme,backup")["services"]
     built = (service for service in everything.values() if "build" in service)
     targets = {service["image"]: service["build"]["target"] for service in built}
     assert targets == {f"waymark/{name}:latest": name for name in IMAGES}
@@ -164,6 +166,20 @@ def test_certificates_come_with_a_profile_and_change_nothing_else(
     assert "read_only" not in mine
 
 
+def test_backups_each_day_come_with_a_profile_and_change_nothing_else(
+    docker: Docker, services: dict[str, Any]
+) -> None:
+    chosen = {"WAYMARK_BACKUP_TO": "s3://bucket/prefix", "AWS_REGION": "eu-west-1"}
+    parts = running(
+        read(docker, "docker-compose.yml", COMPOSE_PROFILES="backup", **chosen)["services"]
+    )
+    daily = parts.pop("backup-daily")
+    assert parts == services
+    assert limits({"backup-daily": daily}) == {"backup-daily": 80}
+    assert "s3://bucket/prefix" in daily["entrypoint"]
+    assert daily["environment"]["AWS_REGION"] == "eu-west-1"
+
+
 def test_the_gateway_knows_its_name_inside_and_those_that_are_given(docker: Docker) -> None:
     for variables, names in [
         ({}, ["gateway"]),
@@ -204,3 +220,25 @@ def test_three_members_a_set_are_those_of_the_topology(docker: Docker) -> None:
         data = [v["source"] for v in services[name]["volumes"] if v["target"] == "/data/db"]
         assert data == [name]
         assert services[name]["mem_limit"] == services[kind]["mem_limit"]
+
+
+def test_with_two_gigabytes_the_same_runs_with_larger_limits(
+    docker: Docker, services: dict[str, Any]
+) -> None:
+    larger = running(read(docker, "docker-compose.yml", "docker-compose.2gb.yml")["services"])
+    before, after = limits(services), limits(larger)
+    assert before.keys() == after.keys()
+    assert all(before[name] <= after[name] for name in before)
+    changed = ("mem_limit", "command", "environment")
+    for name, service in larger.items():
+        kept = {key: value for key, value in service.items() if key not in changed}
+        assert services[name] | kept == services[name]
+
+
+def test_the_shard_of_the_runbook_is_one_as_the_others(docker: Docker, tmp_path: Path) -> None:
+    written = section("docs/runbook.md", "Adding a shard").split("```yaml\n")[1].split("```")[0]
+    file = tmp_path / "docker-compose.override.yml"
+    file.write_text(written.replace("docker-compose.yml", f"{ROOT}/docker-compose.yml"))
+    parts = read(docker, "docker-compose.yml", str(file))["services"]
+    other = json.loads(json.dumps(parts["shard1"]).replace("shard1", "shard3"))
+    assert parts["shard3"] == other

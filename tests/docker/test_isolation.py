@@ -163,7 +163,8 @@ def test_images_share_their_layers(stack: Stack) -> None:
         return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     base = len(layers(stack.images.base))
-    python, web, driver = base + 2, base + 3, base + 4  # python: the script that installs, and it
+    # The script that installs, Python, and what tells whether a container lives.
+    python, web, driver = base + 3, base + 4, base + 5
     assert shared("gateway", "monitoring") == python
     assert shared("ingest", "monitoring") == web
     assert shared("ingest", "mongo-init") == driver

@@ -16,6 +16,7 @@ import pytest
 import requests
 
 from gateway.render import variable
+from gateway.request_log import NAME
 from scripts.processes import ALLOCATOR, ROOT
 from scripts.processes.control_groups import Limits
 from scripts.processes.ports import free_port, is_free
@@ -52,16 +53,18 @@ class Gateway:
             "ingest": " ".join(f"127.0.0.1:{upstream.port}" for upstream in self.ingest),
             "monitoring": f"127.0.0.1:{self.monitoring.port}",
             "run": str(run),
+            "log_folder": str(run),
             "user": "root" if run.owner() == "root" else "",
         } | settings
-        self.log, self.errors = run / "access.log", run / "error.log"
+        self.log, self.errors = run / NAME, run / "error.log"
+        self.said = run / "said.log"
 
     def start(self, *prefix: str, limits: Limits | None = None) -> "Gateway":
         """Start it and wait until it listens; `prefix` is a command that runs it."""
         self.process = Process(
             "gateway",
             [*prefix, sys.executable, str(ROOT / "gateway" / "start.py")],
-            self.log,
+            self.said,
             errors=self.errors,
             environment=os.environ
             | ALLOCATOR  # as in the image

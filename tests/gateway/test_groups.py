@@ -8,10 +8,13 @@ import pytest
 from gateway.render import GROUPS, PROBE, Config, render_all
 
 INGEST = ["192.0.2.1:5001", "192.0.2.2:5001"]
-PLAIN = Config(ingest=" ".join(INGEST), monitoring="192.0.2.3:4000", run="/run/way mark")
+PLAIN = Config(
+    ingest=" ".join(INGEST), monitoring="192.0.2.3:4000", run="/run/way mark", owntracks="on"
+)
 TLS = PLAIN._replace(tls_certificate="/certificate.pem", tls_key="/key.pem")
 EXPECTED = {
     "ingest.conf": {"location = /newbeacondetect"},
+    "owntracks.conf": {"location = /owntracks", "location @owntracks_too_large"},
     "batch.conf": {"location = /api/v1/detections"},
     "short_read.conf": {
         "location = /_access",
@@ -24,15 +27,16 @@ EXPECTED = {
         "location = /extractbeacon",
     },
     "long_read.conf": {
-        "location ~ ^/api/v1/(changes$|beacons$|beacons/|audit$|system/database$)",
-        "location = /api/v1/beacons/import",
+        "location ~ ^/api/v1/(changes$|beacons$|beacons/|people$|people/|audit$|system/database$)",
+        "location ~ ^/api/v1/(beacons/import$|people/import$)",
         "location /api/v1/session/oidc",
     },
 }
 
 
 PROBES = {"location = /_circuit/ingest", "location = /_circuit/reads"}
-SERVICE = 'location ~ "^/_service/(?<number>\\d{1,3})$"'  # a single one, past the circuits
+# A single one, past the circuits.
+SERVICE = 'location ~ "^/_service/(?<number>\\d{1,3})(?<told>/metrics)?$"'
 
 
 class Block(NamedTuple):
@@ -111,7 +115,7 @@ def test_a_group_has_circuit_time_limit_and_limits(group: str) -> None:
     (target,) = block.values("proxy_pass")
     assert asks_ingest(http, target)
     assert len(block.values("proxy_read_timeout")) == 1
-    circuit = "ingest" if group in ("ingest.conf", "batch.conf") else "reads"
+    circuit = "ingest" if group in ("ingest.conf", "owntracks.conf", "batch.conf") else "reads"
     assert target == f"http://{circuit}$without"
     # The client's own limit first (that is how the two are told apart), and never all places.
     (by_client, own), (by_place, all_places) = (

@@ -8,7 +8,7 @@ import requests
 from monitoring.page_data import LIFETIME_SECONDS
 from monitoring.screens import SCREENS
 from scripts.processes.waiting import eventually
-from tests.gateway.wall import MACS, ROOMS, SESSION, Site, shown, walls
+from tests.gateway.wall import MACS, OTHERS, ROOMS, SESSION, TEAM, Site, shown, walls
 
 POLL = "/retrieveformonitoring"
 REVOKED_SECONDS = 30
@@ -58,7 +58,9 @@ def test_one_level_is_all_that_its_link_opens(site: Site) -> None:
                     opened.add((f"{method} {path}{query}", answer.status_code))
         session = {(f"GET {SESSION}{q}", 200) for q in ("", "?everything=0")}
         session |= {(f"GET {SESSION}{q}", 400) for q in ("?level=4", "?level=5")}  # it has none
-        level = {(f"GET /api/v1/{path}?level=4", 200) for path in ("now", "staff", "beacons")}
+        level = {
+            (f"GET /api/v1/{path}?level=4", 200) for path in ("now", "staff", "beacons", "people")
+        }
         assert opened == session | level
     assert asked > 200
 
@@ -88,7 +90,39 @@ def test_the_page_of_one_level_shows_that_and_nothing_else(site: Site) -> None:
                 else:
                     assert answer.status_code == 403, (path, query)
                     assert answer.json()["error"] == ("this link or token shows level 4 alone")
-        assert opened == {"api/staff", "api/beacons", "latest"}
+        assert opened == {"api/staff", "api/people", "api/beacons", "latest"}
     # Whoever looks at all of it gets all of it, before and after.
     assert ROOMS["5"] in site.anna.get(f"{base}/latest", timeout=30).text
     assert 'id="wall"' in site.anna.get(base, timeout=30).text
+
+
+@pytest.mark.long
+def test_one_team_is_all_that_its_link_opens(site: Site) -> None:
+    base = f"{site.gateway.url}/monitoring"
+    for visitor in visitors(site, site.made(team=TEAM)["secret"]):
+        site.anna.get(f"{site.gateway.url}{POLL}", timeout=30)  # it is in the gateway's cache
+        for method, path in site.operations():
+            if f"{method} {path}" == "DELETE /api/v1/session":
+                continue
+            for query in ("", f"?team={TEAM}", f"?team={OTHERS}", "?everything=0"):
+                answer = visitor.request(method, f"{site.gateway.url}{path}{query}", timeout=30)
+                assert OTHERS not in answer.text, path
+                assert '"staff_id":3' not in answer.text, path
+        for path in ("/extractbeacon?staff_id=3&start_time=0&end_time=9999999999", POLL):
+            assert visitor.get(f"{site.gateway.url}{path}", timeout=30).status_code in (401, 403)
+        assert f'data-team="{TEAM}"' in visitor.get(base, timeout=30).text
+        told = {}
+        for path in DATA:
+            for query in ("", f"?team={TEAM}", f"?team={OTHERS}", "?level=4", "?team=", "?limit=9"):
+                answer = visitor.get(f"{base}/{path}{query}", timeout=30)
+                assert OTHERS not in answer.text, path
+                assert '"staff_id":3' not in answer.text, path
+                if answer.status_code == 200:
+                    told[path] = answer.text
+                else:
+                    assert (
+                        answer.json()["error"] == f"this link or token shows the team {TEAM} alone"
+                    )
+        assert told.keys() == {"api/staff", "api/people", "api/beacons", "latest"}
+        assert '"staff_id":1,' in told["latest"]
+    assert '"staff_id":3' in site.anna.get(f"{base}/latest", timeout=30).text

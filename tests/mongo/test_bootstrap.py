@@ -9,6 +9,7 @@ from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
 from mongo import secrets, topology
+from mongo.bootstrap import KeyFileError
 from mongo.progress import NotInTimeError
 from mongo.topology import ReplicaSet, Topology
 from scripts.processes.cluster import Cluster
@@ -43,6 +44,16 @@ def test_lost_passwords_are_set_anew(cluster: Cluster) -> None:
     assert cluster.bootstrap() == []
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         client["ICT3102"]["staff"].find_one()
+
+
+def test_another_key_file_is_told_with_what_to_do(cluster: Cluster) -> None:
+    cluster.bootstrap()
+    true = cluster.secrets
+    cluster.secrets = true._replace(keyfile="x" * 64)
+    with pytest.raises(KeyFileError, match="was started with another key file: restart all"):
+        cluster.bootstrap()
+    cluster.secrets = true
+    assert cluster.bootstrap() == []
 
 
 def refused(client: MongoClient[Any], database: str, command: str, value: object = 1) -> bool:

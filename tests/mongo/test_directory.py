@@ -91,7 +91,8 @@ def test_loading_converges(database: Database[dict[str, Any]]) -> None:
     assert str(load(first, database)) == "0 added, 0 changed, 2 unchanged"
     more = parsed(HEADER, "C2A628384B08,5,Lobby B,1.5,2", "C2A628384B0A,1,Room,,")
     done = load(more, database)
-    assert done == Changed(added=1, moves=[Moved(first[0], more[0])], unchanged=0, others=1)
+    moves = [Moved(first[0], more[0])]
+    assert done == Changed(added=1, moves=moves, unchanged=0, others=1, beacons=more, gone=[])
     assert str(done) == "1 added, 1 changed, 0 unchanged, 1 not in the file and left alone"
     renamed = parsed(HEADER, "C2A628384B08,5,Lobby C,1.5,2")
     assert len(load(renamed, database).moves) == 1
@@ -101,6 +102,18 @@ def test_loading_converges(database: Database[dict[str, Any]]) -> None:
     }
     expected = {"C2A628384B08": ("5", "Lobby C"), "C2A628384B09": ("4", "Lobby A")}
     assert stored == expected | {"C2A628384B0A": ("1", "Room")}
+
+
+def test_a_file_without_aliases_takes_none_and_one_with_ids_of_others_is_refused(
+    database: Database[dict[str, Any]],
+) -> None:
+    load(parsed(f"{HEADER},aliases", f"{ROW},C2A628384B09 AABBCCDDEEFF"), database)
+    (moved,) = parsed(HEADER, "C2A628384B08,5,Roof,,")
+    [after] = load([moved], database, keeps_aliases=True).beacons
+    assert after == moved.with_aliases(["C2A628384B09", "AABBCCDDEEFF"])
+    with pytest.raises(DirectoryError, match="is another id of the beacon C2A628384B08"):
+        load(parsed(HEADER, "C2A628384B09,4,Lobby A,,"), database)
+    assert database["beacons"].find_one({}, PLAIN) == after.document()
 
 
 def revision(database: Database[dict[str, Any]]) -> int:

@@ -92,6 +92,22 @@ def test_killed_before_any_step_the_next_run_completes(root: Path, tmp_path: Pat
     assert step > 20  # each of the seven files alone has five
 
 
+@pytest.mark.parametrize("words", [["--help"], []])
+def test_asked_for_help_it_makes_no_folder_of_that_name(
+    root: Path, tmp_path: Path, words: list[str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mongo.secrets", *words],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "mongo.secrets FOLDER" in done.stderr) == (1, True)
+    assert not [*tmp_path.iterdir()]
+
+
 def test_what_a_killed_run_of_the_same_pid_left_is_in_nobodys_way(tmp_path: Path) -> None:
     folder = tmp_path / "secrets"
     folder.mkdir(mode=0o700)

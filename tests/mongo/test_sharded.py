@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
 from werkzeug.test import TestResponse
 
+from common.erasures import Erasures
+from common.revisions import CHECK_SECONDS
 from ingest import create_app
 from ingest.assembly import Context
 from ingest.config import Config
@@ -37,9 +40,9 @@ from ingest.storage.database.indexes import BY_BEACON
 from ingest.storage.detections import documents
 from ingest.storage.detections.large_ids import LargeIds
 from ingest.storage.detections.stamps import NEW
-from ingest.storage.directory.directory import CHECK_SECONDS
 from ingest.storage.places.visits import Visit, Visits, _newest, _pieces
-from mongo import clients, topology
+from mongo import clients, forget, topology
+from mongo.bootstrap import LostVolumeError
 from mongo.sharding import misplaced
 from scripts.processes.cluster import DIRECTORY, Cluster
 from scripts.processes.waiting import eventually
@@ -219,6 +222,81 @@ def test_a_beacon_changes_its_shard_and_is_there_once(
     assert services[1].delete("/api/v1/beacons/AABBCCDDEEFF").status_code == 204
     with MongoClient[dict[str, Any]](cluster.uri()) as client:
         assert client["ICT3102"]["beacons"].count_documents({}) == 57
+
+
+def test_a_person_is_named_over_both_routers(services: list[FlaskClient]) -> None:
+    def put(number: int) -> int:
+        person = {"name": f"Jane {number}", "team": "Cleaning"}
+        return services[number % 2].put("/api/v1/people/7", json=person).status_code
+
+    with ThreadPoolExecutor(2) as threads:
+        assert set(threads.map(put, range(14))) == {200}
+    text = "staff_id,name\n7,Jane Tan\n8,John\n"
+    answer = services[0].post("/api/v1/people/import", data=text, content_type="text/csv")
+    assert answer.json is not None
+    assert (answer.json["added"], answer.json["changed"], answer.json["others"]) == (1, 1, 0)
+
+    def names(service: FlaskClient) -> list[str]:
+        people = service.get("/api/v1/people?team=Cleaning").get_json()["data"]
+        return [person["name"] for person in people]
+
+    eventually(lambda: [names(service) for service in services] == [["Jane Tan"]] * 2)
+    for staff_id in (7, 8):
+        assert services[1].delete(f"/api/v1/people/{staff_id}").status_code == 204
+
+
+def test_a_person_is_forgotten_on_every_shard(
+    cluster: Cluster, staff: Any, services: list[FlaskClient]
+) -> None:
+    everybody = range(10, 18)
+    for staff_id in everybody:
+        for number, service in enumerate(services):
+            store(service, staff_id, str(number))
+    assert min(by_shard(cluster).values()) >= 2
+    database = staff.database
+    for staff_id in everybody:
+        named = services[0].put(f"/api/v1/people/{staff_id}", json={"name": f"Jane {staff_id}"})
+        assert named.status_code == 200
+
+    def forgotten(staff_id: int) -> bool:
+        body = {"staff_id": staff_id, "go_on": staff_id in begun}
+        answer = services[staff_id % 2].post("/api/v1/people/forgotten", json=body)
+        assert answer.status_code in (200, 202, 503), answer.text
+        begun.add(staff_id)
+        return answer.status_code == 200
+
+    begun: set[int] = set()
+    eventually(lambda: {*map(forgotten, everybody)} == {True}, RECOVERY_SECONDS)
+    for name in ("staff", "sealed", "latest", "people"):
+        assert list(database[name].find()) == []
+    assert set(by_shard(cluster).values()) == {0}
+    erasures = Erasures("", {})
+    forget.forget(erasures, cluster.local, cluster.secrets)
+    assert [log.name for log in forget.oplogs(cluster.local, cluster.secrets)] == [
+        "config",
+        "shard1",
+        "shard2",
+    ]
+
+
+def test_what_a_beacon_tells_over_two_routers_is_one_series(
+    staff: Any, services: list[FlaskClient]
+) -> None:
+    now = int(time.time())
+    for day in range(30):
+        raw = f"0201060303aafe1116aafe2000{2900 + day:04x}15000000006400000384"
+        body = {"staff_id": 1, "mac": MAC, "rssi": -60, "raw": raw, "timestamp": now - day * 86400}
+        eventually(partial(is_stored, services[day % 2], body), RECOVERY_SECONDS)
+    contexts = [client.application.extensions["context"] for client in services]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda context: context.directory.telemetry.write(), contexts))
+    for client in services:
+        answer = client.get("/api/v1/beacons/batteries").json
+        assert answer is not None
+        [beacon] = answer["data"]
+        assert beacon["mac"] == MAC
+        assert beacon["battery"]["value"] == 2900
+        assert beacon["battery"]["per_day"] == pytest.approx(-1, abs=0.01)
 
 
 def test_what_another_hand_deletes_is_told_no_longer(
@@ -618,7 +696,10 @@ def test_how_staff_are_spread(
     """The table of docs/measurements.md; the shard with the low hashes first."""
     staff.insert_many({"staff_id": staff_id} for staff_id in ids)
     with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
-        (lowest,) = client["config"]["chunks"].find({"min": {"staff_id": MinKey()}})
+        config = client["config"]
+        (collection,) = config["collections"].find({"_id": str(staff.full_name)})
+        of_staff = {"uuid": collection["uuid"], "min": {"staff_id": MinKey()}}
+        (lowest,) = config["chunks"].find(of_staff)
     counts = by_shard(cluster)
     low = counts.pop(lowest["shard"])
     assert (low, *counts.values()) == split
@@ -765,3 +846,47 @@ def test_ids_above_2_53_become_texts_on_the_shards_of_those(cluster: Cluster, st
     assert staff.database["latest"].count_documents({}) == 0
     for document in rows:  # each is found by its shard key: it moved where that leads
         assert staff.find_one({"staff_id": document["staff_id"]}) == document
+
+
+def test_ids_that_are_texts_of_numbers_go_to_the_shards_of_those(
+    cluster: Cluster, staff: Any
+) -> None:
+    """Of the source system; 7 and "7" are of different shards."""
+    ids = [str(number) for number in range(16)]
+    rows = [{"staff_id": one, "timestamp": "1600000000", "mac": MAC, "rssi": -60} for one in ids]
+    staff.insert_many(rows)
+    before = by_shard(cluster)
+    staff.database["directory"].delete_one({"_id": "data"})
+    assert cluster.bootstrap() == [
+        "data version 2: texts of the source system become numbers",
+        f"{len(ids)} detections in all",
+    ]
+    assert {row["_id"] for row in rows} == {row["_id"] for row in staff.find()}
+    assert sum(by_shard(cluster).values()) == len(ids)
+    assert by_shard(cluster) != before
+    for number in range(16):  # each is found by its shard key
+        (row,) = staff.find({"staff_id": number})
+        assert row["timestamp"] == 1_600_000_000
+    assert cluster.bootstrap() == []
+
+
+@pytest.mark.parametrize("name", ["shard2", "configsvr"])
+def test_a_part_that_lost_its_data_is_told_and_not_made_anew(
+    cluster: Cluster, staff: Any, tmp_path: Path, name: str
+) -> None:
+    staff.insert_many([{"staff_id": number, "timestamp": 1} for number in range(16)])
+    kept = tmp_path / name
+    cluster.kill(name)
+    (cluster.folder / name).rename(kept)
+    try:
+        cluster.start(name)
+        of = {"configsvr": "config"}.get(name, name)
+        with pytest.raises(LostVolumeError, match=f"the data of {of} are gone"):
+            cluster.bootstrap()
+        cluster.kill(name)
+    finally:
+        shutil.rmtree(cluster.folder / name)
+        kept.rename(cluster.folder / name)
+        cluster.start(name)
+    assert cluster.bootstrap() == []
+    assert eventually(lambda: len(list(staff.find())) == 16, RECOVERY_SECONDS)

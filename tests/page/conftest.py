@@ -47,6 +47,7 @@ def office(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Off
     """Return a running stack with 14 ambassadors who have walked for a moment."""
     office = Office(root, tmp_path_factory.mktemp("page") / "data")
     office.environment["OBSERVE_SECONDS"] = "1"
+    office.environment["PLAN_ORIGIN"] = "1.377 103.8489"
     office.up("--demo")
     try:
         office.wait_for_people(14)

@@ -36,12 +36,20 @@ def crowd(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def furnished(people: Iterable[dict[str, Any]]) -> Callable[[Page], None]:
+def named(staff_id: object, name: str, team: str = "", *, on_duty: bool = True) -> dict[str, Any]:
+    """Return what the office says of somebody, as the API says it."""
+    return {"staff_id": staff_id, "name": name, "team": team, "note": "", "on_duty": on_duty}
+
+
+def furnished(
+    people: Iterable[dict[str, Any]], names: Iterable[dict[str, Any]] = ()
+) -> Callable[[Page], None]:
     """Return what puts people into the building of a page, as `prepare` of a screen.
 
     Who has no time of their own grows no older: a slow machine makes nobody stale.
     """
     everyone = list(people)
+    entries = list(names)
 
     def prepare(page: Page) -> None:
         began = time.time()
@@ -52,6 +60,8 @@ def furnished(people: Iterable[dict[str, Any]]) -> Callable[[Page], None]:
             return {"as_of": now, "complete": True, "data": heard}
 
         answer(page, "**/monitoring/api/staff", staff)
+        answer(page, "**/monitoring/api/people", lambda: {"data": entries})
+        answer(page, "**/monitoring/api/coverage?*", coverage)
         answer(page, "**/monitoring/api/coverage", coverage)
         answer(page, "**/detections?*", walk)
         answer(page, "**/monitoring/api/beacons", lambda: {"as_of": began, "data": BEACONS})

@@ -159,6 +159,18 @@ def test_a_token_from_its_making_to_its_end(as_: LogIn, site: Site) -> None:
     expect(entry(page, "revoked the token “HACS”")).to_contain_text("from 127.0.0.1")
 
 
+def test_who_is_there_already_is_not_written_over(as_: LogIn, site: Site) -> None:
+    page = as_("anna", "/account")
+    page.route("**/api/v1/accounts", lambda _: None)  # the list does not come
+    page.goto(f"{site.url}/monitoring/access")
+    form = page.locator("#person-dialog")
+    page.get_by_role("button", name="Add a person").click()
+    form.get_by_label("Name").fill("Ben")
+    form.get_by_role("button", name="Save").click()
+    expect(form.get_by_role("alert")).to_have_text("ben is there already: edit that account")
+    as_("ben", "/system")  # with the password that he has
+
+
 def test_a_person_from_the_account_to_its_end(as_: LogIn, site: Site) -> None:
     page = as_("anna", "/access")
     add = page.get_by_role("button", name="Add a person")
@@ -227,6 +239,23 @@ def test_a_password_is_changed_and_all_log_ins_end(as_: LogIn, site: Site) -> No
     anna = as_("anna", "/access")
     for did in ("changed their password", "could not change", "logged out everywhere"):
         expect(entry(anna, did)).to_contain_text("ben")
+
+
+def test_an_admin_names_people_and_a_reader_sees_the_names(as_: LogIn) -> None:
+    page = as_("anna", "/people")
+    page.get_by_role("button", name="Add a person").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Staff id").fill("7")
+    dialog.get_by_label("Name").fill("Jane Tan")
+    dialog.get_by_role("button", name="Save").click()
+    expect(line(page, "people", "Jane Tan")).to_be_visible()
+    page.get_by_role("link", name="Access").click()
+    expect(entry(page, "Jane Tan")).to_have_text(re.compile("^anna saved staff 7: Jane Tan"))
+    reader = as_("ben", "/people")
+    expect(line(reader, "people", "Jane Tan")).to_be_visible()
+    expect(reader.locator("#ask")).to_contain_text("Only admins name people: ask ")
+    expect(reader.locator("main").get_by_role("button")).to_have_count(0)
+    assert Axe().run(reader).response["violations"] == []
 
 
 def test_who_did_what_is_read_to_its_end_and_saved(as_: LogIn, site: Site, tmp_path: Path) -> None:

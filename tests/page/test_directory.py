@@ -14,6 +14,8 @@ from tests.page.conftest import Office, Opener
 STRANGER = "AABBCCDD0042"
 NEW = "AABBCCDD0043"
 IBEACON = "ibeacon:e2c56db5-dffb-48d2-b060-d0f5a71096e0:1:4660"
+HALL, GATE = "AABBCCDD5101", "AABBCCDD5102"
+HALL_IBEACON = "ibeacon:e2c56db5-dffb-48d2-b060-d0f5a71096e0:51:1"
 HEADER = "mac,level,location,x,y\n"
 BAYS = range(1, 5)
 
@@ -94,7 +96,7 @@ def test_a_file_is_checked_before_it_is_imported(
     good.write_text(HEADER + "AABBCC310001,31,One,0,0\nAABBCC310002,32,Three,5,0\n")
     page.get_by_role("button", name="Import CSV").click()
     dialog.get_by_label("File").set_input_files(good)
-    moves = dialog.get_by_role("list", name="Changed places").get_by_role("listitem")
+    moves = dialog.get_by_role("list", name="Changed beacons").get_by_role("listitem")
     expect(moves).to_have_count(1)
     expect(moves).to_contain_text("AA:BB:CC:31:00:02")
     expect(moves).to_contain_text("level 31, Two (5, 0) → level 32, Three (5, 0)")
@@ -194,6 +196,92 @@ def test_a_beacon_without_a_mac_is_assigned_on_a_small_screen(
     page.on("dialog", lambda question: question.accept())
     dialog.get_by_role("button", name="Delete").click()
     expect(row).to_have_count(0)
+
+
+@pytest.mark.long
+def test_two_ids_become_one_beacon_and_two_again(opened: Opener, office: Office) -> None:
+    place = {"level": "57", "location": "Hall"}
+    assert office.api("PUT", f"/beacons/{HALL}", json=place).status_code == 200
+    for number in range(2):
+        office.hear("iphone", HALL_IBEACON, ago=60 * number + 60)
+
+    def known(*expected: tuple[str, list[str]]) -> None:
+        """Wait until each service tells these beacons, with their aliases: they take turns."""
+
+        def told() -> bool:
+            beacons = office.api("GET", "/beacons?level=57").json()["data"]
+            return sorted((row["mac"], row["aliases"]) for row in beacons) == sorted(expected)
+
+        eventually(lambda: all(told() for _ in range(6)), 30)
+
+    known((HALL, []))
+    page = opened("/directory")
+    row = line(page, HALL)
+    unknown = page.locator("#unknown li").filter(has_text=HALL_IBEACON)
+    unknown.get_by_role("button").click()
+    dialog = page.get_by_role("dialog")
+    same = dialog.get_by_label("Is the same beacon as")
+    same.fill("AA:BB:CC:DD:00:99")
+    dialog.get_by_label("Correct past detections").uncheck()
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("No other beacon of the directory has")
+    dialog.get_by_label("Correct past detections").check()
+    same.fill("aa:bb:cc:dd:51:01")
+    same.press("Tab")
+    expect(dialog.get_by_label("Location")).to_have_value("Hall")
+    expect(dialog.get_by_label("Location")).to_be_disabled()
+    expect(dialog.get_by_role("status")).to_have_text(
+        "Save changes the past: 2 past detections of staff iphone get this place."
+    )
+    dialog.get_by_role("button", name="Save").click()
+    done = page.locator("#done")
+    expect(done).to_contain_text("2 past detections are corrected", timeout=30_000)
+    expect(unknown).to_have_count(0)
+    assert Axe().run(page).response["violations"] == []
+    expect(row).to_have_count(1)
+    expect(row).to_contain_text(HALL_IBEACON)
+    known((HALL, [HALL_IBEACON]))
+    page.locator("#search").fill(HALL_IBEACON)
+    expect(row).to_be_visible()
+    done.get_by_role("button", name="Undo").click()
+    expect(done).to_contain_text("Undone: 2 past detections")
+    expect(unknown).to_have_count(1)
+    known((HALL, []))
+    page.locator("#search").fill("")
+    page.reload()
+    row.get_by_role("button").click()
+    dialog.get_by_label("Other ids").fill(f"{HALL_IBEACON}\nno id")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("aliases id 2 must be a MAC address")
+    dialog.get_by_label("Other ids").fill(HALL_IBEACON)
+    dialog.get_by_role("button", name="Save").click()
+    expect(row).to_contain_text(HALL_IBEACON)
+    known((HALL, [HALL_IBEACON]))
+    page.reload()
+    page.on("dialog", lambda question: question.accept())
+    row.get_by_role("button").click()
+    dialog.get_by_role("button", name=f"Split off {HALL_IBEACON}").click()
+    expect(done).to_contain_text(f"{HALL_IBEACON} is a beacon of its own")
+    expect(page.locator("#beacons tbody tr").filter(has_text="Hall")).to_have_count(2)
+    done.get_by_role("button", name="Undo").click()
+    expect(done).to_contain_text("as before")
+    expect(page.locator("#beacons tbody tr").filter(has_text="Hall")).to_have_count(1)
+    known((HALL, [HALL_IBEACON]))
+    # Two entries become one: the one that stays keeps its place.
+    place = {"level": "57", "location": "Gate"}
+    office.api("PUT", f"/beacons/{GATE}", json=place)
+    known((GATE, []), (HALL, [HALL_IBEACON]))
+    page.reload()
+    line(page, GATE).get_by_role("button").click()
+    same.fill(HALL_IBEACON)
+    same.press("Tab")
+    expect(dialog.get_by_label("Location")).to_have_value("Hall")
+    dialog.get_by_role("button", name="Save").click()
+    expect(row).to_contain_text(":".join(re.findall("..", GATE)))
+    known((HALL, [GATE, HALL_IBEACON]))
+    done.get_by_role("button", name="Undo").click()
+    expect(done).to_contain_text("as before")
+    known((GATE, []), (HALL, [HALL_IBEACON]))
 
 
 @pytest.mark.long

@@ -11,7 +11,15 @@ from playwright.sync_api import Page, expect
 from tests.page.conftest import Opener, loaded
 from tests.page.house import ROOMS, answer, crowd, furnished, person
 
-SCREENS = ["?level=4&person=7", "", "/replay?person=7", "/coverage?gap=1", "/directory", "/system"]
+SCREENS = [
+    "?level=4&person=7",
+    "",
+    "/replay?person=7",
+    "/coverage?gap=1",
+    "/people",
+    "/directory",
+    "/system",
+]
 
 
 OPEN = ["?wall", "?wall&level=4", "/coverage?level=4", "?room=Room+4-03&room_level=4"]

@@ -18,9 +18,7 @@ PAGES, WATCHED_SECONDS = 10, 8
 def ingested(office: Office, since: float) -> int:
     """Return how many requests of the page the gateway passed to the ingest services."""
     count = 0
-    for line in (office.data / "log" / "gateway.log").read_text().splitlines():
-        if not line.startswith("{"):
-            continue
+    for line in (office.data / "log" / "requests.log").read_text().splitlines():
         entry = json.loads(line)
         written_at = time.mktime(time.strptime(entry["time"][:19], "%Y-%m-%dT%H:%M:%S"))
         zone = int(entry["time"][19:22]) * 3600

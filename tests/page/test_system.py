@@ -29,6 +29,7 @@ def service(name: str, used: int, limit: int | None) -> dict[str, Any]:
         "latency_ms": 1.5,
         "queued": 0,
         "set_aside": 3 if name == "free" else 0,
+        "warnings": [],
         "memory": memory,
         "mongodb": {"reachable": True, "latency_ms": 0.7},
     }
@@ -46,6 +47,7 @@ def reported(services: list[dict[str, Any]]) -> Callable[[Page], None]:
             for name in ("ingest", "reads")
         },
         "services": services,
+        "warnings": [],
         "monitoring": {"memory": {"used_bytes": 24 * MIB, "limit_bytes": 48 * MIB}},
         "reads": [{"timestamp": now - 30, "latency_ms": 2.5}],
     }
@@ -104,6 +106,35 @@ def test_what_was_set_aside_is_told_with_what_to_do(limited: Page) -> None:
     expect(limited.locator("#summary")).to_have_text(
         re.compile(r"^3 set aside in the spool since \d\d:\d\d:\d\d\. Somebody has to look\.$")
     )
+
+
+def test_what_an_operator_has_to_see_to_is_said_once(opened: Opener) -> None:
+    warnings = [{"what": "The spool is full", "todo": "Make room."}]
+    services = [service(f"ingest-{number}", 16, 64) | {"warnings": warnings} for number in (1, 2)]
+    page = opened("/system", prepare=reported(services))
+    expect(page.locator("#warnings p")).to_have_text(["The spool is full. Make room."])
+    assert Axe().run(page).response["violations"] == []
+
+
+def test_what_owntracks_sent_is_counted_where_it_is_on(opened: Opener) -> None:
+    counts: list[dict[str, Any] | None] = [
+        {"stored": 1200, "ignored": {"location": 7, "no staff id": 2}},
+        {"stored": 34, "ignored": {"no staff id": 30}},
+        None,
+    ]
+    services = [
+        service(f"ingest-{number}", 16, 64) | {"owntracks": owntracks}
+        for number, owntracks in enumerate(counts)
+    ]
+    page = opened("/system", prepare=reported(services))
+    rows = ["stored1,234", "ignored: no staff id32", "ignored: location7"]
+    expect(page.locator("#owntracks-counts tbody tr")).to_have_text(rows)
+    assert Axe().run(page).response["violations"] == []
+
+
+def test_where_owntracks_is_off_nothing_is_said_of_it(limited: Page) -> None:
+    expect(limited.locator("#services tr")).not_to_have_count(0)
+    expect(limited.locator("#owntracks")).to_be_hidden()
 
 
 def test_it_leads_programmers_to_their_first_detection(opened: Opener, office: Office) -> None:

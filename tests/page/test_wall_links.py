@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect
 
-from tests.gateway.wall import ROOMS, Site, walls
+from tests.gateway.wall import ROOMS, TEAM, Site, walls
 from tests.page.conftest import loaded, watch_policy
 
 pytestmark = pytest.mark.long
@@ -16,6 +16,7 @@ pytestmark = pytest.mark.long
 SIZES = {"phone": (390, 844), "laptop": (1280, 800)}
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/monitoring/login\?next=[\w%]+#token=(wm_[\w-]{43})")
 ENDED = "Your log-in has ended"
+JANE = f"Jane of {ROOMS['4']}"  # two are called so, of two teams
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,7 @@ def test_an_admin_makes_a_link_and_a_wall_opens_it(
         "Level 5 alone",
     ]
     dialog.get_by_label("It shows").select_option("4")
+    dialog.get_by_label("Of the people").select_option(label="Everybody")
     dialog.get_by_label("Unit").select_option("")
     expect(dialog.get_by_label("Valid for")).to_be_disabled()
     dialog.get_by_label("Unit").select_option("hours")
@@ -130,6 +132,49 @@ def test_an_admin_makes_a_link_and_a_wall_opens_it(
     expect(wall.get_by_role("link", name="Replay the last hour")).to_have_count(0)
     accessible(wall)
     nowhere_but_in_the_body(site, wall, match[1], sent)
+
+
+def test_a_link_of_one_team_calls_its_people_by_name(site: Site, browsers: Any) -> None:
+    page = browsers()
+    log_in(page, site)
+    page.goto(f"{site.gateway.url}/monitoring")
+    expect(page.locator("#people .who").first).to_have_text(f"{JANE} (1)")
+    page.get_by_role("button", name="Wall link").click()
+    dialog = page.get_by_role("dialog", name="A link for a wall screen")
+    dialog.get_by_label("What it is for").fill("cleaners")
+    dialog.get_by_label("Of the people").select_option(TEAM)
+    accessible(page)
+    dialog.get_by_role("button", name="Make the link").click()
+    link = page.get_by_label("The link").input_value()
+    page.goto(f"{site.gateway.url}/monitoring/access")
+    made = page.locator("#tokens tbody tr", has_text="cleaners")
+    expect(made).to_contain_text(f"read, team {TEAM}")
+    wall = browsers()
+    opened(wall, link)
+    expect(wall.locator("#exceptions section")).to_have_count(1)
+    wall.get_by_role("link", name="Waymark").click()
+    expect(wall.locator("#people .who")).to_have_text([f"{JANE} 1"])
+    expect(wall.locator("#summary")).to_contain_text(f"1 person of the team {TEAM} heard")
+    expect(wall.get_by_label("Team")).to_be_hidden()
+    wall.locator("#people [data-staff]").click()
+    expect(wall.locator("#person")).to_contain_text(
+        f"No trail: this link or token shows the team {TEAM} alone."
+    )
+    expect(wall.get_by_role("button", name="Who was in a room?")).to_be_hidden()
+    accessible(wall)
+    wall.goto(f"{site.gateway.url}/monitoring?wall")
+    loaded(wall)
+    expect(wall.locator("#summary")).to_contain_text(f"1 person of the team {TEAM} heard")
+    expect(wall.locator("#exceptions section")).to_have_count(1)
+    expect(wall.locator("#section .marker title")).to_have_text(re.compile(f"^{JANE}: "))
+    accessible(wall)
+
+
+def test_a_link_of_one_level_calls_those_there_by_name(site: Site, browsers: Any) -> None:
+    wall = browsers()
+    opened(wall, f"{site.gateway.url}/monitoring/login#token={site.made(level='4')['secret']}")
+    names = [f"{JANE} (1)", f"{JANE} (3)", "Staff 5"]
+    expect(wall.locator("#people .who")).to_have_text(names)
 
 
 def nothing_left(page: Page, secret: str) -> None:

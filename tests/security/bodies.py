@@ -15,16 +15,36 @@ MAC = "C2A628384B08"
 INFLATED = {"user_address": "inflated", "beacon_address": MAC, "rssi": -20}
 _ITEM = {"staff_id": "inflated", "mac": MAC, "rssi": -20}
 _BEACON = {"level": "inflated", "location": "inflated"}
+_PERSON = {"name": "inflated", "team": "inflated"}
 _UNCHANGED = "AABBCCDDEE77"  # no beacon of the directory
+
+# All of them are answered alike, so what is stored of them is honest.
+_OWNTRACKS: tuple[str, str, dict[str, Any]] = (
+    "POST",
+    "/owntracks",
+    {
+        "_type": "beacon",
+        "uuid": "ca271eae-5fa8-4e80-8f08-2a302a95a959",
+        "major": 1,
+        "minor": 7,
+        "tst": 1_700_000_000,
+        "rssi": -20,
+        "topic": "owntracks/honest/phone",
+        "tid": "honest",
+    },
+)
 
 # Every operation that takes a body, with one that is good.
 _POSTS = [
     ("POST", "/newbeacondetect", JSON, json.dumps(INFLATED)),
     ("POST", "/newbeacondetect", FORM, urlencode(INFLATED)),
     ("POST", "/extractbeacon", JSON, '{"staff_id":"inflated","start_time":0,"end_time":1}'),
+    ("POST", "/owntracks", JSON, json.dumps(_OWNTRACKS[2] | {"topic": "owntracks/inflated/x"})),
     ("POST", "/api/v1/detections", JSON, json.dumps(_ITEM)),
     ("POST", "/api/v1/beacons/import", CSV, f"mac,level,location,x,y\n{_UNCHANGED},1,inflated,,\n"),
     ("PUT", f"/api/v1/beacons/{_UNCHANGED}", JSON, json.dumps(_BEACON)),
+    ("POST", "/api/v1/people/import", CSV, "staff_id,name\ninflated,inflated\n"),
+    ("PUT", "/api/v1/people/inflated", JSON, json.dumps(_PERSON)),
 ]
 _MEGABYTE = b" " * 2**20
 
@@ -79,6 +99,7 @@ _FIELDS: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/extractbeacon", {"staff_id": "inflated", "start_time": 0, "end_time": 1}),
     ("POST", "/api/v1/detections", _ITEM | {"timestamp": 1_700_000_000, "event_id": "a"}),
     ("PUT", f"/api/v1/beacons/{_UNCHANGED}", _BEACON | {"x": 1, "y": 2}),
+    ("PUT", "/api/v1/people/inflated", _PERSON | {"note": "inflated", "on_duty": True}),
 ]
 # Names beside the declared ones: ignored, and never stored (`test_nothing_strange_was_stored`).
 _NAMES = ["$set", "$where", "a.b", "a\0b", "", "_id", "__proto__", "constructor", "level", "$" * 99]
@@ -118,7 +139,7 @@ def _bombs() -> list[Case]:
 
 def _operators() -> list[Case]:
     operators = []
-    for method, path, fields in _FIELDS:
+    for method, path, fields in (*_FIELDS, _OWNTRACKS):
         for field in fields:
             for name, value in _OPERATORS.items():
                 body = json.dumps(fields | {field: value}).encode()
@@ -147,7 +168,7 @@ def _names() -> list[Case]:
 def _trees() -> list[Case]:
     return [
         _case(f"{name}: {path}", method, path, JSON, body)
-        for method, path, _ in _FIELDS
+        for method, path, _ in (*_FIELDS, _OWNTRACKS)
         for name, body in _TREES.items()
     ]
 

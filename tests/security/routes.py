@@ -13,10 +13,10 @@ from monitoring.screens import FOR_ADMINS, TITLES
 from monitoring.static_files import FOLDER, names
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
-NOT_AT_THE_GATEWAY = "/readyz"  # each service's own
+NOT_AT_THE_GATEWAY = ("/readyz", "/metrics")  # each service's own
 # Only the gateway's; it asks with a GET, whatever the method.
 CIRCUITS = ("/_circuit/ingest", "/_circuit/reads")
-SERVICE = "/_service/0"
+SERVICE = ("/_service/0", "/_service/0/metrics")
 LOGIN = "/monitoring/login"
 # With good credentials these end what later requests need, so they are sent without any body.
 OWN_SESSION = re.compile("/api/v1/session(/.*)?")
@@ -47,7 +47,7 @@ class Route(NamedTuple):
 def everything(document: dict[str, Any]) -> list[Route]:
     """Return all of them."""
     gateways = [Route("GET", path, Role.NOBODY) for path in CIRCUITS]
-    gateways.append(Route("GET", SERVICE, Role.READ))
+    gateways += [Route("GET", path, Role.READ) for path in SERVICE]
     return [*of_document(document), *of_the_page(), *gateways]
 
 
@@ -121,7 +121,7 @@ def undeclared(routes: list[Route]) -> Iterator[Route]:
         has.setdefault(route.path, {})[route.method] = route
     for path, methods in has.items():
         for method in METHODS:
-            if method not in methods and path not in (*CIRCUITS, SERVICE):
+            if method not in methods and path not in (*CIRCUITS, *SERVICE):
                 like = methods.get("GET") if method == "HEAD" else None
                 role = like.role if like else next(iter(methods.values())).role
                 yield Route(method, path, role, "application/json", b"{}", declared=False)

@@ -23,7 +23,16 @@ TOO_MANY, TRIES = 429, 100
 # Addresses of no document: the gateway's own, others' habits, what is there of a database.
 GUESSED = [
     *("/", "/nginx_status", "/_access", "/_problem", "/_no_page", "/_refused", "/_preflight"),
-    *("/readyz", "/metrics", "/.env", "/.git/config", "/server-status", "/admin", "/debug"),
+    *(
+        "/readyz",
+        "/metrics",
+        "/_metrics",
+        "/.env",
+        "/.git/config",
+        "/server-status",
+        "/admin",
+        "/debug",
+    ),
     *("/.well-known/acme-challenge/aaaaaaaaaaaaaaaaaaaa", "/.well-known/security.txt"),
     *("/api", "/api/", "/api/v1", "/api/v1/", "/api/v2/staff", "/static/style.css", "/favicon.ico"),
     *("/monitoring/static/", "/monitoring/../api/v1/staff", "/robots.txt", "/openapi.json"),

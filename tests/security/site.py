@@ -26,6 +26,8 @@ class Site(Office):
     def __init__(self, root: Path, data: Path) -> None:
         super().__init__(root, data)
         self.environment["GATEWAY_CLIENT_RATE"] = "20000"  # one attacker stands for many
+        self.environment["WAYMARK_OWNTRACKS"] = "on"
+        self.environment["PLAN_ORIGIN"] = "1.377 103.8"
 
     @property
     def ports(self) -> dict[str, int]:
@@ -116,7 +118,7 @@ class Guarded(Site):
 
     def stored(self) -> Mapping[str, object]:
         """Return what no stranger may change: how many there are of each, and how they look."""
-        names = ("staff", "beacons", "tokens", "accounts")
+        names = ("staff", "beacons", "people", "tokens", "accounts")
         return {
             name: sorted(
                 str(document) for document in self.database[name].find({}, {"last_used_at": 0})

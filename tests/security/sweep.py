@@ -19,6 +19,8 @@ TRIES, PAUSE_SECONDS = 40, 0.1
 SAFE = ("GET", "HEAD", "OPTIONS")
 # What the gateway passes on of a detection: a phone has no cookie.
 WITHOUT_COOKIES = "/newbeacondetect"
+# Nor has an iPhone, which keeps a message that the gateway refuses: with a 503.
+KEPT = "/owntracks"
 # Answered by the gateway, whatever the method: it asks for it with a GET.
 SHARED = ("gateway", "/retrieveformonitoring")
 
@@ -64,7 +66,9 @@ def expected(target: str, route: Route, visitor: Visitor) -> str:
     if route.role is Role.NOBODY:
         return "in"
     by_cookie = "Authorization" not in visitor.headers and "Cookie" in visitor.headers
-    if by_cookie and target == "gateway" and route.path in (WITHOUT_COOKIES, SERVICE):
+    if by_cookie and target == "gateway" and route.path in (WITHOUT_COOKIES, *SERVICE):
+        return "401"
+    if by_cookie and route.path == KEPT:
         return "401"
     role = visitor.role
     if role is Role.NOBODY:
@@ -81,6 +85,8 @@ def wrong(target: str, route: Route, visitor: Visitor, answer: Answer, secrets: 
     """Return what is wrong with an answer, "" for nothing."""
     status, said = answer.status, expected(target, route, visitor)
     text = answer.body.decode("latin-1") + str(answer.headers)
+    if (target, route.path, status) == ("gateway", KEPT, 503) and said in ("401", "403"):
+        return "" if b"needs a valid token" in answer.body else "does not say what it needs"
     if status >= 500:
         return "a failure of ours" if is_failure(str(status)) else "still unavailable"
     if any(secret in text for secret in secrets) or any(
@@ -116,7 +122,7 @@ def sweep(
         for route in routes
         for target in ports
         for visitor in visitors
-        if _is_of(target, route) and not _ends(route, visitor)
+        if _is_of(target, route) and not _ends(route, visitor) and not _is_let_in(route, visitor)
     ]
 
     def tried(one: tuple[str, Route, Visitor]) -> Asked:
@@ -141,14 +147,19 @@ def _again(answer: Answer) -> bool:
 
 def _is_of(target: str, route: Route) -> bool:
     if target == "gateway":
-        return route.path != NOT_AT_THE_GATEWAY
-    if route.path in (*CIRCUITS, SERVICE, "/healthz"):
+        return route.path not in NOT_AT_THE_GATEWAY
+    if route.path in (*CIRCUITS, *SERVICE, "/healthz"):
         return route.path == "/healthz"
     return route.page == (target == "monitoring")
 
 
 def _ends(route: Route, visitor: Visitor) -> bool:
     return (route.method, route.path) == ENDS and visitor.role is not Role.NOBODY
+
+
+def _is_let_in(route: Route, visitor: Visitor) -> bool:
+    """Tell whether a stranger's query is a good token: at one address alone."""
+    return route.path == KEPT and visitor.query.startswith("token=")
 
 
 def counted(findings: Iterable[Asked]) -> Counter[tuple[str, str, int]]:

@@ -102,13 +102,14 @@ def is_declared(said: str, case: Case, allowed: Iterable[str], visitor: Visitor)
     """
     if visitor.role is Role.ADMIN and visitor.proven and "Authorization" in visitor.headers:
         return said in allowed
+    refusals = ("401", "403", "503") if sweep.KEPT in case.name else ("401", "403")
     public = any(name in case.name for name in _PUBLIC)
     if visitor.role is Role.NOBODY and not public and any(s[0] == "2" for s in said.split()):
         return False
     return any(
         len(said.split()) == len(prefix.split())
         and all(
-            came == may_come or (came in ("401", "403") and may_come in _ANSWERED)
+            came == may_come or (came in refusals and may_come in _ANSWERED)
             for came, may_come in zip(said.split(), prefix.split(), strict=True)
         )
         for prefix in allowed

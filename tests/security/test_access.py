@@ -52,7 +52,7 @@ def test_each_role_gets_its_own_and_no_more(guarded: Guarded) -> None:
         role: {
             f"{route.route.method} {route.route.path}"
             for route in findings
-            if route.visitor.role is role and route.answer.status not in (401, 403)
+            if route.visitor.role is role and route.answer.status not in (401, 403, 503)
             if route.route.role is not Role.NOBODY
         }
         for role in (Role.INGEST, Role.READ, Role.ADMIN)
@@ -60,6 +60,7 @@ def test_each_role_gets_its_own_and_no_more(guarded: Guarded) -> None:
     assert got[Role.INGEST] == {
         "GET /newbeacondetect",
         "POST /newbeacondetect",
+        "POST /owntracks",
         "POST /api/v1/detections",
     }
     assert not got[Role.READ] & got[Role.INGEST]
@@ -111,4 +112,6 @@ def test_schemathesis_finds_nothing_as_an_admin(guarded: Guarded, tmp_path: Path
     """What the other roles are refused, the test of each role shows."""
     token = next(visitor for visitor in guarded.visitors if visitor.name == Role.ADMIN.value)
     header = f"Authorization: {token.headers['Authorization']}"
-    check(guarded.url, tmp_path, "--phases", "coverage", "--header", header)
+    # What is refused there is a 503, which the sweep looks at.
+    exclude = ("--exclude-path", sweep.KEPT)
+    check(guarded.url, tmp_path, "--phases", "coverage", "--header", header, *exclude)

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 
+from common.log_lines import FRAME
 from tests.needs import need
 from tests.security.case import TARGETS
 from tests.security.site import Guarded
@@ -91,7 +92,7 @@ def alive(guarded: Guarded) -> Iterator[None]:
     yield
     assert services(guarded) == before
     for file in (guarded.data / "log").iterdir():
-        assert "Traceback" not in file.read_text(errors="replace"), file
+        assert FRAME not in file.read_text(errors="replace"), file
 
 
 @pytest.mark.parametrize("mode", MODES)

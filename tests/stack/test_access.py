@@ -12,6 +12,7 @@ from scripts.native.layout import Layout
 from scripts.native.parts import listen
 from scripts.processes.waiting import eventually
 from tests.log_in import logged_in
+from tests.metrics import samples
 from tests.stack.conftest import Stack, kill_tree
 
 pytestmark = pytest.mark.long
@@ -29,7 +30,9 @@ PATHS = [
     "/api/v1/staff",
     "/api/v1/openapi.json",
     "/docs",
+    "/monitoring/metrics",
 ]
+COUNTED, STORED = "waymark_gateway_requests_total", "waymark_stored_detections"
 
 
 def configured(root: Path, file: Path, stack: Stack) -> str:
@@ -78,6 +81,9 @@ def test_from_the_configuration_to_a_token_that_is_revoked(guarded: tuple[Stack,
             assert status(path, port=port) == 401, (path, port)
     for path in PATHS[:5]:
         assert status(path, port=layout.monitoring_port) == 401
+    assert status("/_service/1/metrics") == 401
+    for port in (*layout.ingest_ports, layout.monitoring_port):
+        assert status("/metrics", port=port) == 401
     assert status("/healthz") == 200
     assert stack.script("status").returncode == 0  # health needs none
 
@@ -123,6 +129,22 @@ def test_from_the_configuration_to_a_token_that_is_revoked(guarded: tuple[Stack,
 
     eventually(lambda: people() >= 14, 60)
     assert "the demo" in stack.script("token", "list").stdout
+
+    # All parts tell it in numbers, as Prometheus asks for them.
+    def numbers(path: str) -> dict[str, float]:
+        answer = requests.get(f"{url}{path}", headers=headers, timeout=30)
+        return samples(answer.text) if answer.status_code == 200 else {}
+
+    def whole() -> dict[str, float]:
+        return numbers("/monitoring/metrics")
+
+    eventually(lambda: whole().get(f'{COUNTED}{{kind="ingest",status="2xx"}}', 0) > 14, 60)
+    eventually(lambda: whole().get(f'{STORED}{{shard="embedded",form="row"}}', 0) > 14, 90)
+    for service in ("ingest-1", "ingest-2"):
+        assert whole()[f'waymark_service_up{{service="{service}"}}'] == 1
+    both = ("/_service/0/metrics", "/_service/1/metrics")
+    heard = "waymark_people_heard"
+    eventually(lambda: min(numbers(path).get(heard, 0) for path in both) >= 14, 60)
 
     # While the database is away, what was known holds.
     kill_tree(stack.pids()["mongod"])
@@ -203,6 +225,26 @@ def test_names_are_for_tls(root: Path, tmp_path: Path) -> None:
     front = Config.from_environment(environment)
     assert check_exposure(front) == []
     assert r"c\.example" in render(front, template(), certified=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "words", "after"),
+    [
+        ("", ["a.example"], "acme"),
+        ("backup", ["a.example"], "acme,backup"),
+        ("acme, backup", ["--plain"], "backup"),
+        ("'acme'", ["--plain"], None),
+    ],
+)
+def test_configured_again_backups_go_on(
+    root: Path, tmp_path: Path, before: str, words: list[str], after: str | None
+) -> None:
+    file = tmp_path / "env"
+    file.write_text(f"COMPOSE_PROFILES={before}\n")
+    command = [f"{root}/scripts/configure", "--file", str(file), *words]
+    subprocess.run(command, check=True, capture_output=True)
+    lines = dict(line.split("=", 1) for line in file.read_text().splitlines())
+    assert lines.get("COMPOSE_PROFILES") == after
 
 
 @pytest.mark.parametrize("address", ["2001:db8::7", "[2001:db8::7]"])

@@ -4,6 +4,7 @@ Phones send each event until it is confirmed, each try to the other service. The
 exactly what was confirmed, once, and both services must answer exactly that.
 """
 
+import signal
 from functools import partial
 from typing import Any, Literal
 
@@ -88,3 +89,15 @@ def test_database_and_services_killed_at_once(cluster: Cluster, services: list[S
             service.start()
         phones.wait_for(200, more=50)
     check(cluster, services, phones)
+
+
+def test_services_end_soon_while_the_database_is_away(
+    cluster: Cluster, services: list[Service]
+) -> None:
+    with cluster.away("mongod", "killed"):
+        for service in services:
+            assert service.detect("walker-0").status_code == 202  # what it knew of it is gone
+            service.send_signal(signal.SIGTERM)
+        for service in services:
+            ended = service.wait(15)  # not killed for a hang of 30 s
+            assert ended == -signal.SIGTERM, service.log

@@ -102,6 +102,20 @@ def test_a_shard_is_added_while_everything_runs(stack: Stack, servers: Path) -> 
         return {row["name"] for row in answer.json().get("shards", [])}
 
     eventually(lambda: shards() == {"shard1", "shard2", "shard3"}, 400)
+    storage = stack.script("storage")
+    assert storage.returncode == 0, storage.stderr
+    assert [line.split(":")[0] for line in storage.stdout.splitlines()] == [
+        "shard1",
+        "shard2",
+        "shard3",
+        "kept",
+        "sealed",
+        "a detection",
+        "a sealed one",
+        "a day",
+        "free",
+        "full in",
+    ]
 
 
 def ids(stack: Stack, staff_id: str) -> list[str]:

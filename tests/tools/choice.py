@@ -14,19 +14,42 @@ from scripts.processes import ROOT
 LANDED = 20
 # These tests test those files and folders: whatever begins so.
 TOOLS: dict[str, tuple[str, ...]] = {
-    "tests/tools/loadtests": ("loadtests/", "scripts/load", "scripts/processes/"),
+    "tests/tools/loadtests": (
+        "loadtests/",
+        "scripts/load",
+        "scripts/processes/",
+        "docs/paper.md",
+        "docs/playbook-run/",
+    ),
     "tests/tools/mutation": ("services/", "scripts/mutate"),
     "tests/tools/test_binaries.py": ("mongo/binaries.py", "mongo/official.py"),
+    "tests/tools/test_bucket.py": ("mongo/backup/", "tests/tools/versitygw/"),
     "tests/tools/test_budget.py": ("scripts/box/", "scripts/budget"),
     "tests/tools/test_control_groups.py": ("scripts/processes/",),
     "tests/tools/test_emulated.py": ("mongo/fetch-emulated",),
     "tests/tools/test_hacs.py": ("scripts/demo/", "scripts/hacs"),
+    "tests/tools/test_logs.py": ("scripts/logs", "scripts/lib.sh"),
     "tests/tools/test_official.py": (
         "mongo/binaries.py",
         "mongo/official.py",
         "mongo/processor.py",
     ),
     "tests/tools/test_processes.py": ("scripts/processes/",),
+    "tests/tools/test_reasons.py": (
+        "scripts/native/",
+        "scripts/lib.sh",
+        "docs/",
+        "services/",
+        "mongo/",
+    ),
+    "tests/tools/test_sizing.py": (
+        "loadtests/sizing/",
+        "docs/capacity.md",
+        "docs/measurements.md",
+        "docs/playbook-run/",
+    ),
+    "tests/tools/test_update.py": ("scripts/update", "scripts/lib.sh"),
+    "tests/tools/test_user_data.py": ("deploy/ec2/", "scripts/configure", "scripts/lib.sh"),
     "tests/tools/test_setup.py": ("scripts/lib.sh", "scripts/install", "scripts/configure"),
     # They need Docker's engine, whose fixtures are there.
     "tests/docker/test_mirror.py": ("Dockerfile", "docker-compose.yml"),

@@ -1,11 +1,12 @@
 """Where the MongoDB binaries come from."""
 
+import platform
 from pathlib import Path
 
 import pytest
 
 from mongo import binaries, official
-from mongo.binaries import NoMongod, find_binaries
+from mongo.binaries import NoMongod, find_binaries, is_emulated
 
 
 def test_the_named_folder_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,3 +55,8 @@ def test_path_comes_before_the_package(tmp_path: Path, monkeypatch: pytest.Monke
         find_binaries(sharded=True)
     (tmp_path / "fetched").mkdir()
     assert find_binaries(sharded=True) == tmp_path / "fetched"
+    for machine, emulates in (("x86_64", True), ("aarch64", False)):
+        monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
+        assert is_emulated() == emulates
+    (tmp_path / "mongos").touch(mode=0o755)
+    assert not is_emulated()

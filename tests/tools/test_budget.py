@@ -2,16 +2,19 @@
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 
 import pytest
+import yaml
 
-from scripts.box import budget, measuring, processes
+from scripts.box import budget, first_run, measuring, processes
 from scripts.box.load import Load
 from scripts.box.measuring import Machine, Measured, Part, engine_cpu
 from scripts.box.processes import Process
+from scripts.processes import ROOT
 from scripts.processes.control_groups import Usage
 from scripts.processes.waiting import eventually
 from tests.upstream import Upstream
@@ -108,6 +111,47 @@ def test_within_the_budgets_and_over_each() -> None:
     assert memory == "memory: 1012 of 983 MiB"
     (killed,) = budget.problems(measured(shard1=part(killed=2)), None)
     assert killed == "shard1: 2 processes killed for want of memory"
+
+
+@pytest.mark.parametrize(
+    ("needs", "limit"),
+    [
+        ({"anonymous": 50.0}, None),
+        ({"anonymous": 65.0, "text": 20.0}, 128),  # 95 of 96
+        ({"anonymous": 65.0, "text": None}, None),  # nobody but root knows the rest
+        ({"anonymous": 20.0, "killed": 1}, 128),
+        ({"anonymous": 90.0, "limit": None}, None),
+        ({"anonymous": 50.0, "peak": 96.0}, None),  # page cache
+    ],
+)
+def test_a_first_run_names_the_limit_to_raise(
+    needs: dict[str, float | None], limit: int | None
+) -> None:
+    usage = measured(configsvr=part(**{"limit": 96.0} | needs))  # type: ignore[arg-type]
+    said = first_run.report(usage)
+    assert ("No limit has to be raised" in said) == (limit is None)
+    assert (f"  configsvr: {{mem_limit: {limit}m}}" in said) == (limit is not None)
+    assert re.search(r"configsvr .* 112\.2 \| +256 \|\n", said)
+
+
+def test_containers_of_one_service_have_one_limit() -> None:
+    short = part(anonymous=150.0)
+    said = first_run.report(
+        measured(BOX, **{"ingest-2": short, "ingest-2 (2)": part(anonymous=190.0)})
+    )
+    assert said.count("mem_limit") == 1
+    assert "  ingest-2: {mem_limit: 288m}" in said
+    assert "That is 256 MiB more; this machine has 500 available" in said
+
+
+def test_the_source_is_known_for_every_container_of_ours() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    watched = {
+        name
+        for name, service in services.items()
+        if "healthcheck" in service and "deploy" not in service
+    }
+    assert set(first_run.SOURCE) == watched
 
 
 def test_a_load_that_is_refused_is_within_no_budget() -> None:

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from scripts.processes import ports
-from scripts.processes.health import set_aside
+from scripts.processes.health import remarks
 from scripts.processes.process import NotHealthyError, Process
 from scripts.processes.waiting import eventually
 from tests.upstream import Upstream
@@ -89,18 +89,19 @@ def test_two_processes_get_different_ports() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "count"),
+    ("status", "body", "said"),
     [
-        (200, b'{"status": "ok", "queued": 0, "set_aside": 3}', 3),
-        (503, b'{"status": "unavailable", "set_aside": 2}', 2),
-        (200, b'{"status": "ok"}', 0),
-        (502, b"<html>", 0),
+        (200, b'{"status": "ok", "set_aside": 3}', ["damaged in its spool and set aside: 3"]),
+        (503, b'{"set_aside": 0, "warnings": ["The spool is full."]}', ["The spool is full."]),
+        (200, b'{"status": "ok"}', []),
+        (200, b"[]", []),
+        (502, b"<html>", []),
     ],
 )
-def test_what_a_service_set_aside_is_told(
-    upstream: Upstream, status: int, body: bytes, count: int
+def test_what_somebody_has_to_see_to_at_a_service_is_told(
+    upstream: Upstream, status: int, body: bytes, said: list[str]
 ) -> None:
     upstream.answer(status, body)
-    assert set_aside(upstream.port) == count
+    assert remarks(upstream.port) == said
     upstream.close()
-    assert set_aside(upstream.port) == 0
+    assert remarks(upstream.port) == []

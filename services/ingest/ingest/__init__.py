@@ -1,16 +1,22 @@
 """The ingest service: takes detections in and gives histories out."""
 
+from typing import Any
+
 from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from common.routes import PREFIX
 from ingest import api, legacy
+from ingest.api import owntracks
 from ingest.assembly import Context
 from ingest.config import Config
-from ingest.errors import Forbidden, ParameterError, StoreUnavailable, Unauthenticated
+from ingest.errors import Busy, Forbidden, ParameterError, StoreUnavailable, Unauthenticated
 from ingest.legacy import monitoring
-from ingest.web import cors, credentials, error_responses, health
+from ingest.web import cors, credentials, error_responses, health, metrics
+from ingest.web.endpoint import Endpoint
 from ingest.web.lanes import largest_body
+
+REFUSALS = (Unauthenticated, Forbidden, ParameterError, Busy, StoreUnavailable)
 
 
 def create_app(config: Config | None = None) -> Flask:
@@ -28,15 +34,21 @@ def create_app(config: Config | None = None) -> Flask:
     credentials.init_app(app)
     app.before_request(_refuse_large_bodies)
     app.teardown_request(_forget_refusal)
-    for error in (Unauthenticated, Forbidden, ParameterError, StoreUnavailable, HTTPException):
+    for error in (*REFUSALS, HTTPException):
         app.register_error_handler(error, _error_response)
-    for endpoint in legacy.endpoints(context):
+    for endpoint in endpoints(context):
         endpoint.mount(app)
     app.register_blueprint(monitoring.bp)
     app.register_blueprint(health.bp)
+    app.register_blueprint(metrics.bp)
     api.init_app(app)
     credentials.check_roles(app)
     return app
+
+
+def endpoints(context: Context) -> list[Endpoint[Any, Any]]:
+    """Return those that phones and HACS call all the time, for whoever serves them."""
+    return [*legacy.endpoints(context), *owntracks.endpoints(context)]
 
 
 def _refuse_other_spellings() -> None:

@@ -1,6 +1,6 @@
 """The service as an ASGI server runs it."""
 
-from ingest import create_app, legacy
+from ingest import create_app, endpoints
 from ingest.assembly import Context
 from ingest.config import Config
 from ingest.web.asgi_server import Server
@@ -12,11 +12,16 @@ def create_service(config: Config | None = None) -> Server:
     app = create_app(config)
     context: Context = app.extensions["context"]
     context.recording.back_fill.start()
+    context.recording.expiry.start()
+    context.recording.sealing.start()
+    context.recording.warnings.start()
     context.people.notes.start()
     return Server(
-        legacy.endpoints(context),
+        endpoints(context),
         Bridge(app),
         context.access.admission,
+        context.recording.recorder.run_in,
         context.close,
+        context.requests,
         context.histories.change_stream.end_waits,
     )

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
@@ -42,6 +42,9 @@ class Batcher(Generic[Item, Result]):
         gather: bool = False,
     ) -> None:
         self._work = work
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop_work: Callable[[list[Item]], Awaitable[list[Result | Exception]]]
+        self._task: asyncio.Task[None] | None = None  # a loop alone would let go of it
         self._pool = pool
         self._limit = limit
         self._size = size
@@ -55,6 +58,15 @@ class Batcher(Generic[Item, Result]):
     def busy(self) -> bool:
         """Tell whether a run is under way, or about to begin."""
         return self._busy
+
+    def run_in(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        work: Callable[[list[Item]], Awaitable[list[Result | Exception]]],
+    ) -> None:
+        """From now on await this work in an event loop, instead of the other one in the pool."""
+        self._loop_work = work
+        self._loop = loop
 
     async def submit(self, item: Item) -> Result:
         """Return the result of an item, awaited in an event loop."""
@@ -76,9 +88,14 @@ class Batcher(Generic[Item, Result]):
         return result  # the caller gives it no name: an error that it raises would lead back to it
 
     def _start(self) -> None:
-        """Begin a run in the pool; when the pool has ended, so have those who wait."""
+        """Begin a run; when the pool, or the loop, has ended, so have those who wait."""
         try:
-            self._pool.submit(self._run)
+            if self._loop is None:
+                self._pool.submit(self._run)
+            elif self._loop is _current_loop():
+                self._start_in_loop()
+            else:
+                self._loop.call_soon_threadsafe(self._start_in_loop)
         except Exception as error:
             with self._lock:
                 group, self._waiting = self._waiting, []
@@ -94,10 +111,39 @@ class Batcher(Generic[Item, Result]):
             self._last = len(group)
             _deliver(group, self._results(group))
         finally:
-            with self._lock:
-                again = self._busy = bool(self._waiting)
-            if again:
-                self._start()
+            self._end_run()
+
+    def _start_in_loop(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run_in_loop())
+
+    async def _run_in_loop(self) -> None:
+        try:
+            if self._gather and self._last + len(self._waiting) >= MANY:
+                await asyncio.sleep(GATHER_SECONDS)
+            group = self._next_group()
+            self._last = len(group)
+            _deliver(group, await self._results_in_loop(group))
+        except asyncio.CancelledError:  # the loop ends: no run begins there any more
+            self._loop = None
+            raise
+        finally:
+            self._end_run()
+
+    async def _results_in_loop(self, group: list[_Waiting[Item]]) -> list[Result | Exception]:
+        try:
+            results = await self._loop_work([item for item, _, _ in group])
+            return [result for _, result in zip(group, results, strict=True)]
+        except Exception as error:
+            return [error] * len(group)
+        except asyncio.CancelledError:  # a thread may still wait
+            _deliver(group, [StoreUnavailable("the service ends")] * len(group))
+            raise
+
+    def _end_run(self) -> None:
+        with self._lock:
+            again = self._busy = bool(self._waiting)
+        if again:
+            self._start()
 
     def _next_group(self) -> list[_Waiting[Item]]:
         with self._lock:
@@ -133,9 +179,20 @@ def _deliver(group: list[_Waiting[Item]], results: list[Result | Exception]) -> 
             _settle([(future, result)])
         else:
             in_loops.setdefault(future.get_loop(), []).append((future, result))
+    current = _current_loop()
     for loop, pairs in in_loops.items():
+        if loop is current:
+            _settle(pairs)
+            continue
         with contextlib.suppress(RuntimeError):  # the loop has ended, and with it who waited
             loop.call_soon_threadsafe(_settle, pairs)
+
+
+def _current_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _let_go(error: Exception) -> None:

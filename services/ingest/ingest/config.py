@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from common import settings
-from common.settings import ACCESS, OPEN, REQUIRED
+from common.settings import ACCESS, ON, OPEN, REQUIRED, SWITCH
 
-__all__ = ["ACCESS", "OPEN", "REQUIRED", "Config"]
+__all__ = ["ACCESS", "ON", "OPEN", "REQUIRED", "Config"]
 
-_ACCESS = {"waymark_access", "waymark_legacy_access"}
+_WORDS = {"waymark_access": ACCESS, "waymark_legacy_access": ACCESS, "waymark_owntracks": SWITCH}
+# What is younger may be asked for by a name without a time (`detection_identity.py`), or is told by
+# those who look at rows alone: who is there now, and how many came in a minute.
+MIN_SEAL_HOURS = 14
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,16 @@ class Config:
     spool_file: str = "/var/lib/waymark/spool.db"
     # How many may wait there (about 300 bytes each); then phones have to keep theirs.
     spool_max_detections: int = 200_000
+    # Detections that are older than so many days are told no more, and deleted; 0: all are kept.
+    retention_days: int = 0
+    # Detections that are older than so many hours go into blocks of some bytes each; 0: none do.
+    seal_hours: int = 48
     # `required`: every address needs a token with the right role; `open`: none does.
     waymark_access: str = "open"
     # The same for the three legacy endpoints alone.
     waymark_legacy_access: str = "required"
+    # `on`: iPhones with OwnTracks may post at /owntracks; `off`: there is no such address.
+    waymark_owntracks: str = "off"
     # SHA-256 of the first administrator's token, in hexadecimal (scripts/configure).
     waymark_admin_token_sha256: str = ""
     # File with the token that the monitoring service reads with.
@@ -62,6 +71,11 @@ class Config:
     oidc_readers: str = ""
     # The claim with people's names; of `email` only a verified one counts.
     oidc_claim: str = "email"
+    # Where the plans lie: latitude and longitude of x = 0, y = 0, and the bearing of their top, in
+    # degrees with blanks between; empty: no histories as GPX.
+    plan_origin: str = ""
+    # File in which backups tell of the last one; empty: nobody tells.
+    backup_report: str = ""
     # The version of Waymark, which the image and ./scripts/up tell.
     waymark_version: str = "development"
     # Where the service listens.
@@ -69,6 +83,9 @@ class Config:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":
-        """Read the settings; ValueError names a variable that is not a whole number."""
+        """Read the settings; ValueError names a variable that is wrong, and says why."""
         defaults = {field.name: field.default for field in fields(cls)}
-        return cls(**settings.read(defaults, environment, dict.fromkeys(_ACCESS, ACCESS)))
+        values = settings.read(defaults, environment, _WORDS)
+        if 0 < (hours := values.get("seal_hours", 0)) < MIN_SEAL_HOURS:
+            raise ValueError(f"SEAL_HOURS must be 0, or at least {MIN_SEAL_HOURS}, not {hours}")
+        return cls(**values)

@@ -68,6 +68,12 @@ class Forbidden(Exception):
 class Busy(Exception):
     """Too many want the same costly thing at once; nothing was done."""
 
+    def __init__(
+        self, why: str = "too many log in at once", wait_seconds: int = RETRY_AFTER_SECONDS
+    ) -> None:
+        super().__init__(why)
+        self.wait_seconds = wait_seconds
+
 
 class LogInRefused(Exception):
     """A log-in by a provider that led to none: why, and whose where the provider told."""

@@ -23,6 +23,8 @@ class Config:
     oidc_issuer: str = ""
     # What the log-in page calls it.
     oidc_name: str = "your organisation"
+    # Where the plans lie; with it Replay offers GPX.
+    plan_origin: str = ""
     # The version of Waymark, which the image and ./scripts/up tell.
     waymark_version: str = "development"
     # Longest wait for the gateway before the page shows its last snapshot.

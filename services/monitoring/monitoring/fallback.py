@@ -2,7 +2,7 @@
 
 from flask import Blueprint, Response
 
-from common.routes import LEGACY
+from common.routes import LEGACY, OWNTRACKS
 
 bp = Blueprint("fallback", __name__)
 
@@ -18,5 +18,5 @@ def circuit_open(_: str = "") -> Response:
     return Response(CIRCUIT_OPEN, 503, headers, mimetype="application/json")
 
 
-for route in LEGACY:
-    bp.add_url_rule(route.path, view_func=circuit_open, methods=list(route.roles))
+for route in (*LEGACY, OWNTRACKS):
+    bp.add_url_rule(route.path, view_func=circuit_open, methods={"GET", *route.roles})

@@ -49,6 +49,14 @@ class Gateway:
         """Read one path with the headers by which a visitor is known."""
         return self._get(path, credentials, None)
 
+    def text(self, path: str) -> str:
+        """Read a short text that is no JSON. Raises GatewayUnavailable."""
+        try:
+            with self._opener.open(f"{self._url}{path}", timeout=self._timeout_seconds) as response:
+                return str(response.read(MAX_BODY_BYTES).decode("utf-8", "replace"))
+        except (OSError, http.client.HTTPException) as error:
+            raise GatewayUnavailable(UNKNOWN, f"the gateway did not answer: {error}") from error
+
     def _get(
         self, path: str, headers: dict[str, str], cached: GatewayResponse | None
     ) -> GatewayResponse:

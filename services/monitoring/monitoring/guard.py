@@ -17,7 +17,7 @@ from flask import Flask, Response, current_app, g, jsonify, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from common.browsers import SESSION_COOKIES
-from monitoring import one_level, static_files
+from monitoring import limited, static_files
 from monitoring.gateway import OPEN, UNKNOWN, GatewayResponse, GatewayUnavailable
 
 # With the 10 s of the ingest services within the 30 s in which a revocation acts.
@@ -49,6 +49,7 @@ class Visitor(NamedTuple):
     level: str | None = None  # the only one that they may see
     has_session: bool = False  # and so can log out
     admins: tuple[str, ...] = ()  # those whom a visitor asks who may only read
+    team: str | None = None  # the only one whose people they may see
 
 
 STRANGER = Visitor(401)
@@ -100,6 +101,7 @@ class Guard:
             until = account["expires_at"] or known.expires_at
             fields = {name: account[name] for name in ("name", "kind", "role", "level")}
             fields |= {
+                "team": account.get("team"),  # an older release knows none
                 "has_session": "csrf_token" in account,
                 "admins": tuple(account.get("admins", ())),
             }
@@ -148,7 +150,7 @@ def _admit() -> BaseResponse | None:
         return response
     if g.visitor.status != 200:
         return _refusal(g.visitor.status)
-    one_level.check_view()
+    limited.check_view()
     return None
 
 

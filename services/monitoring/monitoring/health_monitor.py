@@ -26,9 +26,13 @@ FORGET_SECONDS = 15 * 60
 # For so many rounds a service's report is taken for the present.
 FRESH_ROUNDS = 2
 # Another verdict counts when two checks in a row find it; the second comes after this time. So a
-# service that hangs is told within 10 s: 5 between checks, 1.5 in each (`/_service/` in NGINX).
+# service that hangs is told within 10 s, while somebody looks: 5 between checks, 1.5 in each
+# (`/_service/` in NGINX).
 DOUBT_SECONDS = 1.0
 MAX_READS = 1440  # one hour, at two reads in 5 s
+# While nobody has looked for so long, the checks are this much rarer: they are most of what an idle
+# stack takes. Whoever looks then has the next check begin at once.
+QUIET_SECONDS, SELDOM = 60.0, 6
 
 log = logging.getLogger(__name__)
 
@@ -57,21 +61,26 @@ class Circuit:
 class HealthMonitor:
     """Checks circuits and ingest services in a loop.
 
-    `get` reads a path through the gateway, `probe` returns the state of a circuit, and why.
+    `get` reads a path through the gateway, `probe` returns the state of a circuit, and why, and
+    `warnings` what an operator has to see to at the gateway.
     """
 
     get: Callable[[str], GatewayResponse]
     probe: Callable[[str], tuple[str, str]]
     every_seconds: float = 5.0
+    warnings: Callable[[], list[dict[str, str]]] = list
     clock: Callable[[], float] = time.time
     circuits: dict[str, Circuit] = field(
         default_factory=lambda: {name: Circuit() for name in CIRCUITS}
     )
     services: dict[str, Service] = field(default_factory=dict)
     reads: deque[tuple[int, float | None]] = field(default_factory=lambda: deque(maxlen=MAX_READS))
+    warned: list[dict[str, str]] = field(default_factory=list)
     verdict: Verdict | None = None
     doubt: Verdict | None = None  # what the last check found instead
     changing: threading.Lock = field(default_factory=threading.Lock)
+    looked_at: float = field(default_factory=time.monotonic)
+    wanted: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
         """Check in a thread of its own, as long as the process lives."""
@@ -82,16 +91,34 @@ class HealthMonitor:
                     self.check()
                 except Exception:
                     log.exception("the ingest services were not checked")
-                pause = min(DOUBT_SECONDS, self.every_seconds)
-                time.sleep(pause if self.doubt else self.every_seconds)
+                self.wanted.wait(self.pause)
+                self.wanted.clear()
 
         threading.Thread(target=run, name="health-monitor", daemon=True).start()
+
+    @property
+    def pause(self) -> float:
+        """Return how many seconds lie between two checks, as it is now."""
+        if self.doubt:
+            return min(DOUBT_SECONDS, self.every_seconds)
+        return self.every_seconds * (SELDOM if self._is_quiet() else 1)
+
+    def look(self) -> None:
+        """Note that somebody looks."""
+        was_quiet, self.looked_at = self._is_quiet(), time.monotonic()
+        if was_quiet:
+            self.wanted.set()
+
+    def _is_quiet(self) -> bool:
+        return time.monotonic() - self.looked_at > QUIET_SECONDS
 
     def check(self) -> None:
         """Probe each circuit, and read how each service is."""
         probed = {name: self.probe(name) for name in self.circuits}
         seen = self._read_all()
+        warnings = self.warnings()
         with self.changing:
+            self.warned = warnings
             self._update_services(seen)
             answers = [service.answers for service in self.services.values()]
             for name, (state, detail) in probed.items():
@@ -113,6 +140,7 @@ class HealthMonitor:
                 "verdict": self.verdict._asdict() if self.verdict else None,
                 "circuits": {name: asdict(circuit) for name, circuit in self.circuits.items()},
                 "services": self._services(),
+                "warnings": self.warned,
                 "monitoring": {"memory": memory()._asdict()},
                 "reads": [{"timestamp": when, "latency_ms": took} for when, took in self.reads],
             }
@@ -125,10 +153,14 @@ class HealthMonitor:
                 "since": service.since,
                 "seen_at": service.seen_at,
                 "latency_ms": service.latency_ms,
-                **{key: service.report.get(key) for key in ("queued", "memory", "mongodb")},
+                **{
+                    key: service.report.get(key)
+                    for key in ("queued", "memory", "mongodb", "owntracks")
+                },
                 "set_aside": service.report.get("set_aside", 0),
                 "unnoted_seconds": service.report.get("unnoted_seconds", 0),
                 "late_seconds": service.report.get("late_seconds", 0),
+                "warnings": service.report.get("warnings", []),
             }
             for name, service in sorted(self.services.items())
         ]
@@ -137,7 +169,7 @@ class HealthMonitor:
         """Come to a verdict; another than before has to be found twice, so that none flaps."""
         states = {name: circuit.state for name, circuit in self.circuits.items()}
         after = self.clock() - FRESH_ROUNDS * self.every_seconds
-        verdict = judge(states, self._services(), after)
+        verdict = judge(states, self._services(), after, self.warned)
         known = [verdict for verdict in (self.verdict, self.doubt) if verdict]
         same = next((earlier for earlier in known if earlier.what == verdict.what), None)
         since = verdict.since or (same.since if same else self.clock())

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, abort, current_app, jsonify, request
 
-from monitoring import one_level
+from monitoring import limited
 from monitoring.gateway import CLOSED, UNKNOWN
 from monitoring.health_monitor import HealthMonitor
 from monitoring.snapshot_cache import Snapshot, SnapshotCache
@@ -25,6 +25,9 @@ LIFETIME_SECONDS = {
     r"visits": 2,
     r"beacons": 10,
     r"beacons/unknown": 5,
+    r"beacons/batteries": 20,
+    r"people": 10,
+    r"people/unnamed": 5,
     r"system/database": 20,
 }
 
@@ -43,6 +46,7 @@ def snapshot_of(path: str) -> Response:
         response.status_code = snapshot.response.status
         response.headers["X-Taken-At"] = f"{snapshot.response.taken_at:.0f}"
     response.headers["X-Circuit-State"] = snapshot.circuit
+    _monitor().look()
     verdict = _monitor().verdict
     if snapshot.circuit != CLOSED and verdict and verdict.what != HEALTHY:
         response.headers["X-Verdict"] = json.dumps(verdict._asdict())
@@ -91,6 +95,7 @@ def _list_cut_out(body: bytes) -> tuple[bytes, dict[str, Any]]:
 @bp.get("/monitoring/api/system")
 def system() -> Response:
     """Answer what the health monitor knows of the other services."""
+    _monitor().look()
     response = jsonify(_monitor().report())
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Circuit-State"] = "closed"  # the report is current, whatever it says
@@ -103,17 +108,17 @@ def _monitor() -> HealthMonitor:
 
 
 def _read(path: str, query: str = "") -> Snapshot:
-    """Read a path that pages may read; 404 for any other. Who may see one level reads that."""
+    """Read a path that pages may read; 404 for any other. Who has limits reads within them."""
     patterns = (pattern for pattern in LIFETIME_SECONDS if re.fullmatch(pattern, path))
     pattern = next(patterns, None)
     if pattern is None:
         abort(404)
-    level = one_level.level()
-    if level is not None:
-        one_level.check(
-            allowed=path in one_level.PATHS and request.args.get("level", level) == level
-        )
-        query = urlencode({"level": level})
+    limits = limited.limits()
+    if limits:
+        asked = {name: request.args.get(name, limit) for name, limit in limits.items()}
+        limited.check(allowed=path in limited.PATHS and asked == limits)
+        taken = limited.PATHS[path]
+        query = urlencode({name: limit for name, limit in limits.items() if name in taken})
     cache = cast(SnapshotCache, current_app.extensions["snapshot_cache"])
     lifetime = LIFETIME_SECONDS[pattern] or current_app.config["SNAPSHOT_SECONDS"]
     return cache.read(f"/api/v1/{path}" + (f"?{query}" if query else ""), lifetime)

@@ -14,7 +14,7 @@ from flask import (
 )
 from werkzeug.wrappers import Response as BaseResponse
 
-from monitoring import one_level
+from monitoring import limited
 
 bp = Blueprint("screens", __name__)
 
@@ -31,6 +31,7 @@ SCREENS = {
     "live": "Where is everyone?",
     "replay": "Where was …?",
     "coverage": "What is unwatched?",
+    "people": "Who is who?",
     "directory": "Which beacons are there?",
     "system": "Is it healthy?",
     "access": "Who may do what?",
@@ -61,14 +62,14 @@ def show(screen: str = "live") -> Response:
     """Answer one screen."""
     if screen not in TITLES:
         abort(404)
-    one_level.check(allowed=screen == one_level.SCREEN)
-    level = one_level.level()
+    limited.check(allowed=screen == limited.SCREEN)
+    limits = limited.limits()
     visitor = g.get("visitor")  # None: access is open
     is_admin = visitor is None or visitor.role == "admin"
     if screen in FOR_ADMINS and not is_admin:
         return _page("forbidden.html", 403)
     screens = [name for name in SCREENS if is_admin or name not in FOR_ADMINS]
-    if level is not None:
+    if limits:
         screens = [screen]
     behind_gateway = "X-Forwarded-Proto" in request.headers
     is_known = visitor is not None and behind_gateway
@@ -79,7 +80,7 @@ def show(screen: str = "live") -> Response:
         screen=screen,
         title=TITLES[screen],
         screens=screens,
-        level=level,
+        limits=limits,
         gateway=_public_gateway(),
         # On this service's own port there is no gateway: the page reads here and cannot edit.
         api="/api/v1" if behind_gateway else "/monitoring/api",

@@ -26,11 +26,17 @@ class Verdict(NamedTuple):
     since: float | None = None  # unix seconds; None: since it is found
 
 
-def judge(circuits: Mapping[str, str], services: Sequence[dict[str, Any]], after: float) -> Verdict:
+def judge(
+    circuits: Mapping[str, str],
+    services: Sequence[dict[str, Any]],
+    after: float,
+    warnings: Sequence[dict[str, str]] = (),
+) -> Verdict:
     """Return the verdict: the worst thing first.
 
     `circuits`: the state of each; `services`: of each what the health monitor reports. What one
-    has said of the database before `after` (unix seconds) says nothing of it now.
+    has said of the database before `after` (unix seconds) says nothing of it now. `warnings`:
+    what an operator has to see to besides what the services report.
     """
     ingest, reads = circuits["ingest"], circuits["reads"]
     answering = [service for service in services if service["answers"]]
@@ -102,10 +108,16 @@ def judge(circuits: Mapping[str, str], services: Sequence[dict[str, Any]], after
             "Detections are taken in and shown all the same.",
             kept,
         )
-    return _of_less(ingest, reads, services, kept)
+    return _of_less(ingest, reads, services, kept, warnings)
 
 
-def _of_less(ingest: str, reads: str, services: Sequence[dict[str, Any]], kept: str) -> Verdict:
+def _of_less(
+    ingest: str,
+    reads: str,
+    services: Sequence[dict[str, Any]],
+    kept: str,
+    warnings: Sequence[dict[str, str]],
+) -> Verdict:
     """Return the verdict while all services answer, and reach the database."""
     if ingest == BUSY:
         return Verdict("Busy", "Some detections have to be sent again.", kept)
@@ -121,6 +133,8 @@ def _of_less(ingest: str, reads: str, services: Sequence[dict[str, Any]], kept: 
             "The database has too much to do.",
             kept,
         )
+    for warning in (*warnings, *(warning for each in services for warning in each["warnings"])):
+        return Verdict(warning["what"], warning["todo"], kept)
     if aside := sum(service["set_aside"] for service in services):
         return Verdict(f"{aside:,} set aside in the spool", "Somebody has to look.", kept)
     if kept:

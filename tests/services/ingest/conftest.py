@@ -18,11 +18,11 @@ from ingest.assembly import Context
 from ingest.config import Config
 from ingest.histories import read_through_cache
 from ingest.storage.database import availability
-from ingest.storage.detections import stamps
+from ingest.storage.detections import inserts, stamps
 from ingest.storage.directory import beacons
 from ingest.storage.histories import recent_state
-from ingest.storage.people import last_positions, lost_contacts, notes
-from ingest.web import health
+from ingest.storage.people import last_positions, lost_contacts, notes, people
+from ingest.web import health, metrics
 from tests.services.ingest.people import Office, office
 
 PATIENT_SECONDS = 5  # a correction waits for twice as long
@@ -33,11 +33,14 @@ SHORT = {  # what is as quick as a phone is patient
     health: ("READ_PROBE_SECONDS",),
     lost_contacts: ("READ_SECONDS",),
     notes: ("PATIENCE_SECONDS", "THERE_SECONDS"),
+    people: ("READ_TIMEOUT_SECONDS",),
     read_through_cache: ("STATE_SECONDS",),
     staff_detections: ("READ_PROBE_SECONDS",),
     recent_state: ("NEW_SECONDS",),
     stamps: ("READ_SECONDS",),
+    inserts: ("LOOK_SECONDS",),
     system: ("PING_TIMEOUT_SECONDS",),
+    metrics: ("PING_SECONDS", "COUNT_SECONDS"),
 }
 BEACON = {"_id": "C2A628384B08", "mac": "C2A628384B08", "level": "4", "location": "Lobby B"}
 
@@ -75,7 +78,16 @@ def app(
 ) -> Iterator[Flask]:
     """Return a service; what is tested of a database that is away has services of its own."""
     spool = str(tmp_path / "spool.db")
-    for collection in ("staff", "latest", "notes", "beacons", "lost_contacts"):
+    for collection in (
+        "staff",
+        "sealed",
+        "latest",
+        "notes",
+        "beacons",
+        "people",
+        "lost_contacts",
+        "telemetry",
+    ):
         database[collection].delete_many({})
     database["beacons"].insert_one(BEACON)
     app = create_app(

@@ -70,7 +70,17 @@ class Office:
 
 @contextmanager
 def office(mongod: str, database: Database[dict[str, Any]], folder: Path) -> Iterator[Office]:
-    for name in ("accounts", "tokens", "beacons", "staff", "latest", "notes", "lost_contacts"):
+    for name in (
+        "accounts",
+        "tokens",
+        "beacons",
+        "people",
+        "staff",
+        "latest",
+        "notes",
+        "lost_contacts",
+        "telemetry",
+    ):
         database[name].delete_many({})
     running = Office(mongod, folder, [])
     yield running

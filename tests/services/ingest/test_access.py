@@ -29,6 +29,7 @@ SECRETS: dict[Role, str] = {role: tokens.generate() for role in Role if role is 
 ROLES = {
     "GET /healthz": Role.NOBODY,
     "GET /readyz": Role.NOBODY,
+    "GET /metrics": Role.READ,
     "GET /newbeacondetect": Role.INGEST,
     "POST /newbeacondetect": Role.INGEST,
     "POST /api/v1/detections": Role.INGEST,
@@ -46,7 +47,15 @@ ROLES = {
     "GET /api/v1/visits": Role.READ,
     "GET /api/v1/changes": Role.READ,
     "GET /api/v1/beacons": Role.READ,
+    "GET /api/v1/people": Role.READ,
+    "GET /api/v1/people/unnamed": Role.READ,
+    "GET /api/v1/people/<staff_id>": Role.READ,
+    "PUT /api/v1/people/<staff_id>": Role.ADMIN,
+    "DELETE /api/v1/people/<staff_id>": Role.ADMIN,
+    "POST /api/v1/people/import": Role.ADMIN,
+    "POST /api/v1/people/forgotten": Role.ADMIN,
     "GET /api/v1/beacons/unknown": Role.READ,
+    "GET /api/v1/beacons/batteries": Role.READ,
     "GET /api/v1/beacons/<mac>": Role.READ,
     "GET /api/v1/system": Role.READ,
     "GET /api/v1/system/database": Role.READ,
@@ -192,6 +201,7 @@ def test_the_scheme_is_read_in_any_case(guarded: Callable[..., Flask]) -> None:
         "kind": "token",
         "role": "read",
         "level": None,
+        "team": None,
         "expires_at": None,
     }
 

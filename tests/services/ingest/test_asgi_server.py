@@ -69,7 +69,14 @@ def serve(app: Flask, loop: asyncio.AbstractEventLoop) -> Iterator[Callable[...,
 
     async def make() -> Server:
         bridge = Bridge(app)
-        return Server(legacy.endpoints(context), bridge, context.access.admission, context.close)
+        return Server(
+            legacy.endpoints(context),
+            bridge,
+            context.access.admission,
+            context.recording.recorder.run_in,
+            context.close,
+            context.requests,
+        )
 
     service = asyncio.run_coroutine_threadsafe(make(), loop).result()
 
@@ -414,7 +421,14 @@ def test_what_was_sent_in_part_when_the_service_ends_is_sent_whole(
     context: Context = app.extensions["context"]
 
     async def ended(path: str) -> list[dict[str, Any]]:
-        service = Server([], Bridge(app), context.access.admission, lambda: None)
+        service = Server(
+            [],
+            Bridge(app),
+            context.access.admission,
+            lambda _: None,
+            lambda: None,
+            context.requests,
+        )
         messages: list[dict[str, Any]] = []
         begun = asyncio.Event()
 

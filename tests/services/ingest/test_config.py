@@ -15,3 +15,10 @@ def test_defaults_and_environment() -> None:
 def test_a_bad_number_is_named() -> None:
     with pytest.raises(ValueError, match="MONGODB_TIMEOUT_MS must be a whole number, not '2s'"):
         Config.from_environment({"MONGODB_TIMEOUT_MS": "2s"})
+
+
+def test_what_may_be_asked_for_by_name_is_not_sealed() -> None:
+    assert Config.from_environment({"SEAL_HOURS": "0"}).seal_hours == 0
+    assert Config.from_environment({"SEAL_HOURS": "14"}).seal_hours == 14
+    with pytest.raises(ValueError, match="SEAL_HOURS must be 0, or at least 14, not 13"):
+        Config.from_environment({"SEAL_HOURS": "13"})

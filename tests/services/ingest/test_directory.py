@@ -9,9 +9,10 @@ import pytest
 from pymongo.database import Database
 
 from common.beacon import Beacon
+from common.revisions import CHECK_SECONDS
 from ingest.errors import StoreUnavailable
 from ingest.storage.directory.beacons import Beacons
-from ingest.storage.directory.directory import CHECK_SECONDS, Directory, Place
+from ingest.storage.directory.directory import Directory, Place
 from mongo.directory import load, parse
 from scripts.processes.waiting import eventually
 from tests.services.ingest.conftest import BEACON

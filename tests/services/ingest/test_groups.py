@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from common.erasures import NOBODY
 from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.recording.recorder import GROUP, Recorder
@@ -29,7 +30,7 @@ def one(name: int, staff_id: int = 1, level: str | None = "4", mac: str = "M") -
 
 
 def directory(level: str, location: str) -> Snapshot:
-    return Snapshot(1, "", {}, {"M": Place(level, location)})
+    return Snapshot(1, "", [], {}, {"M": Place(level, location)})
 
 
 class Site:
@@ -55,7 +56,7 @@ class Site:
         self.spooled: list[list[int]] = []
         self.queued, self.set_aside = 3, 4
         self.own = self
-        self.recorder = Recorder(self, self, self, self, 60)  # type: ignore[arg-type]
+        self.recorder = Recorder(self, self, self, self, self, lambda: NOBODY, 60)  # type: ignore[arg-type]
 
     def check_reachable(self) -> None:
         if self.away:

@@ -5,6 +5,7 @@ import json
 import random
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from bson import ObjectId, Timestamp
 from flask import Flask
 from flask.testing import FlaskClient
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pymongo.database import Database
 
@@ -91,9 +92,12 @@ def read(histories: Histories, wanted: TimeRange, now: float = NOW) -> Window:
 
 def rows(window: Window) -> list[dict[str, Any]]:
     """Return the rows of a window, having compared its compressed form with the other."""
-    text = b"".join(window.text())
-    assert gzip.decompress(b"".join(window.gzip())) == text
-    assert len(text) == window.length
+    if window.is_long:  # it is there once
+        text = gzip.decompress(b"".join(window.gzip_pieces()))
+    else:
+        text = b"".join(window.text())
+        assert gzip.decompress(b"".join(window.gzip())) == text
+        assert len(text) == window.length
     detections: list[dict[str, Any]] = json.loads(text)["location"]
     return detections
 
@@ -143,11 +147,18 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=25)
+@pytest.mark.parametrize("long_bytes", [cache.LONG_BYTES, 1500])  # some five blocks
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STEPS, min_size=3, max_size=14))
 def test_every_answer_is_what_the_database_holds(
-    context: Context, database: Database[Any], small: None, steps: list[Any]
+    context: Context,
+    database: Database[Any],
+    small: None,
+    monkeypatch: pytest.MonkeyPatch,
+    long_bytes: int,
+    steps: list[Any],
 ) -> None:
+    monkeypatch.setattr(cache, "LONG_BYTES", long_bytes)
     for collection in ("staff", "latest", "notes"):
         database[collection].delete_many({})
     services = [
@@ -531,6 +542,66 @@ def test_what_is_cached_stays_within_its_bound(
     monkeypatch.setattr("ingest.turns.is_short", lambda: True)
     context.histories.cache.make_room(0)
     assert sum(history.size for history in cached.values()) <= 30_000
+
+
+def test_a_long_history_is_read_while_it_is_sent_and_no_other_makes_room_for_it(
+    context: Context, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "LONG_BYTES", 4000)
+    monkeypatch.setattr(cache, "CACHE_BYTES", 12_000)
+    add(context, list(range(10)), staff_id=2)
+    add(context, [*range(100), *[100] * 30, *range(101, 200)])
+    add(context, list(range(7)), staff_id=3)
+    histories = context.histories.cache
+    whole, recent = TimeRange(1, 0, LATER), TimeRange(1, 195, LATER)
+    for staff_id in (2, 3):
+        read(histories, TimeRange(staff_id, 0, LATER))
+    for start, end in [(0, LATER), (0, 150), (30, 100), (0, 3)]:
+        wanted = TimeRange(1, start, end)
+        window = read(histories, wanted)
+        assert rows(window) == naive(context, wanted)
+        assert window.is_long == (end - start > 3)
+        assert list(histories._cached) == [2, 3]
+    assert read(histories, whole).etag is None
+    text = b"".join(read(histories, whole).text())
+    assert json.loads(text)["location"] == naive(context, whole)
+    assert len(rows(read(histories, recent))) == 5  # this is cached, and stays so
+    assert list(histories._cached) == [2, 3, 1]
+    assert rows(read(histories, whole)) == naive(context, whole)
+    add(context, [200])
+    assert rows(read(histories, whole)) == naive(context, whole)
+    assert histories._cached[1].rows(0, LATER) == 6
+    for newest in range(210, 320, 10):  # it grows
+        add(context, list(range(newest - 9, newest + 1)))
+        assert len(rows(read(histories, recent))) == newest - 194
+    assert sum(block.size for block in histories._cached[1].blocks) <= 4000
+    assert histories._cached[1].rows(0, LATER) < 130
+    assert rows(read(histories, whole)) == naive(context, whole)
+
+
+@pytest.mark.parametrize("coding", ["text", "gzip_pieces"])
+def test_a_long_history_takes_no_more_memory_than_what_is_kept_of_it_and_a_piece(
+    context: Context, database: Database[Any], monkeypatch: pytest.MonkeyPatch, coding: str
+) -> None:
+    monkeypatch.setattr(long_reads, "PIECE", 256)
+    row = {"staff_id": 1, "mac": "A" * 12, "rssi": -1, "level": "1", "received_at": None}
+    names = [random.randbytes(90).hex() for _ in range(1000)]
+    database["staff"].insert_many(
+        row | {"timestamp": NOW - n, "location": names[n % 1000]} for n in range(20_000)
+    )
+
+    def peak(long_bytes: int) -> int:
+        monkeypatch.setattr(cache, "LONG_BYTES", long_bytes)
+        tracemalloc.start()
+        try:
+            window = read(context.histories.cache, TimeRange(1, 0, LATER))
+            assert window.is_long == (long_bytes < 2**20)
+            assert sum(map(len, getattr(window, coding)())) > 1_000_000
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(2**17) < 2**20 < 2 * 2**20 < peak(2**30)
 
 
 @pytest.mark.long

@@ -97,9 +97,10 @@ def test_rows_are_read_as_of_their_state_or_later(
     histories = Histories(Detections(staff), states, lambda: None, lambda _: None)
     assert run(histories.window(TimeRange(7, 0, 4_102_444_800), time.time())).rows == 1
     histories.close()
-    (of_note, of_state), (of_rows,) = (
+    (of_note, of_state, of_blocks), (of_rows,) = (
         [row["readConcern"] for row in heard.of(command)] for command in ("find", "aggregate")
     )
     assert of_note == of_state == {"level": "majority"}
-    assert of_rows["level"] == "majority"
-    assert of_rows["afterClusterTime"]
+    for as_of in (of_blocks, of_rows):
+        assert as_of["level"] == "majority"
+        assert as_of["afterClusterTime"]

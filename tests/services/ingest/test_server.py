@@ -1,6 +1,7 @@
 """The service as a process: how it listens, what it refuses, and when it ends."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +155,19 @@ def test_bytes_that_are_no_text_are_a_400(service: Service) -> None:
             peer.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\n\r\n")
             status = received(peer).split(b" ", 2)[1]
         assert status in (b"200", b"400", b"404"), (path, status)
+
+
+def test_what_is_no_request_is_told_the_date_as_well(service: Service) -> None:
+    """Nothing wakes the service to write it."""
+    assert service.get("/healthz").ok
+    time.sleep(2.5)
+    with connection(service) as peer:
+        peer.sendall(b"no request at all\r\n\r\n")
+        head = received(peer)
+    assert head.startswith(b"HTTP/1.1 400 ")
+    told = re.search(rb"(?i)\r\ndate: (.+?)\r\n", head)
+    assert told
+    assert abs(parsedate_to_datetime(told[1].decode()).timestamp() - time.time()) < 2
 
 
 def test_a_stop_answers_what_is_under_way(mongod: str, tmp_path: Path) -> None:

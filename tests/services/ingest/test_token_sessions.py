@@ -1,5 +1,6 @@
 """Who shows a token gets a session, one level gets its level alone; the database is a real one."""
 
+import itertools
 import json
 import re
 import threading
@@ -13,7 +14,9 @@ from flask import Flask
 from pymongo.database import Database
 from werkzeug.test import TestResponse
 
+from common.routes import MONITOR
 from ingest.access import sessions, tokens
+from ingest.api.places.coverage import TEAM_SECONDS
 from ingest.rules.roles import Role
 from ingest.storage.access.tokens import Token
 from scripts.processes.waiting import eventually
@@ -63,12 +66,19 @@ def test_a_token_tells_its_level_and_its_hours(admin: Person) -> None:
     assert (one["level"], one["expires_at"] - one["created_at"]) == ("4", 36 * 3600)
     other = made(admin, level=5, expires_in_days=2)  # as a beacon's level may be sent
     assert (other["level"], other["expires_at"] - other["created_at"]) == ("5", 2 * DAY)
+    teams = made(admin, team=" Cleaning\u00a0B")
+    assert (teams["team"], teams["level"]) == ("Cleaning B", None)
+    for team in ("", "a\nb", "x" * 65, ["a"]):
+        body = {"label": "the wall", "role": "read", "team": team}
+        answer = admin.open("POST", "/tokens", json=body)
+        assert (answer.status_code, answer.get_json()["errors"][0]["field"]) == (400, "team")
     plain = made(admin)
-    assert (plain["level"], plain["expires_at"]) == (None, None)
+    assert (plain["level"], plain["team"], plain["expires_at"]) == (None, None, None)
     listed = {row["id"]: row for row in admin.open("GET", "/tokens").get_json()["data"]}
     assert [listed[row["id"]]["level"] for row in (one, other, plain)] == ["4", "5", None]
-    audit = admin.open("GET", "/audit?limit=3").get_json()["data"]
-    assert [row["details"].get("level") for row in audit] == [None, "5", "4"]
+    audit = admin.open("GET", "/audit?limit=4").get_json()["data"]
+    assert [row["details"].get("level") for row in audit] == [None, None, "5", "4"]
+    assert audit[1]["details"]["team"] == "Cleaning B"
 
 
 @pytest.mark.parametrize(
@@ -307,6 +317,8 @@ def walls(
         headers = {"X-CSRF-Token": admin.csrf}
         answer = admin.client.post("/newbeacondetect", json=detection, headers=headers)
         assert answer.status_code == 200
+        person = {"name": f"Jane of {BEACONS[staff_id % 2][2]}"}
+        assert admin.open("PUT", f"/people/{staff_id}", json=person).status_code == 200
     wall, token = Person(admin.client.application), made(admin, level="4")
     assert show(wall, token["secret"]).get_json()["level"] == "4"
     yield wall, token
@@ -346,7 +358,7 @@ def test_who_may_see_one_level_gets_that_and_nothing_else(
     session |= {(f"GET /api/v1/session?{query}", 400) for query in others}
     own = {"POST /api/v1/session/everywhere", "PUT /api/v1/session/password"}
     assert allowed == session | {
-        (f"GET /api/v1/{path}?level=4", 200) for path in ("now", "staff", "beacons")
+        (f"GET /api/v1/{path}?level=4", 200) for path in ("now", "staff", "beacons", "people")
     }
     assert not own & {route for route, _ in allowed}  # a person's
     assert wall.open("DELETE", "/session").status_code == 204
@@ -361,6 +373,8 @@ def test_a_level_is_what_it_says(walls: tuple[Person, dict[str, Any]]) -> None:
     assert (level["level"], len(level["staff"])) == ("4", 3)
     beacons = wall.open("GET", "/beacons?level=4").get_json()["data"]
     assert [beacon["mac"] for beacon in beacons] == [BEACONS[0][0]]
+    people = wall.open("GET", "/people?level=4").get_json()["data"]
+    assert [person["staff_id"] for person in people] == [0, 2, 4]
     page = wall.open("GET", "/staff?level=4&limit=2")
     assert [row["staff_id"] for row in page.get_json()["data"]] == [0, 2]
     following = page.headers["Link"].partition(">")[0].removeprefix("</api/v1")
@@ -373,12 +387,148 @@ def test_levels_do_not_share_an_answers_tag(
     admin: Person, walls: tuple[Person, dict[str, Any]]
 ) -> None:
     del walls
-    for path in ("/staff", "/beacons", "/now"):
+    for path in ("/staff", "/beacons", "/now", "/people"):
         tags = {
             admin.open("GET", path + query).headers["ETag"]
             for query in ("", "?level=4", "?level=5", "?level=6")
         }
         assert len(tags) == 4, path
+
+
+MEMBER, OTHER = "member", "other"
+
+
+@pytest.fixture
+def team(admin: Person, database: Database[dict[str, Any]]) -> Iterator[tuple[Person, Any]]:
+    """Return a reader of the team Cleaning, with the token, while others are at the same places."""
+    for mac, level, location in BEACONS:
+        body = {"level": level, "location": location}
+        assert admin.open("PUT", f"/beacons/{mac}", json=body).status_code == 200
+    teams = {f"{MEMBER}-1": "Cleaning", f"{OTHER}-1": "Security", f"{OTHER}-2": None}
+    for ago, (staff_id, name) in enumerate(teams.items()):
+        for mac, *_ in BEACONS:
+            detection = {"user_address": staff_id, "beacon_address": mac, "rssi": -20}
+            detection["timestamp"] = int(time.time()) - len(teams) + ago  # the others' are newer
+            headers = {"X-CSRF-Token": admin.csrf}
+            answer = admin.client.post("/newbeacondetect", json=detection, headers=headers)
+            assert answer.status_code == 200
+        if name:
+            person = {"name": f"Jane {staff_id}", "team": name}
+            assert admin.open("PUT", f"/people/{staff_id}", json=person).status_code == 200
+    reader, token = Person(admin.client.application), made(admin, team="Cleaning")
+    assert show(reader, token["secret"]).get_json()["team"] == "Cleaning"
+    yield reader, token
+    database["staff"].delete_many({})
+    database["latest"].delete_many({})
+
+
+def test_who_may_see_one_team_gets_that_and_nothing_else(team: tuple[Person, Any]) -> None:
+    reader, token = team
+    by_token = reader.client.application.test_client(use_cookies=False)
+    bearer = {"Authorization": f"Bearer {token['secret']}"}
+    csrf = {"X-CSRF-Token": reader.csrf}
+    now = int(time.time())
+    visits = f"location=Room%204-01&from={now - 3600}&to={now}"
+    allowed = set()
+    for route, role in ROLES.items():
+        if role is Role.NOBODY or route == "DELETE /api/v1/session":
+            continue
+        method, path = route.split(" ")
+        path = path.replace("<mac>", BEACONS[0][0])
+        for staff_id, query in itertools.product(
+            (f"{MEMBER}-1", f"{OTHER}-1", f"{OTHER}-2"),
+            ("", "team=Cleaning", "team=Security", "team=", "team=%20Cleaning", "everything=1"),
+        ):
+            url = path.replace("<staff_id>", staff_id)
+            asked = f"{url}?{query}&{visits}" if path.endswith("/visits") else f"{url}?{query}"
+            answers = [
+                by_token.open(asked, method=method, headers=bearer),
+                reader.client.open(asked, method=method, headers=csrf),
+            ]
+            for answer in answers:
+                assert OTHER not in answer.text.replace(staff_id, ""), asked
+            [status] = {answer.status_code for answer in answers}
+            if status < 400:
+                allowed.add(f"{method} {url}?{query}")
+    of_nobody = ("beacons", f"beacons/{BEACONS[0][0]}", "session")
+    of_team = ("now", "staff", "people", "coverage", "visits", *MEMBERS_OWN)
+    assert allowed == {f"GET /api/v1/{path}?" for path in of_nobody} | {
+        f"GET /api/v1/{path}?team=Cleaning" for path in of_team
+    }
+
+
+MEMBERS_OWN = (f"staff/{MEMBER}-1/detections", f"people/{MEMBER}-1")
+
+
+def test_a_team_is_what_it_says(team: tuple[Person, Any], admin: Person) -> None:
+    reader, _ = team
+
+    def told(path: str) -> Any:
+        answer = reader.open("GET", path + ("&" if "?" in path else "?") + "team=Cleaning")
+        assert answer.status_code == 200, answer.text
+        return answer.get_json()
+
+    now = int(time.time())
+    assert [row["staff_id"] for row in told("/staff")["data"]] == [f"{MEMBER}-1"]
+    assert [row["staff_id"] for row in told("/staff?level=5")["data"]] == [f"{MEMBER}-1"]
+    assert [len(level["staff"]) for level in told("/now")["levels"]] == [1]
+    assert [row["name"] for row in told("/people")["data"]] == [f"Jane {MEMBER}-1"]
+    assert {row["staff_id"] for row in told("/coverage")["data"]} == {f"{MEMBER}-1"}
+    visits = told(f"/visits?location=Room%204-01&from={now - 3600}&to={now}")["data"]
+    assert [visit["staff_id"] for visit in visits] == [f"{MEMBER}-1"]
+    assert len(told(f"/staff/{MEMBER}-1/detections")["data"]) == 2
+    everybody = admin.open("GET", "/coverage").get_json()["data"]
+    assert {row["staff_id"] for row in everybody} == {f"{OTHER}-2"}
+    # Whoever leaves the team is gone from all of it, and whoever comes is there.
+    tags = {path: reader.open("GET", f"{path}?team=Cleaning").headers["ETag"] for path in TAGGED}
+    for staff_id, name in ((f"{MEMBER}-1", "Security"), (f"{OTHER}-2", "Cleaning")):
+        body = {"name": "Jane", "team": name}
+        assert admin.open("PUT", f"/people/{staff_id}", json=body).status_code == 200
+    for path, tag in tags.items():
+        headers = {"If-None-Match": tag}
+        answer = reader.open("GET", f"{path}?team=Cleaning", headers=headers)
+        assert (answer.status_code, MEMBER in answer.text) == (200, False), path
+        assert f"{OTHER}-2" in answer.text
+    for path in MEMBERS_OWN:
+        assert reader.open("GET", f"/{path}?team=Cleaning").status_code == 404
+    for number, ago in ((9, 0), (8, TEAM_SECONDS + 60)):
+        detection: dict[str, Any] = {"user_address": number, "rssi": -20}
+        detection |= {"beacon_address": BEACONS[1][0], "timestamp": int(time.time()) - ago}
+        headers = {"X-CSRF-Token": admin.csrf}
+        answer = admin.client.post("/newbeacondetect", json=detection, headers=headers)
+        assert answer.status_code == 200
+        person = {"name": "Jim", "team": f"of {number}"}
+        assert admin.open("PUT", f"/people/{number}", json=person).status_code == 200
+    for number, seen in ((9, {9, None}), (8, {None})):  # as far back as a team is looked for
+        places = admin.open("GET", f"/coverage?team=of%20{number}").get_json()["data"]
+        assert {place["staff_id"] for place in places} == seen
+    nobodys = admin.open("GET", "/coverage?team=nobodys").get_json()["data"]
+    assert {row["staff_id"] for row in nobodys} == {None}
+
+
+TAGGED = ("/staff", "/now", "/people", "/coverage")
+
+
+@pytest.mark.parametrize(
+    "path", ["/extractbeacon?staff_id=member-1&start_time=0&end_time=9", f"{MONITOR.path}?"]
+)
+def test_the_legacy_answers_tell_of_no_one_team(team: tuple[Person, Any], path: str) -> None:
+    reader, token = team
+    bearer = {"Authorization": f"Bearer {token['secret']}"}
+    for query in ("", "&team=Cleaning"):
+        answer = reader.client.get(path + query, headers=bearer)
+        assert (answer.status_code, "the team Cleaning alone" in answer.text) == (403, True)
+
+
+def test_a_token_may_have_a_level_and_a_team(team: tuple[Person, Any], admin: Person) -> None:
+    reader, token = Person(admin.client.application), made(admin, level="5", team="Cleaning")
+    show(reader, token["secret"])
+    for query, status in (("level=5&team=Cleaning", 200), ("level=5", 403), ("team=Cleaning", 403)):
+        answer = reader.open("GET", f"/staff?{query}")
+        assert answer.status_code == status
+        assert status == 200 or "level 5 and the team Cleaning alone" in answer.text
+    assert reader.open("GET", "/coverage?team=Cleaning").status_code == 403
+    del team
 
 
 @pytest.mark.long
@@ -388,13 +538,14 @@ def test_the_command_makes_them_too(waymark: Office) -> None:
         return done.returncode, done.stdout.strip(), done.stderr
 
     create = ("create", "--role", "read", "the wall")
-    status, secret, said = run(*create, "--hours", "36", "--level", "4")
+    status, secret, said = run(*create, "--hours", "36", "--level", "4", "--team", " Cleaning")
     assert status == 0, said
     wall = Person(waymark.service())
     session = show(wall, secret).get_json()
-    assert session["level"] == "4"
+    assert (session["level"], session["team"]) == ("4", "Cleaning")
     assert 0 <= session["expires_at"] - time.time() <= 36 * 3600
-    assert re.search(r"read +the wall +4 +2", run("list")[1])
+    assert re.search(r"read +the wall +4 +Cleaning +2", run("list")[1])
     assert run(*create, "--hours", "1", "--days", "1")[0] != 0
     assert run(*create, "--hours", "0")[0] != 0
-    assert run("create", "--role", "admin", "--level", "4", "x")[0] == 1
+    for limit in ("--level", "--team"):
+        assert run("create", "--role", "admin", limit, "4", "x")[0] == 1

@@ -10,7 +10,14 @@ from monitoring import guard
 from monitoring.gateway import GatewayResponse, GatewayUnavailable
 from monitoring.guard import MAX_ASKING, MAX_REMEMBERED, CannotTell, Guard
 
-ANNA = {"name": "anna", "kind": "person", "role": "read", "expires_at": None, "level": None}
+ANNA = {
+    "name": "anna",
+    "kind": "person",
+    "role": "read",
+    "expires_at": None,
+    "level": None,
+    "team": None,
+}
 
 
 class Door:
@@ -54,10 +61,12 @@ def test_nobody_without_credentials_is_asked_about(door: Door) -> None:
 
 def test_who_it_is_as_an_ingest_service_says(door: Door) -> None:
     door.known["wall"] = ANNA | {"name": "wall", "kind": "token", "level": "4", "expires_at": 2000}
+    door.known["cleaning"] = ANNA | {"kind": "token", "team": "Cleaning"}
+    assert door.visitor("cleaning").team == "Cleaning"
     door.known["ben"] = ANNA | {"role": "admin", "csrf_token": "x"}
     anna, wall, ben = (door.visitor(name) for name in ("anna", "wall", "ben"))
-    assert anna == (200, 1000.0, float("inf"), "anna", "person", "read", None, False, ())
-    assert wall == (200, 1000.0, 2000, "wall", "token", "read", "4", False, ())
+    assert anna == (200, 1000.0, float("inf"), "anna", "person", "read", None, False, (), None)
+    assert wall == (200, 1000.0, 2000, "wall", "token", "read", "4", False, (), None)
     assert (ben.role, ben.has_session) == ("admin", True)
 
 

@@ -1,11 +1,14 @@
 """What the health monitor concludes from which services answer it."""
 
 import json
+import time
 
 import pytest
 
+from common import metrics
+from monitoring.certificate import LOOK_SECONDS, WARN_SECONDS, Certificate
 from monitoring.gateway import GatewayResponse, GatewayUnavailable
-from monitoring.health_monitor import FORGET_SECONDS, PATH, HealthMonitor
+from monitoring.health_monitor import FORGET_SECONDS, PATH, QUIET_SECONDS, SELDOM, HealthMonitor
 
 
 class Turns:
@@ -15,7 +18,7 @@ class Turns:
         self.names = list(names)
         self.silent: set[str] = set()
         self.requests = 0
-        self.set_aside: dict[str, int] = {}
+        self.set_aside: dict[str, object] = {}
         self.now = 1000.0
         self.ingest = ""  # the state of the circuit of the detections, where it is another
         self.reads = ""
@@ -136,3 +139,60 @@ def test_what_a_service_has_set_aside_is_told_and_none_where_it_does_not_say() -
     turns.set_aside = {"set_aside": 3}
     turns.after(5)
     assert turns.monitor.report()["services"][0]["set_aside"] == 3
+
+
+def test_what_owntracks_sent_is_told_and_null_where_it_is_off() -> None:
+    turns = Turns("ingest-1")
+    turns.after(5)
+    assert turns.monitor.report()["services"][0]["owntracks"] is None
+    counts = {"stored": 3, "ignored": {"location": 1}}
+    turns.set_aside = {"owntracks": counts}
+    turns.after(5)
+    assert turns.monitor.report()["services"][0]["owntracks"] == counts
+
+
+def test_a_certificate_that_expires_is_told_in_time() -> None:
+    told = {"ends": "# none"}
+    asked: list[str] = []
+    now = 1_800_000_000.0
+
+    def text(path: str) -> str:
+        asked.append(path)
+        if not told["ends"]:
+            raise GatewayUnavailable("unknown", "away")
+        return f"waymark_other 1\n{told['ends']}\n"
+
+    certificate = Certificate(text, lambda: now)
+    turns = Turns("ingest-1")
+    turns.monitor.warnings = certificate.warnings
+
+    def says(ends: str) -> tuple[str, str]:
+        nonlocal now
+        now += LOOK_SECONDS
+        told["ends"] = ends
+        turns.after(60)
+        verdict = turns.monitor.report()["verdict"]
+        return verdict["what"], verdict["rest"]
+
+    name = metrics.CERTIFICATE.name
+    assert says("# none")[0] != "The certificate expires soon"
+    assert asked == ["/_metrics"]
+    assert says(f"{name} {now + WARN_SECONDS + 2 * LOOK_SECONDS}")[1] == ""
+    what, todo = says(f"{name} {now + 86_400}")
+    assert what == "The certificate expires soon"
+    assert todo.startswith("It is good until 2027-01-16 08:10 UTC. See why no new one came")
+    assert turns.monitor.report()["warnings"] == [{"what": what, "todo": todo}]
+    assert says("") == (what, todo) or says("")[1] == ""  # the gateway is away
+    assert says(f"{name} {now - 1:.1f}")[0] == "The certificate has expired"
+
+
+def test_while_nobody_looks_the_services_are_seldom_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monitor, now = Turns("ingest-1").monitor, time.monotonic()
+    monitor.look()
+    assert monitor.pause == monitor.every_seconds
+    monkeypatch.setattr(time, "monotonic", lambda: now + QUIET_SECONDS + 60)
+    assert monitor.pause == SELDOM * monitor.every_seconds
+    assert not monitor.wanted.is_set()
+    monitor.look()  # then the next check begins at once
+    assert monitor.wanted.is_set()
+    assert monitor.pause == monitor.every_seconds

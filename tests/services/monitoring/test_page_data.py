@@ -7,7 +7,7 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from monitoring import create_app
+from monitoring import create_app, page_data
 from monitoring.config import Config
 from monitoring.gateway import MAX_BODY_BYTES
 from tests.upstream import Upstream
@@ -154,3 +154,19 @@ def test_no_gateway_at_all(client: FlaskClient) -> None:
         "reads": "unknown",
     }
     assert client.get("/healthz").status_code == 200
+
+
+def test_the_log_of_a_fault_names_nobody(
+    client: FlaskClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: str, __: str) -> None:
+        raise ValueError
+
+    monkeypatch.setattr(page_data, "_read", fail)
+    path = "/monitoring/api/people/Zaphod-4711?staff_id=Zaphod-4711"
+    answer = client.get(path, headers={"X-Request-ID": "0123"})
+    assert (answer.status_code, answer.json) == (500, {"error": "internal server error"})
+    [record] = caplog.records
+    assert record.getMessage() == "request 0123"
+    assert record.exc_info
+    assert "Zaphod" not in caplog.text

@@ -168,18 +168,22 @@ def test_over_tls_what_others_may_have_set_is_no_session(gateway: Upstream) -> N
     assert stranger.get("/monitoring", headers=plain).status_code == 200
 
 
-def test_a_reader_is_offered_no_edit_but_told_whom_to_ask(gateway: Upstream) -> None:
+@pytest.mark.parametrize(
+    ("screen", "what"), [("directory", "change the directory"), ("people", "name people")]
+)
+def test_a_reader_is_offered_no_edit_but_told_whom_to_ask(
+    gateway: Upstream, screen: str, what: str
+) -> None:
     for role, admins in (("read", ["anna", "<ben>"]), ("read", None), ("admin", None)):
-        page = (
-            visiting(gateway, role, admins=admins).get("/monitoring/directory", headers=BEHIND).text
-        )
+        visitor = visiting(gateway, role, admins=admins)
+        page = visitor.get(f"/monitoring/{screen}", headers=BEHIND).text
         for offered in ('id="add"', 'id="import"'):
             assert (offered in page) == (role == "admin")
         assert (" data-reader" in page) == (role == "read")
-        live = visiting(gateway, role, admins=admins).get("/monitoring", headers=BEHIND).text
+        live = visitor.get("/monitoring", headers=BEHIND).text
         whom = "anna or &lt;ben&gt;" if admins else "whoever looks after Waymark"
-        for where, what in ((page, "change the directory"), (live, "say who is seen to")):
-            match = re.search(rf"Only admins {what}.*: ask {whom}\.", where)
+        for where, only in ((page, what), (live, "say who is seen to")):
+            match = re.search(rf"Only admins {only}.*: ask {whom}\.", where)
             assert bool(match) == (role == "read")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from common.log_lines import FRAME
 from monitoring.gateway import MAX_BODY_BYTES
 from scripts.processes.control_groups import Limits
 from scripts.processes.limited_group import available
@@ -121,7 +122,7 @@ def check(service: Service) -> None:
         assert usage.anonymous_bytes < 0.9 * LIMIT_BYTES
         assert usage.killed == 0
     assert service.log.count("Booting worker") == 1
-    assert "Traceback" not in service.log
+    assert FRAME not in service.log
 
 
 def test_crowds_of_all_kinds_hold_up_nobody_and_leave_nothing_behind(

@@ -16,6 +16,7 @@ def service(name: str, **more: Any) -> dict[str, Any]:
     well: dict[str, Any] = {"answers": True, "since": 900.0, "seen_at": NOW, "queued": 0}
     well |= {
         "set_aside": 0,
+        "warnings": [],
         "unnoted_seconds": 18,
         "late_seconds": 0,
         "mongodb": {"reachable": True, "latency_ms": 1.0},
@@ -39,6 +40,7 @@ def silent(name: str, **more: Any) -> dict[str, Any]:
     return service(name, answers=False, **more)
 
 
+WARNING = {"what": "This machine's clock is 3 days behind", "todo": "Set the clock."}
 ONE, OTHER = service("ingest-1"), service("ingest-2")
 
 
@@ -89,6 +91,7 @@ ONE, OTHER = service("ingest-1"), service("ingest-2")
         ({}, [service(name, unnoted_seconds=61) for name in "ab"], "Positions are behind"),
         ({}, [ONE, service("b", unnoted_seconds=61)], HEALTHY),
         ({}, [ONE, service("b", set_aside=3)], "3 set aside in the spool"),
+        ({}, [ONE, service("b", set_aside=3, warnings=[WARNING])], WARNING["what"]),
         ({}, [ONE, service("b", queued=7)], "Detections wait to be stored"),
     ],
 )

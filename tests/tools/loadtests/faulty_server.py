@@ -68,7 +68,9 @@ class FaultyServer:
         elif path == "/extractbeacon":
             self._send(request, self._extract(parameters["staff_id"], fault))
         else:
-            self._send(request, b'{"location": []}', 404 if path == "/monitoring/latest" else 200)
+            self._send(
+                request, b'{"location": []}', 404 if path.startswith("/monitoring/") else 200
+            )
 
     def _store(self, staff_id: str, mac: str, timestamp: int) -> None:
         level, location = PLACES[mac]

@@ -3,6 +3,9 @@
 import contextlib
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,17 +19,23 @@ from loadtests.architectures import (
     COMBINED,
     DURABLE,
     INDEXED,
+    OLD,
     OLD_GATEWAY,
     OLD_SERVICES,
     PARTS,
     SEPARATED,
     UNOPTIMISED,
+    sharded,
 )
 from loadtests.engine import endpoints
 from loadtests.engine.client import Api
 from loadtests.engine.generator import generate
+from loadtests.shards import shard_of
 from loadtests.stack import Stack
+from scripts.processes import ROOT
+from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
+from tests.needs import need_routers
 from tests.tools.loadtests.measured import measured
 
 pytestmark = pytest.mark.long
@@ -96,6 +105,28 @@ def test_what_an_insert_waits_for(
     assert {command.get("writeConcern", {}).get("j", False) for command in inserts} == {on_disk}
 
 
+@pytest.mark.parametrize(("how", "begins"), [("", b'{"l'), ("--indented", b'{\n  "l')])
+def test_the_old_one_stands_for_other_tools(how: str, begins: bytes, tmp_path: Path) -> None:
+    port = free_port()
+    arguments = ["stand", "--old", "--no-limits", "--port", str(port), *how.split()]
+    command = [sys.executable, "-m", "loadtests.main", *arguments]
+    seen = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=seen
+    ) as process:
+        assert process.stdout
+        try:
+            assert next(line for line in process.stdout if "is its page" in line)
+            url = f"http://127.0.0.1:{port}"
+            assert b"<title>Monitoring" in requests.get(url, timeout=30).content
+            answer = requests.get(url + endpoints.extract(1), timeout=30)
+        finally:
+            process.send_signal(signal.SIGTERM)
+    assert process.returncode == 0
+    assert answer.content.startswith(begins)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(("name", "parts"), [(COMBINED, 1), (SEPARATED, 2)])
 def test_only_the_separation_differs(name: str, parts: int) -> None:
     with ARCHITECTURES[name](limited=False) as stack:
@@ -103,12 +134,12 @@ def test_only_the_separation_differs(name: str, parts: int) -> None:
         services = [name for name in PARTS if name not in ("gateway", "mongod")]
         assert len(running(stack, services)) == parts
         api = Api(stack.url)
-        for path in ("/monitoring", endpoints.OLD_MONITORING, endpoints.insert_now(1)):
+        pages = ("/", "/monitoring", "/retrieveformonitoring")
+        for path in (*pages, endpoints.insert_now(1)):
             assert api.send(path).status == 200
         # Who answers: the page and its data the one, the detections the other.
         os.kill(stack.pid("monitoring" if parts == 2 else "ingest-1"), signal.SIGTERM)
-        pages = ("/monitoring", endpoints.OLD_MONITORING)
-        eventually(lambda: [api.send(path).status for path in pages] == [502, 502])
+        eventually(lambda: [api.send(path).status for path in pages] == [502, 502, 502])
         assert api.send(endpoints.insert_now(1)).status == (200 if parts == 2 else 502)
         api.close()
 
@@ -137,3 +168,26 @@ def running(stack: Stack, names: list[str]) -> list[str]:
             stack.pid(name)
             alive.append(name)
     return alive
+
+
+def test_the_old_one_with_shards_has_but_the_index_of_their_key(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    need_routers()
+    with ARCHITECTURES[sharded(OLD, 2)](limited=False) as stack:
+        options = {"ramp": 1.0, "slower": 10.0, "pages": 0, "hacs": "7"}
+        assert generate(stack.url, "PERF-RT-1-1", options) in (0, 1)  # void on a busy machine
+        assert "exactly the 25 acknowledged detections" in capfd.readouterr().out
+        with MongoClient[Seen](stack.mongodb_uri) as client:
+            staff = client["ICT3102"]["staff"]
+            assert sorted(staff.index_information()) == ["_id_", "staff_id_hashed"]
+            spread = {
+                stats["shard"]: stats["count"]
+                for stats in staff.aggregate([{"$collStats": {"count": {}}}])
+            }
+            assert client.admin.command("hello")["msg"] == "isdbgrid"
+    sent = {0: 4, 1: 4, 2: 5, 3: 6, 4: 6}
+    on_shard = [0, 0]
+    for person, count in sent.items():
+        on_shard[shard_of(person, 2)] += count
+    assert sorted(spread.values()) == sorted(on_shard)  # either may have the lower hashes

@@ -12,13 +12,15 @@ import pytest
 from loadtests.architectures import (
     COMBINED,
     DURABLE,
+    INDENTED,
     INDEXED,
     OLD_GATEWAY,
     OLD_SERVICES,
     SEPARATED,
     UNOPTIMISED,
+    sharded,
 )
-from loadtests.comparison import compare
+from loadtests.comparison import collapse, compare
 from loadtests.comparison.playbook import OTHERS, Playbook
 from loadtests.report import report
 from scripts.processes import ROOT
@@ -33,10 +35,19 @@ def test_the_architectures_take_turns() -> None:
     names = [run.name for run in book.runs()]
     assert names == [
         *("1-old-PERF-TP-1", "1-new-PERF-TP-1", f"1-{DURABLE}-PERF-TP-1"),
-        *("1-old-PERF-RT-2", "1-new-PERF-RT-2", f"1-{INDEXED}-PERF-RT-2"),
+        *("1-old-PERF-RT-2", "1-new-PERF-RT-2"),
+        *(f"1-{INDEXED}-PERF-RT-2", f"1-{INDENTED}-PERF-RT-2"),
         *(f"2-{DURABLE}-PERF-TP-1", "2-new-PERF-TP-1", "2-old-PERF-TP-1"),
-        *(f"2-{INDEXED}-PERF-RT-2", "2-new-PERF-RT-2", "2-old-PERF-RT-2"),
+        *(f"2-{INDENTED}-PERF-RT-2", f"2-{INDEXED}-PERF-RT-2"),
+        *("2-new-PERF-RT-2", "2-old-PERF-RT-2"),
     ]
+
+
+def test_sides_with_shards_come_beside_one_mongod() -> None:
+    book = Playbook({"PERF-TP-1": "", "PERF-RT-1-1b": ""}, 1, 1, (), (2, 4), 4.0)
+    names = [run.architecture for run in book.runs()]
+    assert names == ["old", "new", "old", "new", *(sharded("new", n) for n in (0, 2, 4))]
+    assert [book.slowed(name) for name in names] == [1.0] * 4 + [4.0] * 3
 
 
 def test_the_separation_is_compared_on_sides_of_its_own(tmp_path: Path) -> None:
@@ -45,7 +56,7 @@ def test_the_separation_is_compared_on_sides_of_its_own(tmp_path: Path) -> None:
     assert compare.run(book, tmp_path) == 0
     text = (tmp_path / "report.md").read_text()
     assert f"| SPLIT-READS-10 | 600 | {COMBINED} |" in text
-    assert "| 52.0 | 49.0 |" in text  # what the source published of both
+    assert "| 51.6 (max 128) | 49.1 (max 117) |" in text  # what the source published of both
     assert f"| monitoring | {SEPARATED} |" in text
     assert f"| monitoring | {COMBINED} |" not in text
 
@@ -102,3 +113,21 @@ def test_a_plan_that_breaks_off_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     assert compare.run(book, tmp_path) == 1
     text = (tmp_path / "report.md").read_text()
     assert "BROKE OFF: 1-old-PERF-TP-1, 1-new-PERF-TP-1" in text
+
+
+@pytest.mark.parametrize("each", [0.005, 0.02, 0.09])  # cores for a request a second
+def test_the_limit_is_found_at_which_the_old_one_bends(each: float) -> None:
+    cores = collapse.search(lambda cores: min(860 / 60, cores / each))
+    assert cores / each == pytest.approx(12.47, rel=0.05)
+    with pytest.raises(collapse.NoLimit):
+        collapse.search(lambda _: 14.3)  # it never does
+
+
+def test_both_are_compared_inside_a_box(tmp_path: Path) -> None:
+    book = Playbook({"PERF-RT-2": "600"}, 1.0, 1, (), box_cores=1.0)
+    compare.run(book, tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert "All of a side had 1.00 CPU together" in text
+    assert "CPU and memory" not in text
+    plot = (tmp_path / "plots" / "perf-rt-2.svg").read_text()
+    assert all(f">{name}</text>" in plot for name in ("old", "new", "source before"))

@@ -7,8 +7,9 @@ import pytest
 
 from loadtests import figures, targets
 from loadtests.figures import HTTP, VERIFICATION, Row
-from loadtests.plans import PLANS, requests, until_it_breaks
-from loadtests.report.times import QUERY, published
+from loadtests.plans import PLANS, jmeter_delay, requests, until_it_breaks
+from loadtests.report.published import AFTER, BEFORE, QUERY, everything, published
+from loadtests.shards import people
 
 
 def row(sent: float, ms: float, error: str = "", due: float | None = None) -> Row:
@@ -101,13 +102,19 @@ def test_staff_0_has_a_fifth_of_the_documents_of_the_last_plan() -> None:
         assert sum(count for staff, count in preloads if staff == 0) == 1800
 
 
-def test_the_third_pass_is_run_again_with_the_other_five() -> None:
-    first, again = PLANS["PERF-RT-2-1"].steps, PLANS["PERF-RT-2-1b"].steps
-    assert [step.name for step in first[10:]] == [step.name for step in again]
-    assert [step.preload[-1] for step in first[10:]] == [(staff, 600) for staff in (0, 1, 2, 3, 4)]
-    others = [(staff, 600) for staff in (0, 11, 12, 30, 40)]
-    assert [step.preload[-1] for step in again] == others
-    assert again[0].preload[:-1] == tuple((staff, 1200) for staff in (0, 1, 2, 3, 4))
+def test_all_passes_are_run_again_with_the_other_five() -> None:
+    five = {"PERF-RT-2-1": (0, 1, 2, 3, 4), "PERF-RT-2-1b": (0, 11, 12, 30, 40)}
+    for name, staff in five.items():
+        steps = PLANS[name].steps
+        assert [step.name for step in steps] == [str(total) for total in range(600, 9001, 600)]
+        assert [step.preload for step in steps] == [((person, 600),) for person in staff] * 3
+
+
+def test_the_separation_is_loaded_as_the_source_did() -> None:
+    for pages in (1, 10):
+        writes, reads = (PLANS[f"SPLIT-{kind}-{pages}"].steps for kind in ("WRITES", "READS"))
+        assert [step.staff for step in writes] == [(0,), (1,), (2,), (3,), (4,)]
+        assert {step.hacs for step in (*writes, *reads)} == {(0, 2)}
 
 
 def test_threads_are_divided_over_staff_and_rounds_change_them() -> None:
@@ -129,7 +136,7 @@ def test_every_plan_of_the_source_has_an_open_page() -> None:
 
 def test_every_published_figure_is_of_a_step() -> None:
     known = {(plan.name, step.name) for plan in PLANS.values() for step in plan.steps}
-    every = {*published("before"), *published("after")}
+    every = {*published(BEFORE), *published(AFTER)}
     assert every - known == {QUERY}  # the source's first query, which is a form of the old one
 
 
@@ -137,3 +144,35 @@ def test_20_percent_more_each_time() -> None:
     steps = until_it_breaks(PLANS["PERF-RT-1"].steps)
     threads = [next(steps).threads for _ in range(7)]
     assert threads == [2100, 2520, 2940, 3360, 3780, 4536, 5443]
+
+
+def test_all_rows_that_the_source_published_are_here() -> None:
+    rows = [row for row in everything() if (row.plan, row.step) != QUERY]
+    assert len(rows) == 118
+    assert all(row.rate and row.min_ms and row.max_ms and row.ms for row in rows)
+    assert published(BEFORE)["PERF-RT-2", "1800"].shown() == "4,912 (max 9,094), 12.47/s"
+    assert published(AFTER)["PERF-RT-2", "1200"].shown() == "75.4 (max 164)"
+
+
+@pytest.mark.parametrize(
+    ("threads", "rate"), [(210, 3.50), (860, 14.29), (2100, 34.48), (3360, 55.56), (3780, 62.50)]
+)
+def test_jmeter_rounds_the_delay_between_its_threads(threads: int, rate: float) -> None:
+    step = PLANS["PERF-RT-1"].steps[0]._replace(threads=threads)
+    assert 1 / jmeter_delay(step) == pytest.approx(rate, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("staff", "shards", "expected"),
+    [
+        (range(5), 2, [1, 4]),
+        (range(5), 3, [0, 3, 2]),
+        (range(5), 4, [0, 1, 2, 2]),
+        ((0, 11, 12, 30, 40), 2, [4, 1]),
+        ((0, 11, 12, 30, 40), 3, [2, 2, 1]),
+        ((0, 11, 12, 30, 40), 4, [2, 2, 0, 1]),
+        (range(1000), 2, [479, 521]),
+    ],
+)
+def test_on_which_shard_people_lie(staff: range, shards: int, expected: list[int]) -> None:
+    assert people(staff, shards) == expected

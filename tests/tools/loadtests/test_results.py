@@ -1,14 +1,18 @@
 """What a comparison's files say, on files whose figures are known."""
 
 import json
+import re
+import tarfile
 from pathlib import Path
 
 import pytest
 
-from loadtests.architectures import DURABLE
+from loadtests.architectures import DURABLE, NEW, OLD, sharded
 from loadtests.figures import HTTP, Row, write_csv
+from loadtests.plans import PLANS
 from loadtests.report import report
 from loadtests.report.results import Results
+from scripts.processes import ROOT
 
 FACTS = {
     **dict.fromkeys(("processor", "kernel", "python", "commit", "began"), "x"),
@@ -68,7 +72,7 @@ def test_the_summary_has_a_line_for_each_old_form(folder: Path) -> None:
         write_csv(folder / "rows" / f"1-{name}-PERF-TP-1.csv", requests, Row._fields)
     report.write(folder)
     text = (folder / "report.md").read_text()
-    theirs = "17.3 (max 95.0) | 21.3 (max 109)"
+    theirs = "17.2 (max 95.0) | 21.3 (max 109)"
     assert f"| PERF-TP-1 | 2100 | old | 10.0 | 20.0 | 0.5 | {theirs} |" in text
     assert f"| PERF-TP-1 | 2100 | {DURABLE} | 5.0 | 20.0 | 0.2 |  |  |" in text
 
@@ -130,3 +134,61 @@ def test_a_ratio_with_a_late_generator_is_none(folder: Path) -> None:
     assert Results(folder).ratio("PERF-TP-1", "2100", "old").shown() == "-"
     report.write(folder)
     assert "| PERF-TP-1 | 2100 | old | 10.0 | - | - |" in (folder / "report.md").read_text()
+
+
+def of_shards(folder: Path, plan: str, base: str, ms: dict[int, dict[str, float]]) -> None:
+    """Write what sides with so many shards answered, by step, with these means."""
+    for shards, steps in ms.items():
+        kind = PLANS[plan].steps[0].kind
+        requests = [
+            row._replace(plan=plan, step=step, name=kind)
+            for step, mean in steps.items()
+            for row in rows(2100, 1, mean)
+        ]
+        write_csv(folder / "rows" / f"1-{sharded(base, shards)}-{plan}.csv", requests, Row._fields)
+
+
+def test_sharding_has_rows_of_its_own(folder: Path) -> None:
+    report.write(folder)
+    assert "Sharding alone" not in (folder / "report.md").read_text()
+    of_shards(folder, "PERF-RT-1-1", OLD, {0: {"2100": 10}, 2: {"2100": 20}})
+    gains: dict[int, dict[str, float]] = {0: {"600": 10, "3000": 50, "6000": 100, "9000": 150}}
+    gains |= {2: {"600": 20, "3000": 40, "6000": 50, "9000": 60}}
+    gains |= {3: {"600": 20, "3000": 60, "6000": 120, "9000": 160}}
+    of_shards(folder, "PERF-RT-2-1", OLD, gains)
+    of_shards(folder, "PERF-RT-2-1", NEW, {0: {"600": 10}, 2: {"600": 8}})
+    report.write(folder)
+    text = (folder / "report.md").read_text()
+    assert "| an insert, PERF-RT-1-1 | old | - | 0.50 | - | - |" in text
+    assert "| a history, PERF-RT-2-1, 6000 documents | old | - | 2.00 | 0.83 | - |" in text
+    pays = "PERF-RT-2-1 pays from so many documents on"
+    assert f"| {pays} | old | - | 3000 | never here | - |" in text
+    assert (
+        "| the busiest shard's part of staff 0 to 4 | both | 100.0 %, 5 | 80.0 %, 1/4 | 60.0 %,"
+        in text
+    )
+    # They are compared among each other alone.
+    assert "| PERF-RT-2-1 | 9000 | old |" not in text.split("# Sharding alone")[0]
+
+
+def test_no_cell_of_the_paper_is_empty(folder: Path) -> None:
+    of_shards(folder, "PERF-RT-1-1", NEW, {0: {"2100": 10}, 2: {"2100": 20}})
+    late = [row._replace(plan="PERF-RT-1", step="2100") for row in is_late(rows(2100, 1, 10))]
+    write_csv(folder / "rows" / "1-new-PERF-RT-1.csv", late, Row._fields)
+    report.write(folder)
+    lines = (folder / "paper.md").read_text().splitlines()
+    tables = [line for line in lines if line.startswith("|")]
+    assert [line for line in tables if re.search(r"\| *\|", line)] == []
+    theirs = "17.8 (12 to 248), 34.58/s | 21.5 (16 to 1022), 34.57/s"
+    ours = "not run | not run | x 0.50 | not run | not run"
+    assert f"| PERF-RT-1-1 | 2100 | {theirs} | {ours} |" in tables
+    assert any(line.endswith("| not run | void |") for line in tables)
+    assert sum(line.startswith(("| PERF-", "| SPLIT-")) for line in tables) > 118 / 2
+
+
+@pytest.mark.long
+def test_the_paper_is_made_from_the_kept_files(tmp_path: Path) -> None:
+    with tarfile.open(ROOT / "docs" / "playbook-run" / "raw.tar.xz") as kept:
+        kept.extractall(tmp_path, filter="data")
+    report.write(tmp_path)
+    assert (ROOT / "docs" / "paper.md").read_text() == (tmp_path / "paper.md").read_text()

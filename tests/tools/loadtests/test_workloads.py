@@ -31,6 +31,7 @@ def load(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_workload_passes(arguments: tuple[str, ...]) -> None:
     done = load("workload", *arguments, "--no-limits")
     assert "PASS" in done.stdout, done.stdout + done.stderr
+    assert ("% at most" in done.stdout) is (arguments[0] == "retail")
     assert done.returncode == 0
 
 

@@ -32,12 +32,17 @@ def _monitoring(name: str, *tests: str) -> Target:
 
 TARGETS = (
     _rules("accounts"),
+    _rules("batteries"),
     _rules("detection_identity"),
+    _rules("disk_use"),
     _rules("floors"),
     _rules("levels"),
     _rules("openid"),
+    _rules("owntracks"),
+    _rules("plan_origin"),
     _rules("positions"),
     _rules("request_parameters"),
+    _rules("retention"),
     _rules("roles"),
     _rules("strict_json"),
     _rules("unique_keys"),

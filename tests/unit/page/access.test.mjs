@@ -13,6 +13,7 @@ import {
   whoText,
   withNewest,
 } from "../../../services/monitoring/monitoring/static/rules/audit/audit_entries.js";
+import { Names } from "../../../services/monitoring/monitoring/static/rules/people/names.js";
 
 const NOW = 1_800_000_000;
 const token = (more = {}) => ({ revoked_at: null, expires_at: null, ...more });
@@ -35,6 +36,7 @@ test("a role is told with its level, if it has one", () => {
   assert.equal(roleText({ role: "read" }), "read");
   assert.equal(roleText({ role: "read", level: null }), "read");
   assert.equal(roleText({ role: "read", level: 0 }), "read, level 0");
+  assert.equal(roleText({ role: "read", level: "4", team: "Security" }), "read, level 4, team Security");
 });
 
 test("one person, two tokens", () => {
@@ -51,7 +53,7 @@ const entry = (what, of = "", details = {}, more = {}) => ({
   ...more,
 });
 const labelOf = (id) => ({ ab12: "HACS" })[id];
-const did = (...given) => didText(entry(...given), labelOf);
+const did = (...given) => didText(entry(...given), labelOf, new Names([{ staff_id: 8, name: "Jane Tan" }]));
 
 test("who did it", () => {
   const who = (kind, who = "x") => whoText(entry("log-in", "", {}, { kind, who }));
@@ -65,6 +67,9 @@ test("who did it", () => {
 
 test("what they did", () => {
   assert.equal(did("log-in"), "logged in");
+  const home = { state: "gone_home" };
+  assert.equal(did("lost contact", "7", home), "said that staff 7 has gone home");
+  assert.equal(did("lost contact", "8", {}), "saw to Jane Tan, who lost contact");
   assert.equal(did("log-in refused", "ben"), "could not log in as ben: wrong password");
   assert.equal(did("log-in refused"), "could not log in: nobody has that name");
   assert.equal(did("log-in refused", "a token"), "could not log in: that token is not valid");
@@ -89,6 +94,18 @@ test("what they did", () => {
     did("beacon put", "AABBCCDDEEFF", { level: "4", location: "Lobby B", x: 1, y: 2 }),
     "saved the beacon AA:BB:CC:DD:EE:FF: level 4, Lobby B",
   );
+  const one = { level: "4", location: "Roof", aliases: "AABBCC000001 AABBCC000002", gone: "AABBCC000001" };
+  assert.equal(
+    did("beacon put", "AABBCCDDEEFF", one),
+    "saved the beacon AA:BB:CC:DD:EE:FF: level 4, Roof, also AA:BB:CC:00:00:01, AA:BB:CC:00:00:02, made one with AA:BB:CC:00:00:01",
+  );
+  assert.equal(did("person forgotten", "", { detections: 3 }), "forgot somebody, with 3 detections");
+  const jane = { name: "Jane Tan", team: "", on_duty: false };
+  assert.equal(did("person put", "8", jane), "saved staff 8: Jane Tan, off duty");
+  // Of somebody who was forgotten since.
+  assert.equal(did("person put", "forgotten", {}), "saved somebody who is forgotten: no more is known");
+  assert.equal(did("person removed", "forgotten", {}), "took the name of somebody who is forgotten away");
+  assert.equal(did("lost contact", "forgotten", {}), "saw to somebody who is forgotten, who lost contact");
   assert.equal(did("beacons imported", "", { added: 2, changed: 0 }), "imported beacons: 2 added, 0 changed");
 });
 

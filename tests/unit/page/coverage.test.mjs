@@ -11,8 +11,10 @@ import {
   nearestText,
   walkers,
 } from "../../../services/monitoring/monitoring/static/rules/places/nearest_person.js";
+import { Names } from "../../../services/monitoring/monitoring/static/rules/people/names.js";
 
 const NOW = 100_000;
+const NAMES = new Names([]);
 const place = (location, ago, more = {}) => ({
   level: "1",
   location,
@@ -23,6 +25,20 @@ const place = (location, ago, more = {}) => ({
   ...more,
 });
 const stateOf = (ago) => withStates([place("A", ago)], NOW, 30)[0].state;
+
+test("who was heard by another id of a beacon is as near as by the first", () => {
+  const places = [{ ...PLACES[0], macs: ["AA"], aliases: ["EE"], level: "1", x: 3, y: 4 }];
+  const data = ["AA", "EE"].map((mac, id) => ({
+    staff_id: id,
+    timestamp: NOW,
+    age_seconds: 0,
+    mac,
+    level: "1",
+    location: "Lobby",
+  }));
+  const positions = walkers({ as_of: NOW, data }, NOW, places).map(({ x, y }) => [x, y]);
+  assert.deepEqual(positions, [[3, 4], [3, 4]]);
+});
 
 test("a location is a gap after the time, and soon one after half of it", () => {
   assert.deepEqual([0, 899, 900, 1799, 1800, null].map(stateOf), [
@@ -80,7 +96,7 @@ const PLACES = [
   place("unplaced", 0, { x: null, y: null }),
 ];
 const nearest = (gap, ...members) =>
-  nearestText(gap, walkers({ as_of: NOW, data: members }, NOW, PLACES));
+  nearestText(gap, walkers({ as_of: NOW, data: members }, NOW, PLACES), NAMES);
 
 test("the nearest is the one with the shortest way on the same level", () => {
   assert.equal(nearest(PLACES[0], member(1, "far"), member(2, "near")), "Staff 2, 5 m away, near");
@@ -102,5 +118,5 @@ test("only who was heard lately, on a known level, is about", () => {
   assert.equal(nearest(PLACES[0], member(1, "near", "1", 301)), nobody);
   assert.equal(nearest(PLACES[0], member(1, "near", null)), nobody);
   assert.deepEqual(walkers(null, NOW, PLACES), []);
-  assert.equal(nearestText(PLACES[0], [], false), "cannot be told now", "people are missing");
+  assert.equal(nearestText(PLACES[0], [], NAMES, false), "cannot be told now", "people are missing");
 });

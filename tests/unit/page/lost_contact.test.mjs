@@ -19,6 +19,11 @@ test("lost is who was heard in this shift but not for so long, the longest lost 
   assert.deepEqual(ids(lostContact(blind, 15)), []);
 });
 
+test("nobody who is off duty is looked for", () => {
+  const all = [true, false].map((on_duty) => ({ ...one(String(on_duty), 2000), named: { on_duty } }));
+  assert.deepEqual(ids(lostContact(all, 15)), ["true"]);
+});
+
 test("whoever has gone home is not looked for, who is seen to stays in their place", () => {
   const seen = { ...one("a", 4000.5), ...said("acknowledged") };
   const all = [seen, { ...one("home", 3000), ...said("gone_home") }, one("b", 2000)];

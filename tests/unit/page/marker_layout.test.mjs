@@ -22,6 +22,12 @@ test("a long id is cut in its marker and whole in its title", () => {
   assert.equal(shorten("12345678", 8), "12345678");
 });
 
+test("a name is cut another way than an id, and whole where a marker counts several", () => {
+  const named = figure("7", "spot", { name: "Mohammed Abdul Rahman" });
+  assert.equal(personMarker(named, SCALE).text, "Mohammed");
+  assert.equal(overflowMarker("spot", [named, figure("8", "spot")], SCALE).title, "2 more: Mohammed Abdul Rahman, 8");
+});
+
 test("what differs at its end is told apart", () => {
   const beacons = ["AA:BB:CC:DD:EE:01", "AA:BB:CC:DD:EE:02"].map((mac) => `unknown beacon ${mac}`);
   assert.deepEqual(beacons.map((name) => shorten(name, 12)), ["unknow…EE:01", "unknow…EE:02"]);

@@ -5,11 +5,17 @@ import {
   byFloor,
   directorySpots,
   everyone,
+  isOffDuty,
   levelsOf,
   spotsToDraw,
 } from "../../../services/monitoring/monitoring/static/rules/people/people_model.js";
+import { Names } from "../../../services/monitoring/monitoring/static/rules/people/names.js";
 
 const NOW = 10_000;
+const NAMES = new Names([
+  { staff_id: 80, name: "Jane Tan Wei Ling", team: "Front desk", on_duty: false },
+  { staff_id: "zed", name: "Abe Lim" },
+]);
 const BEACONS = [
   { mac: "AA", level: "1", location: "Lobby", x: 0, y: 0 },
   { mac: "BB", level: "2", location: "Lobby", x: 5, y: 5 },
@@ -29,6 +35,7 @@ const model = (members, { failure = "", takenAt = NOW, picked = "" } = {}) =>
     { data: { as_of: NOW, data: members }, failure, takenAt, now: () => NOW },
     directory,
     picked,
+    NAMES,
   );
 
 test("people are ordered by number, then by name", () => {
@@ -41,6 +48,19 @@ test("people are ordered by number, then by name", () => {
       ["guard-2", 2],
     ],
   );
+});
+
+test("who has a name is called by it, and comes first, by name", () => {
+  const people = model(["3", 80, "zed"].map((id) => member(id, "AA", "1", "Lobby")));
+  assert.deepEqual(
+    people.map((person) => [person.called, person.name, isOffDuty(person)]),
+    [
+      ["Abe Lim", "Abe Lim", false],
+      ["Jane Tan Wei Ling", "Jane Tan Wei Ling", true],
+      ["Staff 3", undefined, false],
+    ],
+  );
+  assert.equal(people[1].title, "Jane Tan Wei Ling: level 1, Lobby, now");
 });
 
 test("a clock is wrong where the API says so, not where somebody was silent", () => {
@@ -68,6 +88,18 @@ test("a spot is found by its beacon, else by level and name", () => {
   assert.equal(nowhere.spotKey, "9 ZZ");
 });
 
+test("whichever of its ids was heard, it is the spot of that beacon", () => {
+  const both = directorySpots([...BEACONS, { ...BEACONS[0], mac: "DD", aliases: ["EE"], x: 9 }]);
+  const data = [member("1", "EE", "1", "Lobby"), member("2", "DD", "1", "Lobby")];
+  const staff = { data: { as_of: NOW, data }, failure: "", takenAt: NOW, now: () => NOW };
+  const people = everyone(staff, both, "", NAMES);
+  assert.deepEqual(
+    people.map((person) => person.spotKey),
+    ["DD", "DD"],
+  );
+  assert.equal(spotsToDraw(both, people).filter(({ key }) => key === "DD").length, 1);
+});
+
 test("whoever was heard long ago is gone, but not merely because the page is blind", () => {
   const old = [member("1", "AA", "1", "Lobby", 1000)];
   assert.ok(model(old)[0].gone);
@@ -87,7 +119,7 @@ test("levels lie as the directory has them, then others by name, unknown ones la
   const data = ["unknown", "Roof 10", "B2", "Roof 2", "G"].map((level) => member(level, "ZZ", level, "A"));
   const staff = { data: { as_of: NOW, data }, failure: "", takenAt: NOW, now: () => NOW };
   const order = ["G", "B2", "Roof 2", "Roof 10", "unknown"];
-  const people = everyone(staff, levels, "");
+  const people = everyone(staff, levels, "", NAMES);
   assert.deepEqual(people.sort(byFloor).map((one) => one.level), order);
   assert.deepEqual(levelsOf(levels, people.reverse()), order);
 });
@@ -104,7 +136,7 @@ test("the chosen person is marked", () => {
 
 test("without an answer there is nobody", () => {
   const staff = { data: null, failure: "", takenAt: 0, now: () => NOW };
-  assert.deepEqual(everyone(staff, directory, ""), []);
+  assert.deepEqual(everyone(staff, directory, "", NAMES), []);
 });
 
 test("drawn is what has a position, and every spot where somebody is", () => {

@@ -28,6 +28,17 @@ test("what was visited without being there is added, once", () => {
   assert.deepEqual(keys(visits), ["AA", "Store", "unknown beacon ZZ"]);
 });
 
+test("a visit by another id of a beacon is at its spot, and no spot of its own", () => {
+  const beacons = [...BEACONS, { ...BEACONS[0], mac: "DD", aliases: ["EE"], location: "Hall" }];
+  const visits = [visit("EE", "Old name"), visit("AA", "Lobby")];
+  const spots = levelSpots(visits[0], visits, beacons);
+  assert.deepEqual(
+    spots.map((spot) => spot.key),
+    ["AA", "DD"],
+  );
+  assert.equal(spotKey(visits[0], spots), "DD");
+});
+
 test("a visit's spot is that of its beacon, else of its name, else its own", () => {
   const visits = [visit("AA", "Lobby"), visit("ZZ", "Lobby"), visit("CC", "Store")];
   const spots = levelSpots(visits[0], visits, BEACONS);

@@ -6,15 +6,19 @@ import {
   meterLevel,
   sizeText,
 } from "../../../services/monitoring/monitoring/static/rules/system/memory_use.js";
+import { owntracksCounts } from "../../../services/monitoring/monitoring/static/rules/system/owntracks_counts.js";
 import {
   CIRCUIT_MEANS,
   CIRCUIT_WORDS,
+  backupText,
   circuitMeans,
   health,
   readsByMinute,
   readsText,
   setAsideText,
   shardShares,
+  storageText,
+  warningTexts,
 } from "../../../services/monitoring/monitoring/static/rules/system/system_state.js";
 
 const MIB = 1024 * 1024;
@@ -89,6 +93,14 @@ test("what was set aside is told with where it is and what to do", () => {
   assert.doesNotMatch(text, /ingest-2/);
 });
 
+test("what an operator has to see to is told once", () => {
+  const full = { what: "The spool is full", todo: "Make room." };
+  const clock = { what: "This machine's clock is behind", todo: "Set it." };
+  const services = [{ warnings: [full] }, { warnings: [] }, { warnings: [clock, full] }];
+  const texts = ["The spool is full. Make room.", "This machine's clock is behind. Set it."];
+  assert.deepEqual(warningTexts(services), texts);
+});
+
 test("the health of a service", () => {
   assert.equal(health(service()), "healthy");
   assert.equal(health({ answers: true }), "healthy"); // the gateway has no database
@@ -128,4 +140,62 @@ test("shards by name, with their share of all detections", () => {
     ],
   );
   assert.equal(shardShares([{ name: "empty", documents: 0, bytes: 0 }])[0].percent, 0);
+});
+
+test("how long the disk lasts is said in words, and what to do when that is soon", () => {
+  const storage = {
+    free_bytes: 5 * 1024 * MIB,
+    detection_bytes: 268.6,
+    sealed_bytes: null,
+    detections_a_day: 302_400,
+    days_left: 66.1,
+    retention_days: 0,
+    seal_hours: 48,
+    low: false,
+  };
+  assert.equal(
+    storageText(storage),
+    "5.0 GiB free: full in 66 days, at 302,400 detections a day, 269 bytes each",
+  );
+  assert.match(storageText({ ...storage, days_left: 13.9, low: true }), /^The disk is full in 13 days: make room/);
+  assert.match(
+    storageText({ ...storage, days_left: null, retention_days: 30 }),
+    /^5.0 GiB free: enough for the 30 days that are kept, at 302,400/,
+  );
+  assert.match(storageText({ ...storage, sealed_bytes: 7.62 }), /269 bytes each, 7.6 once sealed$/);
+  const isYoung = { ...storage, detections_a_day: null, days_left: null };
+  assert.equal(storageText(isYoung), "5.0 GiB free; for how long is not known yet");
+  assert.equal(storageText(null), "");
+});
+
+test("what OwnTracks sent is added up, the most first", () => {
+  const first = { owntracks: { stored: 3, ignored: { location: 2, status: 2, lwt: 1 } } };
+  const second = { owntracks: { stored: 4, ignored: { lwt: 9 } } };
+  const off = { owntracks: null };
+  assert.deepEqual(owntracksCounts([first, second, off]), [
+    { what: "stored", count: 7 },
+    { what: "ignored: lwt", count: 10 },
+    { what: "ignored: location", count: 2 },
+    { what: "ignored: status", count: 2 },
+  ]);
+  assert.deepEqual(owntracksCounts([{ owntracks: { stored: 0, ignored: {} } }]), [
+    { what: "stored", count: 0 },
+  ]);
+  assert.deepEqual(owntracksCounts([off]), []);
+  assert.deepEqual(owntracksCounts([]), []);
+});
+
+test("the age of the last backup is told where a schedule makes them", () => {
+  const now = 1_000_000;
+  const backup = { scheduled: true, started_at: now - 10_900, finished_at: now - 10_800, failed: false, late: false };
+  assert.equal(backupText(backup, now), "Last backup: 3 h ago");
+  const old = { ...backup, finished_at: now - 3 * 86400, late: true };
+  assert.equal(backupText(old, now), "Last backup: 3 days ago: look whether its schedule runs");
+  assert.equal(
+    backupText({ ...old, failed: true }, now),
+    "Last backup: 3 days ago; the next one failed: backup.json, beside the data, says why",
+  );
+  assert.match(backupText({ ...backup, finished_at: null, failed: true }, now), /^There is no backup yet; the next/);
+  assert.equal(backupText({ ...backup, scheduled: false }, now), "");
+  assert.equal(backupText(null, now), "");
 });

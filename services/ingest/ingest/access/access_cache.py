@@ -59,6 +59,7 @@ def _holder(token: Token) -> Visitor:
         token.expires_at,
         level=token.level,
         token_id=token.token_id,
+        team=token.team,
     )
 
 

@@ -16,7 +16,7 @@ from ingest.access.sessions import Session, Sessions
 from ingest.access.visitor import ANYBODY, Credentials, Visitor
 from ingest.config import Config
 from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
-from ingest.rules.roles import Role
+from ingest.rules.roles import EVERYTHING, Role, Scope
 from ingest.storage.access.tokens import MAX_TOKENS
 
 _SCHEME = "bearer"
@@ -46,12 +46,16 @@ class Admission:
         return self._open
 
     def admit(
-        self, needed: Role, path: str, credentials: Credentials, level: str | None = ""
+        self,
+        needed: Role,
+        path: str,
+        credentials: Credentials,
+        scope: Scope = EVERYTHING,
     ) -> Visitor:
         """Return who makes a request to an address that needs a role.
 
-        The answer tells of a level, "" for all of them, None for none. Raises Unauthenticated,
-        Forbidden, and StoreUnavailable where no token was ever read.
+        The answer tells of that scope. Raises Unauthenticated, Forbidden, and StoreUnavailable
+        where no token was ever read.
         """
         if self._open or needed is Role.NOBODY or (self._legacy_open and path in LEGACY_PATHS):
             return ANYBODY
@@ -60,8 +64,8 @@ class Admission:
             raise Unauthenticated
         if not visitor.role.allows(needed):
             raise Forbidden(f"needs the role {needed.value}, this is {visitor.role.value}")
-        if visitor.level is not None and level not in (None, visitor.level):
-            raise Forbidden(f"this link or token shows level {visitor.level} alone")
+        if not visitor.may_see(scope):
+            raise Forbidden(f"this link or token shows {visitor.limits} alone")
         if (
             visitor.csrf
             and credentials.method not in _SAFE

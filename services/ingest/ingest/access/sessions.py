@@ -69,6 +69,7 @@ class Sessions:
             until = min(until or sys.maxsize, int(time.time()) + MAX_AGE_SECONDS)
         made = holder._replace(expires_at=until, csrf=_csrf())
         payload = [made.token_id, made.name, made.role.value, made.level, until, made.csrf]
+        payload += [] if made.team is None else [made.team]  # as older releases have it
         return str(self._tokens.dumps(payload)), made
 
     def read(self, text: str) -> Session | TokenSession | None:
@@ -83,10 +84,10 @@ class Sessions:
         payload = signed(self._tokens, text, return_timestamp=True)
         if payload is None:
             return None
-        (token_id, name, role, level, until, csrf), when = payload
+        (token_id, name, role, level, until, csrf, *team), when = payload
         if until is not None and until <= time.time():
             return None
-        visitor = Visitor(name, "token", Role(role), until, csrf, level, token_id)
+        visitor = Visitor(name, "token", Role(role), until, csrf, level, token_id, *team)
         return TokenSession(visitor, int(when.timestamp()))
 
 

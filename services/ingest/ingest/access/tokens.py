@@ -21,9 +21,14 @@ def generate() -> str:
 
 
 def issue(
-    label: str, role: Role, hours: int | None, now: int, level: str | None = None
+    label: str,
+    role: Role,
+    hours: int | None,
+    now: int,
+    level: str | None = None,
+    team: str | None = None,
 ) -> tuple[str, Token]:
-    """Return a new secret, and its token to store; None: until it is revoked, of all levels."""
+    """Return a new secret, and its token to store; None: until it is revoked, of all that is."""
     secret = generate()
     token = Token(
         token_id=secrets.token_hex(4),
@@ -33,6 +38,7 @@ def issue(
         created_at=now,
         expires_at=None if hours is None else now + hours * HOUR_SECONDS,
         level=level,
+        team=team,
     )
     return secret, token
 

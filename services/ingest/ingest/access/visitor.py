@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ingest.rules.roles import Role
+from ingest.rules.roles import Role, Scope
 
 
 class Credentials(NamedTuple):
@@ -25,6 +25,20 @@ class Visitor(NamedTuple):
     csrf: str = ""  # of a session: what its writes have to repeat
     level: str | None = None  # the only one of which they are told
     token_id: str = ""
+    team: str | None = None  # the only one of whose people they are told
+
+    @property
+    def limits(self) -> str:
+        """Return what they may see alone, in words; "" where that is everything."""
+        words = [f"level {self.level}"] if self.level is not None else []
+        words += [f"the team {self.team}"] if self.team is not None else []
+        return " and ".join(words)
+
+    def may_see(self, scope: Scope) -> bool:
+        """Tell whether an answer tells of nothing that they may not see."""
+        return (self.level is None or scope.level in (None, self.level)) and (
+            self.team is None or scope.team in (None, self.team)
+        )
 
 
 ANYBODY = Visitor("", "anybody", Role.ADMIN)

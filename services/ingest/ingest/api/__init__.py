@@ -6,11 +6,17 @@ from ingest.api import system
 from ingest.api.access import accounts, audit, oidc, own_account, session, tokens
 from ingest.api.changes import changes
 from ingest.api.detections import detections
-from ingest.api.directory import beacon_corrections, beacon_import, beacons, unknown_beacons
+from ingest.api.directory import (
+    batteries,
+    beacon_corrections,
+    beacon_import,
+    beacons,
+    unknown_beacons,
+)
 from ingest.api.histories import staff_detections
 from ingest.api.http import guesses, problems
 from ingest.api.openapi import declarations, docs, legacy_schema
-from ingest.api.people import lost_contact, staff
+from ingest.api.people import forgotten, lost_contact, people, people_import, staff, unnamed
 from ingest.api.places import coverage, visits
 from ingest.errors import Fault
 
@@ -18,6 +24,7 @@ from ingest.errors import Fault
 DECLARED = (
     accounts,
     audit,
+    batteries,
     beacon_corrections,
     beacon_import,
     beacons,
@@ -25,16 +32,20 @@ DECLARED = (
     coverage,
     detections,
     docs,
+    forgotten,
     legacy_schema,
     lost_contact,
     oidc,
     own_account,
+    people,
+    people_import,
     session,
     staff,
     staff_detections,
     system,
     tokens,
     unknown_beacons,
+    unnamed,
     visits,
 )
 
@@ -42,6 +53,7 @@ DECLARED = (
 def init_app(app: Flask) -> None:
     """Add the API."""
     app.url_map.converters["beacon"] = beacons.BeaconInPath
+    app.url_map.converters["person"] = people.PersonInPath
     app.register_blueprint(declarations.bp)
     app.register_blueprint(docs.bp)
 

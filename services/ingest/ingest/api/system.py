@@ -1,11 +1,15 @@
 """How the services and the database are: /system and /system/database."""
 
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from flask import Response, current_app
 from msgspec import Meta
 
+from common import backup_report
+from common.backup_report import LATE_AFTER
 from ingest import process
 from ingest.api.http import responses
 from ingest.api.openapi import declarations
@@ -14,11 +18,17 @@ from ingest.api.openapi.schema_fields import ResponseBody, Seconds
 from ingest.assembly import Context, get_context
 from ingest.batcher import SharedResult
 from ingest.errors import StoreUnavailable
+from ingest.rules.disk_use import ENOUGH_DETECTIONS, LOW_DAYS, Kept
+from ingest.rules.request_parameters import StaffId
+from ingest.storage.database import cluster_usage
+from ingest.storage.sealed import damage
 
 SHARED_SECONDS = 10.0
 # Who asks within it hears the same: with a dead shard each question takes a thread for 0.8 s.
 ASKED_SECONDS = 1.0
 PING_TIMEOUT_SECONDS = 0.5
+# How many damaged blocks are named.
+MAX_NAMED = 5
 
 _STARTED_AT = int(time.time())
 _shared = SharedResult(SHARED_SECONDS)
@@ -50,6 +60,23 @@ class Access(ResponseBody):
     ]
 
 
+class OwnTracks(ResponseBody):
+    """What OwnTracks sent to the service since it started."""
+
+    stored: Annotated[int, Meta(description="Messages that are detections, repeats too", ge=0)]
+    ignored: Annotated[
+        dict[str, int],
+        Meta(description="How many messages were ignored, by the reason: a kind, or what is wrong"),
+    ]
+
+
+class OperatorWarning(ResponseBody):
+    """What an operator has to see to."""
+
+    what: Annotated[str, Meta(description="What is wrong")]
+    todo: Annotated[str, Meta(description="What to do, and where that is told")]
+
+
 class System(ResponseBody):
     """How the service that answers is."""
 
@@ -75,14 +102,30 @@ class System(ResponseBody):
     mongodb: MongoDB
     access: Access
     memory: Memory
+    owntracks: Annotated[OwnTracks | None, Meta(description="Null where it is off")]
+    warnings: Annotated[
+        list[OperatorWarning],
+        Meta(
+            description="What an operator has to see to: mistakes of settings, and which blocks of"
+            f" sealed detections could not be read within a day, {MAX_NAMED} at most"
+        ),
+    ]
 
 
 class Shard(ResponseBody):
     """What lies on one shard."""
 
     name: Annotated[str, Meta(description="The shard, or the only server")]
-    documents: Annotated[int, Meta(description="Detections", ge=0)]
+    documents: Annotated[
+        int,
+        Meta(
+            description="Detections; those that were just sealed count twice until their rows go",
+            ge=0,
+        ),
+    ]
+    sealed: Annotated[int, Meta(description="Of them those that are sealed in blocks", ge=0)]
     bytes: Annotated[int, Meta(description="On its disk, without indexes", ge=0)]
+    index_bytes: Annotated[int, Meta(description="Their indexes, on its disk", ge=0)]
 
 
 class Minute(ResponseBody):
@@ -92,12 +135,67 @@ class Minute(ResponseBody):
     count: Annotated[int, Meta(description="Detections with a time in it", ge=0)]
 
 
+class Storage(ResponseBody):
+    """What detections take of the disks, and how long that goes well."""
+
+    free_bytes: Annotated[int, Meta(description="On the disk that has the fewest", ge=0)]
+    detection_bytes: Annotated[
+        float | None,
+        Meta(
+            description="What one takes with its indexes; null below"
+            f" {ENOUGH_DETECTIONS:,} detections"
+        ),
+    ]
+    sealed_bytes: Annotated[
+        float | None, Meta(description="The same of one that is sealed; null likewise")
+    ]
+    detections_a_day: Annotated[
+        float | None,
+        Meta(description="By a sample of the last 7 days; null on the first day"),
+    ]
+    days_left: Annotated[
+        float | None,
+        Meta(
+            description="Until a disk is full at that rate; null where that cannot be told, or"
+            " never, as no more is kept"
+        ),
+    ]
+    retention_days: Annotated[
+        int, Meta(description="How long detections are kept; 0: for ever", ge=0)
+    ]
+    seal_hours: Annotated[
+        int, Meta(description="The age at which detections are sealed; 0: never", ge=0)
+    ]
+    low: Annotated[bool, Meta(description=f"Whether that is within {LOW_DAYS} days")]
+
+
+class Backup(ResponseBody):
+    """What became of the last backups."""
+
+    scheduled: Annotated[bool, Meta(description="Whether a schedule makes them")]
+    started_at: Annotated[int, Meta(description="When the last was begun, in unix seconds", ge=0)]
+    finished_at: Annotated[
+        int | None, Meta(description="When the last whole one was; null: none was yet")
+    ]
+    failed: Annotated[
+        bool, Meta(description="Whether the last failed: `backup.json` beside the data tells why")
+    ]
+    late: Annotated[
+        bool,
+        Meta(description=f"Whether a schedule has made none for {LATE_AFTER.days} days"),
+    ]
+
+
 class Database(ResponseBody):
     """What lies where, and what came in."""
 
     as_of: Seconds
     shards: list[Shard]
     minutes: Annotated[list[Minute], Meta(description="The oldest first")]
+    storage: Annotated[
+        Storage | None, Meta(description="Null while it cannot be read, or is not told")
+    ]
+    backup: Annotated[Backup | None, Meta(description="Null where none was ever made")]
 
 
 @declare(
@@ -125,6 +223,11 @@ def system() -> Response:
             mongodb=_asked.get(context.database.availability, lambda: _mongodb(context)),
             access=_access(context),
             memory=Memory(*process.memory()),
+            owntracks=_owntracks(context),
+            warnings=[
+                *(OperatorWarning(*warning) for warning in context.recording.warnings.current),
+                *(_damaged(*block) for block in damage.met()[:MAX_NAMED]),
+            ],
         )
     )
 
@@ -152,16 +255,58 @@ def _database(context: Context) -> Database:
     minutes = [
         Minute(minute.timestamp, minute.count) for minute in context.database.cluster.minutes(now)
     ]
-    shards = [
-        Shard(shard.name, shard.documents, shard.bytes)
-        for shard in context.database.cluster.shards()
-    ]
-    return Database(int(now), shards, minutes)
+    shards = context.database.cluster.shards()
+    return Database(
+        int(now),
+        [_shard(*shard) for shard in shards],
+        minutes,
+        _storage(context, shards, now),
+        _backup(context.backup_report, now),
+    )
+
+
+def _shard(name: str, rows: Kept, sealed: Kept) -> Shard:
+    every = rows + sealed
+    return Shard(name, every.detections, sealed.detections, every.bytes, every.index_bytes)
+
+
+def _storage(context: Context, shards: Sequence[cluster_usage.Shard], now: float) -> Storage | None:
+    try:
+        hours = context.recording.sealing.hours
+        use = context.database.cluster.disk_use(shards, now, context.retention.days, hours)
+    except StoreUnavailable:
+        return None
+    return use and Storage(*use, use.is_low)
+
+
+def _backup(file: Path | None, now: float) -> Backup | None:
+    report = backup_report.read(file) if file else None
+    return report and Backup(
+        report.scheduled,
+        report.started,
+        report.finished,
+        report.error is not None,
+        report.is_late(now),
+    )
+
+
+def _damaged(staff_id: StaffId, first: int, last: int, count: int) -> OperatorWarning:
+    between = f"{responses.iso(first)} to {responses.iso(last)}"
+    return OperatorWarning(
+        f"{count:,} sealed detections of staff {staff_id}, {between}, cannot be read",
+        "Answers lack them or fail; look at the disk, and put them back from a backup:"
+        " docs/configuration.md",
+    )
 
 
 def _access(context: Context) -> Access:
     as_of = context.access.cache.as_of
     return Access(not context.access.admission.open, None if as_of is None else int(as_of))
+
+
+def _owntracks(context: Context) -> OwnTracks | None:
+    tally = context.owntracks
+    return OwnTracks(tally.stored, dict(tally.ignored)) if tally else None
 
 
 def _mongodb(context: Context) -> MongoDB:

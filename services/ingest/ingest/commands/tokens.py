@@ -8,17 +8,18 @@ import sys
 import time
 from datetime import UTC, datetime
 
+from common import names
 from common.audit_events import Event
 from ingest.access import tokens
 from ingest.config import Config
 from ingest.errors import StoreUnavailable
-from ingest.rules.roles import Role
+from ingest.rules.roles import LEVEL, TEAM, Role
 from ingest.storage.access.audit import Audit, Entry
 from ingest.storage.access.tokens import MAX_TOKENS, Token, Tokens, TooManyTokens
 from ingest.storage.database.client import Client
 
 MAX_LABEL = 64
-ROW = "{:<10}{:<8}{:<26}{:<8}{:<18}{:<18}{}"
+ROW = "{:<10}{:<8}{:<26}{:<8}{:<12}{:<18}{:<18}{}"
 
 
 def main() -> None:
@@ -43,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     create.add_argument("label", type=_label, help="whose it is, as the list shows it")
     create.add_argument("--role", choices=tokens.ROLES, required=True, help="what it may do")
     create.add_argument("--level", type=_label, help="the only one to be seen, with the role read")
+    create.add_argument("--team", type=_team, help="the only one whose people are to be seen")
     valid = create.add_mutually_exclusive_group()
     valid.add_argument("--days", type=_days, help="how long it is valid (until it is revoked)")
     valid.add_argument("--hours", type=_hours, help="the same in hours")
@@ -58,6 +60,10 @@ def _label(text: str) -> str:
     if not 0 < len(text) <= MAX_LABEL or not text.isprintable():
         raise argparse.ArgumentTypeError(f"1 to {MAX_LABEL} printable characters")
     return text
+
+
+def _team(text: str) -> str:
+    return _label(names.folded(text))
 
 
 def _days(text: str) -> int:
@@ -76,23 +82,23 @@ def _whole(text: str, most: int) -> int:
 
 def _create(stored: Tokens, audit: Audit, options: argparse.Namespace) -> None:
     role, now = Role(options.role), int(time.time())
-    if options.level and role is not Role.READ:
-        sys.exit("token: a level only with the role read")
+    limits = {name: vars(options)[name] for name in (LEVEL, TEAM) if vars(options)[name]}
+    if limits and role is not Role.READ:
+        sys.exit(f"token: a {' and a '.join(limits)} only with the role read")
     hours = options.days * 24 if options.days else options.hours
-    secret, token = tokens.issue(options.label, role, hours, now, options.level)
+    secret, token = tokens.issue(options.label, role, hours, now, **limits)
     stored.add(token)
-    made = {"label": token.label, "role": options.role}
-    made |= {"level": token.level} if token.level else {}
+    made = {"label": token.label, "role": options.role} | limits
     _note(audit, "token made", token.token_id, made)
     print(f"token {token.token_id}: valid in a few seconds, shown only now:", file=sys.stderr)
     print(secret)
 
 
 def _list(stored: Tokens, _: Audit, __: argparse.Namespace) -> None:
-    print(ROW.format("id", "role", "label", "level", "made", "last used", "valid"))
+    print(ROW.format("id", "role", "label", "level", "team", "made", "last used", "valid"))
     for token in stored.everyone():
         made, used = _when(token.created_at), _when(token.last_used_at)
-        what = token.role.value, token.label, token.level or "all"
+        what = token.role.value, token.label, token.level or "all", token.team or "all"
         print(ROW.format(token.token_id, *what, made, used, _valid(token)))
 
 

@@ -2,12 +2,14 @@
 
 import bisect
 import itertools
+import math
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ingest.histories.gzip_join import QUICK, THOROUGH, deflate, multiply, shift
+from ingest.rules.request_parameters import MAX_UNIX_SECONDS
 
 # Rows of a block: the unit that is compressed, and decompressed for a part of it.
 BLOCK_ROWS = 512
@@ -20,13 +22,14 @@ class Block:
 
     __slots__ = ("_ages", "_crc", "_ends", "_newest", "_packed", "_shift", "text")
 
-    def __init__(self, timestamps: list[int], texts: list[bytes]) -> None:
+    def __init__(self, timestamps: list[int], text: bytes, lengths: Iterable[int]) -> None:
+        """`lengths`: of the text of each row, with the comma that parts it from the next."""
         self._newest, oldest = timestamps[0], timestamps[-1]
         size = "I" if self._newest - oldest < 2**32 else "Q"
         self._ages = array(size, [self._newest - timestamp for timestamp in timestamps])
-        ends = itertools.accumulate(len(text) + 1 for text in texts)
-        self._ends = array("I", [end - 1 for end in ends])
-        self.text: bytes | None = b",".join(texts)
+        ends = itertools.accumulate(lengths, initial=-1)
+        self._ends = array("I", itertools.islice(ends, 1, None))
+        self.text: bytes | None = text
         self._packed: bytes | None = None
         self._crc = self._shift = 0
 
@@ -34,6 +37,11 @@ class Block:
     def rows(self) -> int:
         """Return how many rows these are."""
         return len(self._ages)
+
+    @property
+    def oldest(self) -> int:
+        """Return the last timestamp."""
+        return self._newest - self._ages[-1]
 
     @property
     def length(self) -> int:
@@ -50,13 +58,20 @@ class Block:
         """Compress the text, and return that."""
         text = self.inflate()
         packed = deflate(text, level)
-        self._crc, self._shift = zlib.crc32(text), shift(len(text))
+        self._crc = zlib.crc32(text)
         self._packed = packed  # last: another thread may look
         return packed
+
+    def packed(self) -> "Block":
+        """Keep the text compressed alone, and return this."""
+        self.pack(THOROUGH)
+        self.text = None
+        return self
 
     def deflated(self, crc: int) -> tuple[bytes, int]:
         """Return the compressed text, and the checksum of what had `crc` with the text after it."""
         packed = self._packed or self.pack(QUICK)
+        self._shift = self._shift or shift(self.length)
         return packed, multiply(self._shift, crc) ^ self._crc
 
     def inflate(self) -> bytes:
@@ -67,7 +82,7 @@ class Block:
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the positions of the rows between two timestamps."""
-        if end >= self._newest and start <= self._newest - self._ages[-1]:
+        if end >= self._newest and start <= self.oldest:
             return 0, self.rows
         low = bisect.bisect_left(self._ages, self._newest - end)
         return low, max(low, bisect.bisect_right(self._ages, self._newest - start))
@@ -121,18 +136,38 @@ def in_blocks(rows: Iterable[Row]) -> Iterator[Block]:
     """Yield rows as blocks that are not compressed."""
     source = iter(rows)
     while group := list(itertools.islice(source, BLOCK_ROWS)):
-        yield Block([timestamp for timestamp, _ in group], [text for _, text in group])
+        texts = [text for _, text in group]
+        yield Block(
+            [timestamp for timestamp, _ in group],
+            b",".join(texts),
+            [len(text) + 1 for text in texts],
+        )
 
 
-def packed(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """Compress blocks; less than one whole block stays as it is, and may grow."""
-    all_of_them: list[Block] = []
+def since(floor: int, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """Return blocks without what is before a time."""
+    kept = list(blocks)
+    while kept and kept[-1].oldest < floor:
+        last = kept.pop()
+        rows = last.split(0, last.span(floor, MAX_UNIX_SECONDS)[1])
+        kept += [block.packed() for block in in_blocks(rows)]
+    return tuple(kept)
+
+
+def packed(blocks: Iterable[Block], room: float = math.inf) -> tuple[Block, ...]:
+    """Compress blocks; less than one whole block stays as it is, and may grow.
+
+    Once they take more than `room` bytes no more are asked for.
+    """
+    kept: list[Block] = []
     for block in blocks:
-        all_of_them.append(block)
-        if len(all_of_them) > 1 or block.rows == BLOCK_ROWS:
-            block.pack(THOROUGH)
-            block.text = None
-    return tuple(all_of_them)
+        kept.append(block)
+        if len(kept) > 1 or block.rows == BLOCK_ROWS:
+            block.packed()
+        room -= block.size
+        if room < 0:
+            break
+    return tuple(kept)
 
 
 def grown(rows: Iterator[Row]) -> tuple[Block, ...]:

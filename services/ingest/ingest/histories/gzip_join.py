@@ -6,7 +6,7 @@ checksum of a text followed by others is multiplied, as a polynomial, by x to th
 
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 # Levels of compression: for what is cached, and for what is sent once. With level 6 these texts get
@@ -16,29 +16,34 @@ _HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 
 
 class Piece(Protocol):
-    """A text that can be compressed so that others may follow."""
+    """A text that can be compressed so that others may follow; `length` in bytes."""
+
+    @property
+    def length(self) -> int:
+        """Return the bytes of the text."""
 
     def deflated(self, crc: int) -> tuple[bytes, int]:
         """Return the compressed text, and the checksum of what had `crc` with the text after it."""
 
 
-def joined(opening: bytes, pieces: Iterable[Piece], closing: bytes, length: int) -> list[bytes]:
-    """Return one gzip member of the pieces, with commas between them; `length` in bytes.
+def joined(opening: bytes, pieces: Iterable[Piece], closing: bytes) -> Iterator[bytes]:
+    """Yield one gzip member of the pieces, with commas between them.
 
     In parts, of which the long ones are those that are cached: nothing is copied. The last is the
     checksum and the length of the text.
     """
-    crc = zlib.crc32(opening)
-    parts = [_HEADER, literal(opening)]
+    crc, length = zlib.crc32(opening), len(opening) + len(closing)
+    yield _HEADER
+    yield literal(opening)
     for number, piece in enumerate(pieces):
         if number:
-            parts.append(_COMMA)
-            crc = zlib.crc32(b",", crc)
+            yield _COMMA
+            crc, length = zlib.crc32(b",", crc), length + 1
         packed, crc = piece.deflated(crc)
-        parts.append(packed)
-    crc = zlib.crc32(closing, crc)
-    parts += [literal(closing, last=True), struct.pack("<II", crc, length % 2**32)]
-    return parts
+        length += piece.length
+        yield packed
+    yield literal(closing, last=True)
+    yield struct.pack("<II", zlib.crc32(closing, crc), length % 2**32)
 
 
 def deflate(text: bytes, level: int) -> bytes:

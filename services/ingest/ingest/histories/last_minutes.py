@@ -67,6 +67,13 @@ class LastMinutes:
         self._pool = ThreadPoolExecutor(1, "last-minutes")
         self._reads: Batcher[None, Answer] = Batcher(self._read, self._pool)
 
+    def forget(self) -> None:
+        """Let go of all, when what is being read is answered: who asks next has it read again."""
+        self._pool.submit(self._forget)
+
+    def _forget(self) -> None:
+        self._cached = None
+
     def close(self) -> None:
         """End the thread."""
         self._pool.shutdown()

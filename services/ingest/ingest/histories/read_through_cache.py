@@ -11,15 +11,17 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 from ingest import turns
 from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
 from ingest.histories.blocks import Row, grown
-from ingest.histories.long_reads import read_blocks, texts
+from ingest.histories.long_reads import each_block, read_blocks, texts
 from ingest.histories.time_window import COUNT_SECONDS, WHOLE_BYTES, History, Window
 from ingest.rules.request_parameters import MAX_UNIX_SECONDS, StaffId, TimeRange
+from ingest.rules.retention import FOR_EVER, Retention
 from ingest.storage.database.client import time_limit
 from ingest.storage.detections.detections import Detections
 from ingest.storage.detections.states import NOTHING, Mark, State, States
@@ -28,6 +30,8 @@ from ingest.storage.detections.states import NOTHING, Mark, State, States
 # they may take together with the last minutes of everybody, for which they make room; and while
 # memory is short.
 CACHE_BYTES, TOGETHER_BYTES, SHORT_BYTES = 6 * 2**20, 9 * 2**20, 2 * 2**20
+# A history that takes more is read while it is sent, each time, and no other makes room for it.
+LONG_BYTES = SHORT_BYTES
 # How many windows are cached as sent, each at most WHOLE_BYTES; and while memory is short.
 WINDOWS, SHORT_WINDOWS = 10, 3
 # How many histories are read at once: each holds a batch of documents of the driver's.
@@ -58,12 +62,15 @@ class Histories:
         states: States,
         check_reachable: Callable[[], None],
         check_shard_of: Callable[[StaffId], None],
+        retention: Retention = FOR_EVER,
     ) -> None:
+        self._retention = retention
         self._detections = detections
         self._states = states
         self._check_reachable = check_reachable
         self._check_shard_of = check_shard_of
         self._others_bytes = 0
+        self.hits = self.misses = 0  # of windows, in memory
         self._lock = threading.Lock()  # of the two below
         self._windows: OrderedDict[tuple[TimeRange, int], Window] = OrderedDict()
         self._cached: OrderedDict[StaffId, History] = OrderedDict()
@@ -88,6 +95,14 @@ class Histories:
             self._others_bytes = size
             self._forget_some()
 
+    def forget(self, is_forgotten: Callable[[StaffId], bool]) -> None:
+        """Let go of histories of the forgotten."""
+        with self._lock:
+            for staff_id in [*filter(is_forgotten, self._cached)]:
+                del self._cached[staff_id]
+            for window, state in [key for key in self._windows if is_forgotten(key[0].staff_id)]:
+                del self._windows[window, state]
+
     def close(self) -> None:
         """End the threads."""
         self._state_reader.shutdown()
@@ -99,13 +114,16 @@ class Histories:
 
         `now` in unix seconds. Raises StoreUnavailable: the database cannot prove or tell it.
         """
+        wanted = self._retention.kept(wanted)
         silent = wanted.staff_id in self._silent
         if silent:  # and still known to be so by what waits in the spool, which is asked for often
             self._check_shard_of(wanted.staff_id)
         asked = self._silent_asked if silent else self._asked
         state = await asked.submit(wanted.staff_id)
         if state and (window := self._from_memory(wanted, state.mark.name)):
+            self.hits += 1
             return window
+        self.misses += 1
         if state is None:  # of a database that was restored: what is remembered is of no use
             with self._lock:
                 self._cached.pop(wanted.staff_id, None)
@@ -161,7 +179,7 @@ class Histories:
             if history is None or not _is(history, state) or history.counted_at <= counted:
                 return None
             self._cached.move_to_end(wanted.staff_id)
-        return self._window(history, wanted) if history.floor <= wanted.start else None
+        return self._window(history, wanted, None) if history.floor <= wanted.start else None
 
     def _read(self, wanted: list[_Wanted]) -> list[Window | Exception]:
         """Answer with what the database has to add: one read for each staff member."""
@@ -174,13 +192,16 @@ class Histories:
                 histories[staff_id] = self._brought_up(staff_id, ones)
             except Exception as error:
                 histories[staff_id] = error
-        return [self._result(histories[read.window.staff_id], read.window) for read in wanted]
+        return [self._result(histories[read.window.staff_id], read) for read in wanted]
 
-    def _result(self, history: History | Exception, wanted: TimeRange) -> Window | Exception:
-        return history if isinstance(history, Exception) else self._window(history, wanted)
+    def _result(self, history: History | Exception, read: _Wanted) -> Window | Exception:
+        return history if isinstance(history, Exception) else self._window(history, *read)
 
     def _brought_up(self, staff_id: StaffId, wanted: list[_Wanted]) -> History:
-        """Return a history, now cached, that covers all that is wanted of it."""
+        """Return a history that covers all that is wanted of it, and is now cached.
+
+        Of a long one the newest alone, and what was cached stays so.
+        """
         history = self._cached.get(staff_id)
         # Of equals the one that was read last.
         state = max((read.state for read in reversed(wanted)), key=lambda read: read.mark.newest)
@@ -189,10 +210,14 @@ class Histories:
             # Another reader was quicker, or the database is an older copy: it has to say.
             [answer] = self._read_states([staff_id])
             state = answer if isinstance(answer, State) else state
-        history = self._read_missing(history, staff_id, start, state)
-        if history.counted_at <= time.monotonic() - COUNT_SECONDS:
-            history = self._counted(history, staff_id, state)
-        self._cache(staff_id, history)
+        cached = self._at_state(history, staff_id, state)
+        if cached and cached.counted_at <= time.monotonic() - COUNT_SECONDS:
+            cached = self._counted(cached, staff_id, state)
+        history = self._reaching(cached, staff_id, start, state)
+        if history.floor <= start:
+            self._cache(staff_id, history)
+        elif cached:
+            self._cache(staff_id, cached)
         return history
 
     def _alone(self, wanted: TimeRange, state: State | None) -> Window:
@@ -200,36 +225,41 @@ class Histories:
 
         It may have what came after the state: so does its name, which counts rows and bytes.
         """
-        return self._window(self._history(wanted, state), wanted)
+        return self._window(self._history(wanted, state), wanted, state)
 
-    def _window(self, history: History, wanted: TimeRange) -> Window:
+    def _window(self, history: History, wanted: TimeRange, state: State | None) -> Window:
         """Return a window, cached for the next who wants the same while nothing changes."""
-        window = history.window(wanted)
-        if history.mark and window.length <= WHOLE_BYTES:
+        window = history.window(wanted, partial(each_block, self._detections, state=state))
+        if history.mark and not window.is_long and window.length <= WHOLE_BYTES:
             with self._lock:
                 name = history.mark.name
-                for one, state in list(self._windows):
-                    if one.staff_id == wanted.staff_id and state != name:  # of what was before
-                        del self._windows[one, state]
+                for one, named in list(self._windows):
+                    if one.staff_id == wanted.staff_id and named != name:  # of what was before
+                        del self._windows[one, named]
                 self._windows[wanted, name] = window
                 most = SHORT_WINDOWS if turns.is_short() else WINDOWS
                 while len(self._windows) > most:
                     self._windows.popitem(last=False)
         return window
 
-    def _read_missing(
-        self, history: History | None, staff_id: StaffId, start: int, state: State
-    ) -> History:
-        """Return the history at this state, reading as little as possible."""
+    def _at_state(self, history: History | None, staff_id: StaffId, state: State) -> History | None:
+        """Return what is cached at this state, reading what is new; None when it is of no use."""
         if history and not _is(history, state.mark.name):
             since = state.changed_since(history.mark) if history.mark else None
-            history = None if since is None else self._renewed(history, staff_id, since, state)
+            return None if since is None else self._renewed(history, staff_id, since, state)
+        return history
+
+    def _reaching(
+        self, history: History | None, staff_id: StaffId, start: int, state: State
+    ) -> History:
+        """Return a history that begins at a time, unless it is long."""
         if history is None:
             return self._history(TimeRange(staff_id, start, MAX_UNIX_SECONDS), state)
-        if start < history.floor:
-            older = self._history(TimeRange(staff_id, start, history.floor - 1), state)
-            blocks = history.blocks + older.blocks
-            history = History(state.mark, start, blocks, history.counted_at)
+        if start < history.floor and history.size < LONG_BYTES:
+            missing = TimeRange(staff_id, start, history.floor - 1)
+            older = self._history(missing, state, LONG_BYTES - history.size)
+            every = history.blocks + older.blocks
+            return History(state.mark, older.floor, every, history.counted_at)
         return history
 
     def _renewed(self, old: History, staff_id: StaffId, since: int, state: State) -> History:
@@ -253,11 +283,14 @@ class Histories:
             return self._history(wanted, state)
         return History(history.mark, history.floor, history.blocks, now)
 
-    def _history(self, wanted: TimeRange, state: State | None) -> History:
-        """Read what may be a whole history, with all that the state has."""
+    def _history(self, wanted: TimeRange, state: State | None, room: int | None = None) -> History:
+        """Read what may be a whole history, with all that the state has; of a long one the newest.
+
+        `room`: how many bytes of it, where some are there already.
+        """
         now = time.monotonic()
-        blocks = read_blocks(self._detections, wanted, state)
-        return History(state and state.mark, wanted.start, blocks, now)
+        newest, floor = read_blocks(self._detections, wanted, state, room or LONG_BYTES)
+        return History(state and state.mark, floor, newest, now)
 
     def _rows(self, staff_id: StaffId, start: int, state: State) -> Iterator[Row]:
         """Yield the few rows of the end of a history, with all that the state has."""
@@ -266,7 +299,7 @@ class Histories:
 
     def _cache(self, staff_id: StaffId, history: History) -> None:
         with self._lock:
-            self._cached[staff_id] = history
+            self._cached[staff_id] = history.newest(LONG_BYTES)
             self._cached.move_to_end(staff_id)
             self._forget_some()
 

@@ -1,8 +1,11 @@
 """A staff member's cached history, and one window of it as an answer."""
 
-from collections.abc import Iterable, Iterator
+import bisect
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
-from ingest.histories.blocks import BLOCK_ROWS, Block, Part, Row
+from ingest.histories.blocks import BLOCK_ROWS, Block, Part, Row, since
 from ingest.histories.gzip_join import joined
 from ingest.rules.request_parameters import TimeRange
 from ingest.storage.detections.states import Mark
@@ -20,45 +23,77 @@ OWN_BYTES = 400
 OPENING, CLOSING = b'{"location":[', b"]}\n"
 
 
-class Window:
-    """What lies between two timestamps; `mark` names this state of it (None: nothing does)."""
+Older = Callable[[], Iterator[Block]]
 
-    def __init__(self, blocks: list[Block | Part], mark: Mark | None, counted_at: float) -> None:
+
+class Window:
+    """What lies between two timestamps; `mark` names this state of it (None: nothing does).
+
+    Of a long one only the newest is here: `older` reads the rest while it is sent, once. What was
+    sent of it is let go.
+    """
+
+    def __init__(
+        self,
+        blocks: list[Block | Part],
+        mark: Mark | None,
+        counted_at: float,
+        older: Older | None = None,
+    ) -> None:
         self._blocks = blocks
+        self._older = older
         self.counted_at = counted_at
         self.rows = sum(block.rows for block in blocks)
         commas = max(0, len(blocks) - 1)
-        # Of the body, not compressed.
+        # Of the body, not compressed, as far as it is here.
         self.length = len(OPENING + CLOSING) + commas + sum(block.length for block in blocks)
         self.etag = None if mark is None else f'W/"{mark.name:x}-{self.rows:x}-{self.length:x}"'
+        if older:  # how much that is, nobody knows yet
+            self.etag = None
         self._text: bytes | None = None
         self._gzip: list[bytes] | None = None
 
+    @property
+    def is_long(self) -> bool:
+        """Tell whether it is read while it is sent."""
+        return self._older is not None
+
     def text(self) -> Iterable[bytes]:
-        """Return the body: a short one whole, which is cached; a long one block by block."""
-        if self.length > WHOLE_BYTES:
+        """Return the body: a short one whole, which is cached; others block by block."""
+        if self.is_long or self.length > WHOLE_BYTES:
             return self._pieces()
         if self._text is None:
             self._text = b"".join(self._pieces())
         return [self._text]
 
     def gzip(self) -> list[bytes]:
-        """Return the parts of the body as one gzip member, of the blocks as they are cached."""
+        """Return the parts of the body as one gzip member, of the blocks as they are cached.
+
+        Not of a long one.
+        """
         if self._gzip is None:
-            self._gzip = joined(OPENING, self._blocks, CLOSING, self.length)
+            self._gzip = list(joined(OPENING, self._blocks, CLOSING))
         return self._gzip
 
     def gzip_pieces(self) -> Iterator[bytes]:
         """Yield those parts; who has not had all of them holds this window."""
-        yield from self.gzip()
+        yield from joined(OPENING, self._every(), CLOSING) if self.is_long else self.gzip()
 
     def _pieces(self) -> Iterator[bytes]:
         before = OPENING
-        for block in self._blocks:
+        for block in self._every():
             yield before
             yield block.inflate()
             before = b","
-        yield CLOSING if self._blocks else OPENING + CLOSING
+        yield CLOSING if before == b"," else OPENING + CLOSING
+
+    def _every(self) -> Iterator[Block | Part]:
+        if self._older is None:
+            yield from self._blocks
+            return
+        while self._blocks:
+            yield self._blocks.pop(0)
+        yield from self._older()
 
 
 class History:
@@ -76,11 +111,27 @@ class History:
         stamps = len(mark.stamps) if mark else 0
         self.size = OWN_BYTES + 8 * stamps + sum(block.size for block in blocks)
 
-    def window(self, wanted: TimeRange) -> Window:
-        """Return what lies between two timestamps."""
-        spans = ((block, *block.span(wanted.start, wanted.end)) for block in self.blocks)
+    def window(
+        self, wanted: TimeRange, read: Callable[[TimeRange], Iterator[Block]] | None = None
+    ) -> Window:
+        """Return what lies between two timestamps; `read` has what is older than the floor."""
+        start = max(wanted.start, self.floor)
+        spans = ((block, *block.span(start, wanted.end)) for block in self.blocks)
         parts = [block.part(low, high) for block, low, high in spans if high > low]
-        return Window(parts, self.mark, self.counted_at)
+        if not read or start == wanted.start:
+            return Window(parts, self.mark, self.counted_at)
+        rest = wanted._replace(end=min(wanted.end, self.floor - 1))
+        return Window(parts, self.mark, self.counted_at, partial(read, rest))
+
+    def newest(self, room: int) -> "History":
+        """Return the newest blocks that take no more than so many bytes."""
+        sizes = list(itertools.accumulate(block.size for block in self.blocks))
+        count = bisect.bisect_right(sizes, room)
+        if count == len(sizes):
+            return self
+        kept = self.blocks[:count]
+        floor = kept[-1].oldest + 1  # this second may have more than these
+        return History(self.mark, floor, since(floor, kept), self.counted_at)
 
     def rows(self, start: int, end: int) -> int:
         """Return how many rows lie between two timestamps."""

@@ -6,5 +6,5 @@ from ingest.web.endpoint import Endpoint
 
 
 def endpoints(context: Context) -> list[Endpoint]:  # type: ignore[type-arg]  # of two kinds
-    """Return those that phones and HACS call all the time, for whoever serves them."""
+    """Return the two of them that the event loop answers itself."""
     return [detect.endpoint(context), extract.endpoint(context)]

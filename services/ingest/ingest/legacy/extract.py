@@ -7,6 +7,7 @@ from ingest.assembly import Context
 from ingest.histories.time_window import Window
 from ingest.rules import request_parameters
 from ingest.rules.request_parameters import TimeRange
+from ingest.web import long_answers
 from ingest.web.endpoint import Endpoint
 from ingest.web.request import Request
 from ingest.web.responses import Headers, Response, has, takes_gzip
@@ -34,6 +35,8 @@ def _reply(request: Request, window: Window) -> Response:
         if has(request.header(b"if-none-match"), window.etag):
             return Response(304, headers, [])
     headers.append((b"content-type", b"application/json"))
+    if window.is_long:
+        return _while_read(request, window, headers)
     length, body = window.length, window.text()
     if length >= GZIP_MIN_BYTES and takes_gzip(request.header(b"accept-encoding")):
         body = window.gzip()
@@ -41,3 +44,12 @@ def _reply(request: Request, window: Window) -> Response:
         headers.append((b"content-encoding", b"gzip"))
     headers.append((b"content-length", b"%d" % length))
     return Response(200, headers, body)
+
+
+def _while_read(request: Request, window: Window, headers: Headers) -> Response:
+    """Return the response with a long window; when the database fails the connection breaks."""
+    body = iter(window.text())
+    if takes_gzip(request.header(b"accept-encoding")):
+        body = window.gzip_pieces()
+        headers.append((b"content-encoding", b"gzip"))
+    return Response(200, headers, long_answers.in_turn(body), waits=True)

@@ -4,6 +4,7 @@ import logging
 import time
 
 from ingest.errors import StoreUnavailable
+from ingest.recording.forgetting import Forgetful
 from ingest.recording.outcome import Outcome
 from ingest.recording.recorder import GROUP, Recorder
 from ingest.recording.spool import Spool
@@ -28,10 +29,17 @@ class Drain:
     Which of somebody's detections is stored first does not matter: their names and times decide.
     """
 
-    def __init__(self, availability: Availability, recorder: Recorder, spools: Spools) -> None:
+    def __init__(
+        self,
+        availability: Availability,
+        recorder: Recorder,
+        spools: Spools,
+        forgetful: Forgetful,
+    ) -> None:
         self._availability = availability
         self._recorder = recorder
         self._spools = spools
+        self._forgetful = forgetful
         self._retry_at = 0.0
         self._rounds = Repeated(
             "drain",
@@ -52,6 +60,7 @@ class Drain:
             self._spools.look()
         except OSError:
             log.exception("no spools are adopted")
+        self._forgetful.look()
         if self._availability.degraded or not self._spools.empty:
             return Rest(self._round())
         return Rest(0, LOOK_SECONDS)
@@ -106,4 +115,6 @@ class Drain:
         }
         spool.put_aside([n for n, how in results.items() if how is Outcome.REJECTED])
         spool.remove([n for n, how in results.items() if how is not Outcome.UNAVAILABLE])
+        if rows and len(spool) == 0:  # ./scripts/logs looks for it
+            log.warning("nothing waits in the spool any more")
         return len(rows) == GROUP

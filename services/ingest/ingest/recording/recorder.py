@@ -1,18 +1,26 @@
 """How detections get stored: in groups in the database, and in the spool while that is away."""
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import Mapping
+import math
+import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
+from common.erasures import Erasures
+from common.schema import BEACONS
 from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
+from ingest.recording.detection_tally import DetectionTally
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.recording.spools import Spools
 from ingest.storage.database.availability import Availability
 from ingest.storage.database.client import time_limit
-from ingest.storage.detections.documents import Document
-from ingest.storage.detections.inserts import Inserts
+from ingest.storage.detections.documents import Document, received_seconds
+from ingest.storage.detections.inserts import Inserts, Stored
+from ingest.storage.detections.loop_inserts import LoopInserts
 from ingest.storage.directory.directory import UNKNOWN, Directory, Place
 
 log = logging.getLogger(__name__)
@@ -32,19 +40,30 @@ class Recorder:
         self,
         availability: Availability,
         inserts: Inserts,
+        loop_inserts: LoopInserts,
         directory: Directory,
         spools: Spools,
+        erasures: Callable[[], Erasures],
         seconds: float,
     ) -> None:
         """`seconds`: what the database may take for a group, with all that is asked for it."""
+        self._erasures = erasures
         self._seconds = seconds
         self._availability = availability
         self._inserts = inserts
+        self._loop_inserts = loop_inserts
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._directory = directory
         self._spools = spools
+        self.tally = DetectionTally()
         self._pool = ThreadPoolExecutor(1, "recorder")
         self._batcher: Batcher[Request, list[Outcome]]
-        self._batcher = Batcher(self.store, self._pool, limit=GROUP, size=len, gather=True)
+        self._batcher = Batcher(self._counted, self._pool, limit=GROUP, size=len, gather=True)
+
+    def run_in(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on store from an event loop; the thread does what is more than that."""
+        self._loop = loop
+        self._batcher.run_in(loop, self._counted_in_loop)
 
     @property
     def queued(self) -> int:
@@ -59,6 +78,10 @@ class Recorder:
     def close(self) -> None:
         """End the thread, when what is under way is stored; whoever still waits gets an error."""
         self._pool.shutdown()
+        if self._loop:
+            # Where the loop has ended, its connection has with it.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._loop_inserts.close)
 
     async def submit(self, documents: Request) -> list[Outcome]:
         """Store durably, in one group with what other requests bring; return what became of each.
@@ -71,22 +94,98 @@ class Recorder:
         """Do the same as `submit` for a thread."""
         return self._batcher.call(documents)
 
-    def store(self, requests: list[Request]) -> list[Result]:
+    def _counted(self, requests: list[Request]) -> list[Result]:
+        results = self.store(requests)
+        self.tally.count(requests, results)
+        return results
+
+    async def _counted_in_loop(self, requests: list[Request]) -> list[Result]:
+        results = await self.store_in_loop(requests)
+        self.tally.count(requests, results)
+        return results
+
+    def store(self, requests: list[Request], until: float = math.inf) -> list[Result]:
         """Store the detections of several requests at once, or put them into the spool in time.
 
         A shard that has just died is met more than once: by the directory, the insert, a new stamp.
+        `until`: when the database is to have answered, by `time.monotonic`, if that is sooner.
         """
-        with time_limit(self._seconds):
+        with time_limit(min(self._seconds, until - time.monotonic())):
             return self._store(requests)
+
+    async def store_in_loop(self, requests: list[Request]) -> list[Result]:
+        """Do the same as `store` in the event loop; all but plain success is the thread's."""
+        inserts, until = self._loop_inserts, time.monotonic() + self._seconds
+        documents = _all(requests)
+        try:
+            if not await self._is_ready(documents):
+                return await self._in_thread(self._store_and_lend, requests, until)
+            sent = await inserts.send(documents, until - time.monotonic())
+        except StoreUnavailable as error:
+            self._availability.lost(error)
+            return await self._in_thread(self._queue, requests)
+        except Exception:  # one of them cannot be sent: the thread finds out which
+            return await self._in_thread(self.store, requests, until)
+        if sent.is_plain:
+            return [[Outcome.STORED] * len(request) for request in requests]
+
+        def finish() -> list[Outcome]:
+            with time_limit(until - time.monotonic()):
+                stored = self._inserts.finish(documents, sent.written, is_close=sent.is_close)
+            return self._outcomes(documents, stored)
+
+        return await self._in_thread(self._results, requests, finish)
+
+    async def _in_thread(
+        self, work: Callable[..., list[Result]], *arguments: object
+    ) -> list[Result]:
+        loop = asyncio.get_running_loop()
+        try:
+            done = loop.run_in_executor(self._pool, work, *arguments)
+        except RuntimeError as error:  # the pool has ended
+            raise StoreUnavailable(f"the service ends: {error}") from None
+        return await done
+
+    def _store_and_lend(self, requests: list[Request], until: float) -> list[Result]:
+        """Store, and then, when nobody waits for that any more, open the loop's connection."""
+        results = self.store(requests, until)
+        if self._loop and self._loop_inserts.wants_connection and not self._availability.degraded:
+            with contextlib.suppress(RuntimeError):  # the pool has ended
+                self._pool.submit(self._loop_inserts.lend, self._loop)
+        return results
+
+    async def _is_ready(self, documents: list[Document]) -> bool:
+        """Give those a place that came without one; tell whether the loop can store them all.
+
+        Raises StoreUnavailable.
+        """
+        inserts = self._loop_inserts
+        is_known = not self._availability.degraded and inserts.can_take(documents)
+        if not is_known or any(self._are_gone(documents)):
+            return False
+        if any(document["level"] is None for document in documents):
+            snapshot = self._directory.fresh()
+            if snapshot is None:
+                revision = await inserts.revision(BEACONS, self._seconds)
+                snapshot = self._directory.note_revision(revision)
+            if snapshot is None:
+                return False
+            _fill_in(snapshot.places, documents)
+        return True
 
     def _store(self, requests: list[Request]) -> list[Result]:
         try:
             self._availability.check_reachable()
         except StoreUnavailable:
             return self._queue(requests)
+        return self._results(requests, lambda: self.commit_reachable(_all(requests)))
+
+    def _results(
+        self, requests: list[Request], commit: Callable[[], list[Outcome]]
+    ) -> list[Result]:
+        """Return what became of each request once all are committed, or wait in the spool."""
         try:
-            documents = [document for request in requests for document in request]
-            outcomes = self.commit_reachable(documents)
+            outcomes = commit()
             remaining = iter(outcomes)
             results = [list(islice(remaining, len(request))) for request in requests]
             if Outcome.UNAVAILABLE in outcomes:
@@ -121,10 +220,32 @@ class Recorder:
     def commit(self, documents: list[Document]) -> list[Outcome]:
         """Store documents; what one shard did not take is UNAVAILABLE.
 
+        What came before its person was forgotten is gone, as if it had been stored in time.
         Raises StoreUnavailable: any of them may be stored or not. Once more does no harm.
         """
+        are_gone = self._are_gone(documents)
+        if not any(are_gone):
+            return self._commit(documents)
+        pairs = zip(documents, are_gone, strict=True)
+        kept = [document for document, is_gone in pairs if not is_gone]
+        outcomes = iter(self._commit(kept) if kept else ())
+        return [Outcome.STORED if is_gone else next(outcomes) for is_gone in are_gone]
+
+    def _are_gone(self, documents: list[Document]) -> list[bool]:
+        """Tell of each whether its person was forgotten since it came; empty: nobody ever was."""
+        erasures = self._erasures()
+        if not erasures.times:
+            return []
+        return [
+            erasures.covers(document["staff_id"], received_seconds(document))
+            for document in documents
+        ]
+
+    def _commit(self, documents: list[Document]) -> list[Outcome]:
         self._fill_in_places(documents)
-        stored = self._inserts.store(documents)
+        return self._outcomes(documents, self._inserts.store(documents))
+
+    def _outcomes(self, documents: list[Document], stored: Stored) -> list[Outcome]:
         outcomes = [Outcome.STORED] * len(documents)
         for position in stored.repeated:
             outcomes[position] = Outcome.DUPLICATE
@@ -159,9 +280,9 @@ class Recorder:
         results: list[Result] = []
         cached = self._directory.cached()
         if cached:  # else each gets its place when it is stored
-            _fill_in(cached.places, [document for request in requests for document in request])
+            _fill_in(cached.places, _all(requests))
         try:
-            self._spools.own.append([document for request in requests for document in request])
+            self._spools.own.append(_all(requests))
             results = [[Outcome.QUEUED] * len(request) for request in requests]
         except StoreUnavailable as error:
             if len(requests) > 1:
@@ -190,6 +311,10 @@ class Recorder:
                 partly = len(rest) < len(outcomes)
                 results.append(PartlyStored(outcomes) if partly else failure)
         return results
+
+
+def _all(requests: list[Request]) -> list[Document]:
+    return [document for request in requests for document in request]
 
 
 def _fill_in(places: Mapping[str, Place], documents: list[Document]) -> None:

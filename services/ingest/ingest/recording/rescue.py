@@ -1,10 +1,14 @@
 """What becomes of a damaged spool file: it is set aside whole, and its rows are saved."""
 
 import logging
+import mmap
 import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+
+from common.erasures import Erasures
+from ingest.storage.detections.documents import staff_ids_within
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +92,20 @@ def files_set_aside(path: Path) -> list[Path]:
     """Return the damaged files that wait for a person to look at them."""
     files = path.parent.glob(f"{path.name}{_DAMAGED}-*")
     return [file for file in files if file.name.rpartition("-")[2].isdecimal()]
+
+
+def forget(path: Path, erasures: Erasures) -> None:
+    """Write over the staff ids of the forgotten in the damaged files: nobody opens these."""
+    for aside in files_set_aside(path):
+        for suffix in SUFFIXES:
+            part = _beside(aside, suffix)
+            if not part.is_file() or not part.stat().st_size:
+                continue
+            with part.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
+                found = list(staff_ids_within(content))
+                for staff_id, where in found:
+                    if erasures.until(staff_id) > 0:
+                        content[where] = b"\xff" * (where.stop - where.start)  # nobody's id
 
 
 def _readable(damaged: Path) -> Iterator[list[tuple[int, bytes, bytes]]]:

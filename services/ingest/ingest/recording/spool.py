@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from common.erasures import NOBODY, Erasures
 from ingest.errors import StoreUnavailable
 from ingest.recording import rescue
 from ingest.storage.detections.documents import (
@@ -15,6 +16,8 @@ from ingest.storage.detections.documents import (
     decoded,
     encoded,
     key_bytes,
+    received_seconds,
+    staff_ids_within,
 )
 
 log = logging.getLogger(__name__)
@@ -36,6 +39,10 @@ _COUNTS = "SELECT (SELECT count(*) FROM spool NOT INDEXED), (SELECT count(*) FRO
 _PUT_ASIDE = "INSERT OR IGNORE INTO refused SELECT id, document FROM spool WHERE number = ?"
 _DELETE = "DELETE FROM spool WHERE number = ?"
 _DELETE_PASSED = "DELETE FROM spool WHERE number <= ?"
+_FORGET = "DELETE FROM {} WHERE rowid = ?"
+ALL = "SELECT rowid, document FROM {} WHERE rowid > ? ORDER BY rowid LIMIT ?"
+# How many rows are looked at while nobody can append: 5 ms.
+LOOKED_AT = 500
 # What opening a file on a full disk may end in; anything else is a mistake in the settings.
 _NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
@@ -58,6 +65,7 @@ class Spool:
         self._passed = 0  # up to this number all need not wait any more
         self._skipped = 0  # up to this number all that wait do so for somebody who does not answer
         self._replaced = False  # numbers that were read before are those of another file
+        self._forgotten = NOBODY  # the list of erasures of which nothing is here any more
         self._open_file: sqlite3.Connection | None = None
         try:
             self._file()
@@ -79,6 +87,22 @@ class Spool:
     def set_aside(self) -> int:
         """Return how many detections, and files whole, were damaged or refused and kept aside."""
         return self._refused + len(rescue.files_set_aside(self._path))
+
+    @property
+    def room(self) -> int:
+        """Return how many more may wait."""
+        return max(0, self._max_detections - self._waiting)
+
+    def waits_since(self) -> float | None:
+        """Return when what waits longest came, in unix seconds; None: nothing waits.
+
+        Raises sqlite3.Error, OSError, DamagedDocument: it cannot be read.
+        """
+        if not self._waiting:
+            return None
+        with self._access() as file:
+            row = file.execute(_OLDEST, (self._passed, 1)).fetchone()
+        return received_seconds(decoded(row[1])) if row else None
 
     def append(self, documents: list[Document]) -> None:
         """Keep all of them or none; a repeat is kept once. Raises StoreUnavailable."""
@@ -148,6 +172,40 @@ class Spool:
                     log.exception("no room to put aside: %r", stored)
             self._refused += len(numbers)
 
+    def forget(self, erasures: Erasures) -> None:
+        """Delete what is here of the forgotten, with its bytes; once for each list.
+
+        Raises sqlite3.Error: not all of it is deleted.
+        """
+        if erasures is self._forgotten:
+            return
+        for table in ("spool", "refused"):
+            after = 0
+            while rows := self._looked_at(table, after, erasures):
+                after = rows[-1][0]
+        rescue.forget(self._path, erasures)
+        with self._access() as file:
+            if not self._waiting and not self._refused:
+                file.execute("VACUUM")  # what an older release deleted was not written over
+            # What was deleted stands in the log as it was.
+            is_busy = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if not is_busy:
+            self._forgotten = erasures
+
+    def _looked_at(self, table: str, after: int, erasures: Erasures) -> list[tuple[int, bytes]]:
+        """Delete what is forgotten of some rows, and return them."""
+        with self._access() as file:
+            rows = file.execute(ALL.format(table), (after, LOOKED_AT)).fetchall()
+            gone = [(number,) for number, stored in rows if _is_forgotten(stored, erasures)]
+            if gone:
+                with _transaction(file):
+                    file.executemany(_FORGET.format(table), gone)
+                if table == "refused":
+                    self._refused -= len(gone)
+                else:
+                    self._waiting -= sum(number > self._passed for (number,) in gone)
+        return rows
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:
@@ -204,6 +262,7 @@ class Spool:
             # The log is forced to disk with every transaction (FULL), the file itself throttle.
             file.execute("PRAGMA journal_mode = WAL")
             file.execute("PRAGMA synchronous = FULL")
+            file.execute("PRAGMA secure_delete = ON")  # whoever is forgotten leaves no bytes
             rescue.check(file)
             file.executescript(_SCHEMA)
         except BaseException:
@@ -249,3 +308,13 @@ def _document(number: int, stored: bytes) -> Document | None:
     except DamagedDocument:
         log.exception("detection %d of the spool is damaged and set aside", number)
         return None
+
+
+def _is_forgotten(stored: bytes, erasures: Erasures) -> bool:
+    """Tell whether it is of somebody who was forgotten since; of what is damaged, ever."""
+    try:
+        row = decoded(stored)
+    except DamagedDocument:
+        ids = (staff_id for staff_id, _ in staff_ids_within(stored))
+        return any(erasures.until(staff_id) > 0 for staff_id in ids)
+    return erasures.covers(row["staff_id"], received_seconds(row))

@@ -3,11 +3,15 @@
 import fcntl
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from common.erasures import Erasures
 from ingest.recording.spool import Spool
+from ingest.storage.detections.documents import DamagedDocument
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +43,14 @@ class Spools:
         """Return how many detections wait in all of them."""
         return sum(len(spool) for spool in self)
 
+    def waits_since(self) -> float | None:
+        """Return when what waits longest in any of them came; None: nothing that can be read."""
+        times = []
+        for spool in self:
+            with suppress(sqlite3.Error, OSError, DamagedDocument):  # the drain tells of it
+                times.append(spool.waits_since())
+        return min((since for since in times if since is not None), default=None)
+
     @property
     def set_aside(self) -> int:
         """Return how much all of them have set aside."""
@@ -53,6 +65,14 @@ class Spools:
         """Begin with what waits longest again."""
         for spool in self:
             spool.rewind()
+
+    def forget(self, erasures: Erasures) -> None:
+        """Delete what is in any of them of the forgotten; what fails is tried at the next look."""
+        for spool in self:
+            try:
+                spool.forget(erasures)
+            except (sqlite3.Error, OSError):
+                log.exception("the forgotten are still in a spool")
 
     def look(self) -> None:
         """Give back what is empty, and adopt what nobody holds; not more often than is useful."""

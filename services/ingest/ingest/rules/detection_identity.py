@@ -22,6 +22,15 @@ def event_key(event_id: str, timestamp: int | None) -> IdempotencyKey:
     return f"event:{event_id}", timestamp
 
 
+def owntracks_key(device: str, timestamp: int) -> IdempotencyKey:
+    """Return the key of what a device of somebody ranged at a time: OwnTracks sends no other name.
+
+    With person and beacon, which are part of each name, it is what a repeat has in common. Any
+    text is taken for a device, also one that is no UTF-8.
+    """
+    return f"owntracks:{device!a}", timestamp
+
+
 def detection_id(staff_id: int | str, mac: str, key: IdempotencyKey) -> bytes:
     """Return the 12 bytes that name a detection.
 

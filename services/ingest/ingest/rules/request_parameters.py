@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from common import beacon as beacon_rules
 from common import beacon_id, names
-from common.beacon_file import MAX_RAW, MISSING
+from common.csv_file import MAX_RAW, MISSING, TOO_LONG
 from ingest.errors import ParameterError
 
 StaffId = int | str
@@ -187,6 +187,26 @@ def beacon(parameters: Parameters, name: str) -> str:
     return identified
 
 
+def aliases(parameters: Parameters, name: str) -> tuple[str, ...]:
+    """Return the ids of a list, or of a text with blanks between them."""
+    values = parameters.get(name)
+    if values is None:
+        return ()
+    if isinstance(values, str):
+        values = values.split()
+    if not isinstance(values, list):
+        raise ParameterError(name, "must be a list of ids")
+    if len(values) > beacon_rules.MAX_ALIASES:
+        raise ParameterError(name, beacon_rules.TOO_MANY_ALIASES)
+    ids = []
+    for number, value in enumerate(values, 1):
+        try:
+            ids.append(beacon({name: value}, name))
+        except ParameterError as error:
+            raise ParameterError(name, f"id {number} {error.reason}") from None
+    return tuple(ids)
+
+
 _beacon_id = lru_cache(CACHED)(beacon_id.read)
 
 
@@ -294,6 +314,16 @@ def printable(parameters: Parameters, name: str) -> str:
     return _printable(_text(parameters, name), name)
 
 
+def text_or_empty(parameters: Parameters, name: str, most: int) -> str:
+    """Return a text for people as it is stored, "" where none is given."""
+    if not _has_value(parameters, name):
+        return ""
+    text = names.folded(_text(parameters, name))
+    if text and (reason := names.fault(text, most)):
+        raise ParameterError(name, reason)
+    return text
+
+
 def place_name(parameters: Parameters, name: str) -> str:
     """Return a name for people as it is stored: one spelling of what looks the same."""
     return _printable(names.folded(_text(parameters, name)), name)
@@ -341,5 +371,5 @@ def _text(parameters: Parameters, name: str) -> str:
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         return str(int(value))
     if isinstance(value, str):  # spaces, that is: nothing else is so long
-        raise ParameterError(name, f"must be at most {MAX_RAW} characters")
+        raise ParameterError(name, TOO_LONG)
     return str(value)

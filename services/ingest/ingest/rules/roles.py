@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from common import routes
 
@@ -29,28 +29,40 @@ def role_at(method: str, path: str) -> Role:
     return Role(routes.role(method, path))
 
 
-LEVEL = "level"
+LEVEL, TEAM = "level", "team"
 
 
 class Tells(Enum):
-    """Of which levels an address tells: who may see one level gets nothing of the others."""
+    """Of which levels, or teams, an address tells: who may see one gets nothing of the others."""
 
     ALL = "all"  # and so nothing to who may see one
-    ASKED = "asked"  # of the one in its parameter `level`
+    ASKED = "asked"  # of the one in its parameter of that name
     NONE = "none"
 
-    def level(self, parameters: Mapping[str, str]) -> str | None:
-        """Return the level that an answer tells of, "" for all of them, None for none."""
+    def asked(self, parameters: Mapping[str, str], name: str) -> str | None:
+        """Return which an answer tells of, "" for all of them, None for none."""
         if self is Tells.ASKED:
-            return parameters.get(LEVEL, "")
+            return parameters.get(name, "")
         return None if self is Tells.NONE else ""
 
 
-def needs(role: Role, tells: Tells = Tells.ALL) -> Callable[[View], View]:
+class Scope(NamedTuple):
+    """What an answer tells of, or somebody may see: a level, a team."""
+
+    level: str | None
+    team: str | None
+
+
+EVERYTHING = Scope("", "")
+
+
+def needs(
+    role: Role, tells: Tells = Tells.ALL, tells_team: Tells = Tells.ALL
+) -> Callable[[View], View]:
     """Declare the role that a view needs; an application with a view without one does not start."""
 
     def decorate(view: View) -> View:
-        view.role, view.tells = role, tells  # type: ignore[attr-defined]
+        view.role, view.tells = role, (tells, tells_team)  # type: ignore[attr-defined]
         return view
 
     return decorate
@@ -64,7 +76,7 @@ def needed(view: Callable[..., Any]) -> Role:
     return role
 
 
-def levels_of(view: Callable[..., Any]) -> Tells:
-    """Return of which levels a view tells."""
-    tells: Tells = getattr(view, "tells", Tells.ALL)
-    return tells
+def scope_of(view: Callable[..., Any], parameters: Mapping[str, str]) -> Scope:
+    """Return what a view tells of, asked with these parameters."""
+    level, team = getattr(view, "tells", (Tells.ALL, Tells.ALL))
+    return Scope(level.asked(parameters, LEVEL), team.asked(parameters, TEAM))

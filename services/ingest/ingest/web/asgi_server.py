@@ -7,9 +7,11 @@ the same moment. Everything else is Flask's, in a few threads.
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
-from common.routes import SMALL_BODY_BYTES
+from common.metrics import Requests
+from common.routes import SMALL_BODY_BYTES, kind_at
 from ingest.access.admission import Admission
 from ingest.errors import Forbidden, StoreUnavailable, Unauthenticated
 from ingest.web import cors, credentials, error_responses, strangers
@@ -31,7 +33,7 @@ Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
 class Server:
     """The ASGI application; `close` ends with it what the endpoints work with.
 
-    `end_waits` ends what only waits, before.
+    `begin` is called with the event loop. `end_waits` ends what only waits, before `close`.
     """
 
     def __init__(
@@ -39,13 +41,17 @@ class Server:
         endpoints: Iterable[Endpoint[Any, Any]],
         bridge: Bridge,
         admission: Admission,
+        begin: Callable[[asyncio.AbstractEventLoop], None],
         close: Callable[[], None],
+        requests: Requests,
         end_waits: Callable[[], None] = lambda: None,
     ) -> None:
         self._endpoints = {endpoint.path: endpoint for endpoint in endpoints}
         self._bridge = bridge
         self._admission = admission
+        self._begin = begin
         self._close = close
+        self._requests = requests
         self.end_waits = end_waits
         self._closing = False
         self._large = {lane: asyncio.Semaphore(LARGE_BODIES) for lane in LANES}
@@ -59,10 +65,23 @@ class Server:
         elif self._closing:
             await _send_end(send)
         else:
+            send = self._counting(scope, send)
             try:
                 await self._take(scope, receive, send)
             except asyncio.CancelledError:
                 await _send_end(send)
+
+    def _counting(self, scope: Scope, send: Send) -> Send:
+        """Return a way to send that counts the answer when it begins to leave."""
+        began = monotonic()
+
+        def counting(message: dict[str, Any]) -> Coroutine[Any, Any, None]:
+            if "status" in message:  # it is the first one
+                seconds = monotonic() - began
+                self._requests.observe(kind_at(scope["path"]), message["status"], seconds)
+            return send(message)
+
+        return counting
 
     def close(self) -> None:
         """End the threads, and close what they used."""
@@ -72,6 +91,8 @@ class Server:
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
+            if message["type"] == "lifespan.startup":
+                self._begin(asyncio.get_running_loop())
             if message["type"] == "lifespan.shutdown":
                 self._closing = True
                 await asyncio.to_thread(self.close)
@@ -101,7 +122,11 @@ class Server:
         endpoint = self._endpoints.get(path)
         if endpoint and method in endpoint.route.roles:
             refusal = None if self._admission.open else self._refusal(endpoint, request)
-            await _send(cors.with_headers(refusal or await endpoint.respond(request)), send)
+            response = cors.with_headers(refusal or await endpoint.respond(request))
+            if response.waits:
+                await self._bridge.respond(scope, request, receive, send, response.for_flask())
+            else:
+                await _send(response, send)
         elif strangers.is_refused(path, headers):
             await _send(strangers.REFUSAL, send)
         else:
@@ -110,7 +135,7 @@ class Server:
     def _refusal(self, endpoint: Endpoint[Any, Any], request: Request) -> Response | None:
         """Return the response to whoever may not call an endpoint of the loop."""
         try:
-            presented = credentials.of_headers(request.headers, request.method)
+            presented = credentials.of_request(request)
             self._admission.admit(endpoint.role, request.path, presented)
         except (Unauthenticated, Forbidden, StoreUnavailable) as error:
             return error_responses.response_to(error, request.header(b"x-request-id"))

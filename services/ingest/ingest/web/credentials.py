@@ -3,11 +3,14 @@
 from flask import Flask, Response, current_app, g, request
 
 from common.browsers import DEVICE_COOKIES
+from common.routes import OWNTRACKS
 from ingest.access.attempts import Source
 from ingest.access.devices import Device
 from ingest.access.visitor import Credentials, Visitor
 from ingest.assembly import get_context
 from ingest.rules import roles
+from ingest.web import owntracks_sender
+from ingest.web.request import Request
 
 
 def of_headers(headers: dict[bytes, bytes], method: str = "") -> Credentials:
@@ -23,6 +26,13 @@ def of_headers(headers: dict[bytes, bytes], method: str = "") -> Credentials:
         headers.get(b"x-csrf-token", b"").decode("latin-1"),
         headers.get(b"x-forwarded-proto") == b"https",
     )
+
+
+def of_request(request: Request) -> Credentials:
+    """Return the credentials of a request of the event loop, as its address takes them."""
+    if request.path == OWNTRACKS.path:
+        return owntracks_sender.credentials(request.header(b"authorization"), request.query)
+    return of_headers(request.headers, request.method)
 
 
 def init_app(app: Flask) -> None:
@@ -88,12 +98,16 @@ def _admit() -> None:
     if request.endpoint is None or request.method == "OPTIONS":
         return  # Flask's own answers: no such address, not with this method, these methods
     view = current_app.view_functions[request.endpoint]
-    presented = Credentials(
-        request.headers.get("Authorization", ""),
-        request.headers.get("Cookie", ""),
-        request.method,
-        request.headers.get("X-CSRF-Token", ""),
-        over_tls(),
-    )
-    needed, level = roles.needed(view), roles.levels_of(view).level(request.args)
-    g.visitor = get_context().access.admission.admit(needed, request.path, presented, level)
+    authorization = request.headers.get("Authorization", "")
+    if request.path == OWNTRACKS.path:
+        presented = owntracks_sender.credentials(authorization, request.query_string)
+    else:
+        presented = Credentials(
+            authorization,
+            request.headers.get("Cookie", ""),
+            request.method,
+            request.headers.get("X-CSRF-Token", ""),
+            over_tls(),
+        )
+    needed, scope = roles.needed(view), roles.scope_of(view, request.args)
+    g.visitor = get_context().access.admission.admit(needed, request.path, presented, scope)

@@ -40,10 +40,10 @@ class Endpoint(NamedTuple, Generic[Parsed, Result]):
     @property
     def role(self) -> Role:
         """Return what it needs, by any method."""
-        return role_at("GET", self.route.path)
+        return role_at(next(iter(self.route.roles)), self.route.path)
 
     async def respond(self, request: Request) -> Response:
-        """Answer a GET or a POST, whatever happens."""
+        """Answer a request of any of its methods, whatever happens."""
         try:
             if request.length > self.route.body_bytes:
                 raise BodyTooLarge  # noqa: TRY301  # answered like all else

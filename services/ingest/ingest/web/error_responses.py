@@ -9,6 +9,7 @@ from ingest.errors import (
     RETRY_AFTER_SECONDS,
     STRANGER,
     BodyTooLarge,
+    Busy,
     Forbidden,
     ParameterError,
     StoreUnavailable,
@@ -34,6 +35,9 @@ def response_to(error: Exception, request_id: str, *, stores: bool = False) -> R
         return of_json(403, {"error": str(error)})
     if isinstance(error, BodyTooLarge):
         return of_json(413, {"error": "body: larger than the limit", "parameter": "body"})
+    if isinstance(error, Busy):  # no 503: the gateway would take it for a failure, and ask again
+        wait = (b"retry-after", b"%d" % error.wait_seconds)
+        return of_json(429, {"error": str(error)}, wait)
     if isinstance(error, StoreUnavailable):
         log.error("request %s: %s", request_id or "-", error)
         retry = (b"retry-after", b"%d" % RETRY_AFTER_SECONDS)

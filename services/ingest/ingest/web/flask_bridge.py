@@ -9,10 +9,10 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from flask import Flask
+from flask import Flask, Response
 
 from ingest.errors import StoreUnavailable
-from ingest.web.lanes import LANES, lane_of
+from ingest.web.lanes import LANES, LONG, lane_of
 from ingest.web.request import Request
 from ingest.web.request_body import Receive
 
@@ -25,6 +25,7 @@ NO_HTTP_PREFIX = frozenset({b"transfer-encoding", b"content-type", b"content-len
 
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]  # of WSGI
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +42,15 @@ class Bridge:
         for pool in self._pools.values():
             pool.shutdown()
 
-    async def respond(self, scope: Scope, request: Request, receive: Receive, send: Send) -> None:
-        """Answer a request; a long answer comes in pieces.
+    async def respond(
+        self,
+        scope: Scope,
+        request: Request,
+        receive: Receive,
+        send: Send,
+        response: Response | None = None,
+    ) -> None:
+        """Answer a request, with a response if there is one already; a long one comes in pieces.
 
         One that fails after its first piece is not completed: uvicorn then breaks the connection
         off, by which the client knows.
@@ -67,8 +75,11 @@ class Bridge:
             leaves = leaves or asyncio.run_coroutine_threadsafe(_leaves(receive), loop)
             return not (ended or leaves.done())
 
-        pool = self._pools[lane_of(request.path)]
-        answer = loop.run_in_executor(pool, self._respond, scope, request, send_now, is_wanted)
+        pool = self._pools[LONG if response else lane_of(request.path)]
+        application = response or self._flask
+        answer = loop.run_in_executor(
+            pool, self._respond, application, scope, request, send_now, is_wanted
+        )
         try:
             await asyncio.shield(answer)
         except asyncio.CancelledError:
@@ -84,6 +95,7 @@ class Bridge:
 
     def _respond(
         self,
+        application: Application,
         scope: Scope,
         request: Request,
         send_now: Callable[..., None],
@@ -95,7 +107,7 @@ class Bridge:
             start["status"], start["headers"] = int(status[:3]), _encoded(headers)
 
         environ = _environ(scope, request)
-        chunks = self._flask(environ, start_response)
+        chunks = application(environ, start_response)
         try:
             parts = pieces(chunks)
             try:
@@ -111,7 +123,8 @@ class Bridge:
                 piece, more = next(parts)
                 send_now({"type": "http.response.body", "body": piece, "more_body": more})
         except StoreUnavailable as error:
-            log.warning("%s is broken off: %s", request.path, error)
+            request_id = request.header(b"x-request-id") or "-"
+            log.warning("request %s is broken off: %s", request_id, error)
         finally:
             close = getattr(chunks, "close", None)
             if close:
@@ -123,7 +136,7 @@ class Bridge:
         """Return the response to what a streamed response raised before its first piece."""
         with self._flask.request_context(environ):
             response = self._flask.make_response(self._flask.handle_user_exception(error))
-            return response(environ, start_response)
+            return self._flask.process_response(response)(environ, start_response)
 
 
 async def _leaves(receive: Receive) -> None:

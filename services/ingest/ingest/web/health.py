@@ -29,6 +29,7 @@ def readyz() -> tuple[Response, int]:
     spool = {
         "queued": context.recording.recorder.queued,
         "set_aside": context.recording.recorder.set_aside,
+        "warnings": [f"{what}. {todo}" for what, todo in context.recording.warnings.current],
     }
     try:
         context.database.availability.check_reachable()

@@ -1,6 +1,8 @@
 """HTTP/1.1 as uvicorn and httptools speak it, with what they lack."""
 
 import asyncio
+import time
+from email.utils import formatdate
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -54,8 +56,12 @@ class _Joined:
 
 
 class Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1: a header has a bound, and a short answer leaves in one piece."""
+    """uvicorn's HTTP/1.1: a header has a bound, and a short answer leaves in one piece.
 
+    The date is written when an answer needs it; uvicorn would wake each second for it.
+    """
+
+    _second = 0  # of the date that answers have
     _header_bytes = 0  # so far, of a header that came in several parts
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -71,6 +77,7 @@ class Protocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Take what came, and refuse a header that is too long."""
         before = self.scope
+        self._write_date()
         super().data_received(data)
         # A request's scope is made with its first byte, and its cycle at the end of its header.
         if self.scope is not before or (self.cycle and self.cycle.scope is before):
@@ -79,3 +86,11 @@ class Protocol(HttpToolsProtocol):
         self._header_bytes += len(data)
         if self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
             self.send_400_response("The header is too long.")
+
+    def _write_date(self) -> None:
+        """Have answers to what comes now tell the date, also to what is no request."""
+        second = int(time.time())
+        if second != Protocol._second:
+            Protocol._second = second
+            date = formatdate(second, usegmt=True).encode()
+            self.server_state.default_headers = [(b"date", date)]

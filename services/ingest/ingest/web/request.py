@@ -11,7 +11,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.formparser import FormDataParser
 from werkzeug.http import parse_options_header
 
-from common.beacon_file import MISSING
+from common.csv_file import MISSING
 from ingest.errors import ParameterError
 
 JSON = "application/json"

@@ -12,11 +12,15 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Response(NamedTuple):
-    """What to send; header names in lower case."""
+    """What to send; header names in lower case.
+
+    `waits`: more of the body is read from the database while it is sent, so not in the event loop.
+    """
 
     status: int
     headers: Headers
     body: Iterable[bytes]
+    waits: bool = False
 
     def for_flask(self) -> FlaskResponse:
         """Return the same as Flask's."""

@@ -30,9 +30,10 @@ def test_a_beacon_is_registered_moved_and_taken_out(api: Api) -> None:
     api.hear(1, OTHER)
     place = {"level": "2", "location": 'Room "A" \\ 1', "x": 1.5, "y": -2}
     written = api.client.put("/api/v1/beacons/aa:bb:cc:dd:ee:ff", json=place)
-    assert written.json == {"mac": OTHER, "corrected": 0, "correction": ""} | place
+    entry = {"mac": OTHER, "aliases": []} | place
+    assert written.json == entry | {"corrected": 0, "correction": ""}
     api.hear(2, OTHER)  # this service sees it at once
-    assert api.get(f"/beacons/{OTHER}") == {"mac": OTHER} | place
+    assert api.get(f"/beacons/{OTHER}") == entry
     moved = {"level": "3", "location": "Lobby"}
     assert api.client.put(f"/api/v1/beacons/{OTHER}", json=moved).status_code == 200
     assert {row["mac"] for row in api.get("/beacons")["data"]} == {MAC, OTHER}
@@ -275,7 +276,10 @@ def test_two_spots_of_one_name_are_two_locations(api: Api) -> None:
     assert [row["staff_id"] for row in locations] == [1, None, None]
 
 
-def test_questions_by_beacon_never_leave_their_index(api: Api, database: Database[Any]) -> None:
+@pytest.mark.parametrize("aliases", [(), ("AABBCC000001", "AABBCC000002")])
+def test_questions_by_beacon_never_leave_their_index(
+    api: Api, database: Database[Any], aliases: tuple[str, ...]
+) -> None:
     api.hear(1, ago=60)
     api.hear(2, OTHER)
     behind = int(time.time()) - 7200
@@ -287,15 +291,25 @@ def test_questions_by_beacon_never_leave_their_index(api: Api, database: Databas
     staff = api.context.histories.detections._staff
 
     class Noting:
-        name = staff.name
+        name, database = staff.name, staff.database
+
+        def find(self, *query: Any, **more: Any) -> Any:
+            return staff.find(*query, **more)
 
         def aggregate(self, pipeline: list[dict[str, Any]], **more: Any) -> Any:
-            commands.append({"aggregate": self.name, "pipeline": pipeline, "cursor": {}} | more)
+            options = {name: value for name, value in more.items() if name != "session"}
+            commands.append({"aggregate": self.name, "pipeline": pipeline, "cursor": {}} | options)
             return staff.aggregate(pipeline, **more)
 
     noting = cast(Any, Noting())
-    assert len(Coverage(noting).unknown_beacons([MAC], 0)) == 1
-    assert list(Coverage(noting).last_visits([Beacon(MAC, "4", "Lobby B")])) == [MAC]
+    at_lobby = Beacon(MAC, "4", "Lobby B", aliases=aliases)
+    place = {"level": "4", "location": "Lobby B"}
+    for alias in aliases:
+        for ago in (500, 600):
+            row = {"staff_id": 1, "mac": alias, "timestamp": int(time.time()) - ago, "rssi": -60}
+            database["staff"].insert_one(row | place)
+    assert len(Coverage(noting).unknown_beacons(at_lobby.ids, 0)) == 1
+    assert list(Coverage(noting).last_visits([at_lobby])) == [MAC]
     # And of the last visit one row is read: when it came is in no index. And one that tells that a
     # clock was wrong, and the last of those.
     for command, read in zip(commands, (0, 1, 1, 1), strict=True):
@@ -307,7 +321,7 @@ def test_questions_by_beacon_never_leave_their_index(api: Api, database: Databas
 
 def test_the_directory_is_a_file_that_can_be_loaded_again(api: Api) -> None:
     """Nor does a spreadsheet take a name for a formula, or a basement for a sum."""
-    names = ["=1+1", "-2", 'Room "A", left', "'s Gravenhage", "Lobby"]
+    names = ["=1+1", "-2", 'Room "A", left', "'s Gravenhage", "'=1", "''-x", "Lobby"]
     for number, name in enumerate(names):
         place = {"level": "-1", "location": name} | ({"x": 1.5, "y": -2} if number % 2 else {})
         assert api.client.put(f"/api/v1/beacons/AABBCC00000{number}", json=place).status_code == 200
@@ -315,8 +329,8 @@ def test_the_directory_is_a_file_that_can_be_loaded_again(api: Api) -> None:
     assert answer.mimetype == "text/csv"
     assert 'filename="beacons.csv"' in answer.headers["Content-Disposition"]
     lines = answer.text.splitlines()
-    assert lines[0] == HEADER.strip()
-    assert "AABBCC000000,'-1,'=1+1,," in lines
+    assert lines[0] == f"{HEADER.strip()},aliases"
+    assert "AABBCC000000,'-1,'=1+1,,," in lines
     assert len(lines) == 1 + len(names)
     again = load(api, answer.data, "?dry_run=1").json
     assert (again["unchanged"], again["added"], again["changed"]) == (len(names), 0, 0)
@@ -333,7 +347,7 @@ def test_a_file_tells_which_beacons_it_moves(api: Api) -> None:
     moved = file.replace("Room 1,,", "Room 1,3,4").replace("000002,1", "000002,2")
     answer = load(api, moved, "?dry_run=1").json
     assert answer["changed"] == 2
-    same = {"mac": "AABBCC000001", "level": "1", "location": "Room 1"}
+    same = {"mac": "AABBCC000001", "level": "1", "location": "Room 1", "aliases": []}
     assert answer["moves"][0] == {
         "before": same | {"x": None, "y": None},
         "after": same | {"x": 3.0, "y": 4.0},

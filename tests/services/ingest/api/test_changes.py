@@ -17,6 +17,7 @@ from pymongo.database import Database
 from werkzeug.test import TestResponse
 
 from ingest.api.changes import changes
+from ingest.storage.detections.documents import detection
 from mongo import clients, topology
 from mongo.servers import Server
 from scripts.processes.cluster import Cluster
@@ -291,7 +292,7 @@ def test_nothing_is_missed_or_doubled_whatever_dies(
         while staff.count_documents({}) < acknowledged:  # the spools drain
             assert time.monotonic() < until
             time.sleep(0.1)
-        stored = [str(row["_id"]) for row in staff.find({}, {"_id": 1})]
+        stored = [detection(row).id for row in staff.find()]
     assert len(stored) == acknowledged > 100
     for reader in readers:
         reader.enough.set()

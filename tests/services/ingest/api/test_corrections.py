@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bson import ObjectId
+from bson import ObjectId, Timestamp
 from flask import Flask
 from pymongo.database import Database
 
@@ -16,6 +16,8 @@ from ingest.recording import corrections
 from ingest.storage.directory.beacons import Beacons
 from ingest.storage.directory.directory import Place
 from ingest.storage.directory.past_places import PastPlaces
+from ingest.storage.sealed.past_places import Elsewhere
+from ingest.storage.sealed.sealed import GRACE_SECONDS, Sealed
 from scripts.processes.waiting import eventually
 from tests.service import Service, running
 from tests.services.ingest.api.conftest import MAC, Api
@@ -71,7 +73,7 @@ def test_a_long_one_tells_what_remains_and_is_gone_on_with(
     last = answers[-1].json
     assert last
     assert last.pop("correction")
-    assert last == {"mac": OTHER, "x": None, "y": None, "corrected": 0} | PLACE
+    assert last == {"mac": OTHER, "x": None, "y": None, "aliases": [], "corrected": 0} | PLACE
     assert sum(answer.json["corrected"] for answer in answers) == 25  # type: ignore[index]
     assert set(locations(database)) == {"Library"}
 
@@ -127,10 +129,41 @@ def test_what_was_corrected_again_is_not_undone(app: Flask, database: Database[A
     for location in ("Wrong", "Right"):
         places = [Place("6", location)]
         assert past.move(past.elsewhere(OTHER, places, 10), OTHER, places, location) == 3
-    assert undo(OTHER, "Wrong") == (0, None)
+    assert undo([OTHER], "Wrong") == (0, None)
     assert locations(database) == ["Right"] * 3
-    assert undo(OTHER, "Right") == (3, None)
+    assert undo([OTHER], "Right") == (3, None)
     assert locations(database) == ["Wrong"] * 3
+
+
+def test_what_is_sealed_is_corrected_in_cached_histories_too(
+    api: Api, database: Database[Any]
+) -> None:
+    staff = database["staff"]
+    for ago in range(700, 600, -2):
+        api.hear(0, OTHER, ago=ago)
+    newest = staff.find_one(sort=[("timestamp", -1)])
+    assert newest
+    # The others were stored a while ago.
+    staff.update_many({"_id": {"$ne": newest["_id"]}}, {"$set": {"stored": Timestamp(1000, 1)}})
+    sealer, now = Sealed(staff), int(time.time())
+    while sealer.seal(0, now, now):
+        pass
+    assert sum(piece.deleted for piece in sealer.settle(0, now + GRACE_SECONDS + 1)) > 20
+    url = "/extractbeacon?staff_id=0&start_time=0&end_time=4102444800"
+    tags = [api.client.get(url).headers["ETag"]]
+    correction = corrections.Corrections(PastPlaces(staff), Beacons(database), 5)
+    # As if the rows had been corrected, and nothing was left to do but this.
+    places = Elsewhere([OTHER], [Place(**PLACE)])
+    for blocks in PastPlaces(staff).sealed.find(places):
+        assert PastPlaces(staff).sealed.move(blocks, places, Place(**PLACE), "c1") > 20
+    answer = api.client.get(url, headers={"If-None-Match": tags[0]})
+    assert answer.status_code == 200
+    assert [row["level"] for row in answer.json["location"]].count("6") > 20  # type: ignore[index]
+    tags.append(answer.headers["ETag"])
+    assert correction.undo([OTHER], "c1")[0] > 20
+    answer = api.client.get(url, headers={"If-None-Match": tags[1]})
+    assert [row["level"] for row in answer.json["location"]].count("6") == 0  # type: ignore[index]
+    assert answer.headers["ETag"] not in tags
 
 
 def test_there_is_nothing_to_go_on_with_for_an_unknown_beacon(api: Api) -> None:

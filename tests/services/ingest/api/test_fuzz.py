@@ -17,12 +17,13 @@ from pymongo import MongoClient
 from pymongo.database import Database
 
 from common.beacon_id import STORED
+from common.log_lines import FRAME
 from ingest.api.openapi import document
 from tests.service import Service
 from tests.services.ingest.api import contract
 from tests.services.ingest.api.garbage import Case, Garbage
 
-CASES = 4500
+CASES = 7500
 SEEDS = (1, 2)
 BEACON = re.compile(STORED)
 STAFF_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -41,7 +42,9 @@ def database(mongod: str) -> Iterator[Database[dict[str, Any]]]:
 def service(
     database: Database[Any], mongod: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
-    service = Service(mongod, tmp_path_factory.mktemp("fuzz"))
+    service = Service(
+        mongod, tmp_path_factory.mktemp("fuzz"), WAYMARK_OWNTRACKS="on", PLAN_ORIGIN="1.377 103.8"
+    )
     service.start()
     try:
         yield service
@@ -103,13 +106,13 @@ def test_every_answer_is_declared_whatever_comes(service: Service) -> None:
     # Else it found nothing to do.
     assert min(statuses[status] for status in (200, 204, 304, 400, 404, 413, 415)) >= 3, statuses
     assert service.get("/readyz").status_code == 200
-    assert "Traceback" not in service.log, service.log
+    assert FRAME not in service.log, service.log
 
 
 @pytest.mark.long
 def test_nothing_strange_was_stored(service: Service, database: Database[Any]) -> None:
     staff = list(database["staff"].find())
-    assert len(staff) > 20
+    assert len(staff) > 5  # what was not forgotten since
     for row in staff:
         check_detection(row)
     beacons = list(database["beacons"].find())

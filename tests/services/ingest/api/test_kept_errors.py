@@ -125,7 +125,7 @@ def everything(rounds: int) -> list[Case]:
 @pytest.mark.parametrize(
     ("settings", "rounds", "statuses"),
     [
-        ({}, 8, {200, 400, 404, 405, 409, 413, 415}),
+        ({"waymark_owntracks": "on"}, 8, {200, 400, 404, 405, 409, 413, 415}),
         ({"waymark_access": "required"}, 1, {401}),
         (AWAY | {"spool_max_detections": 0}, 1, {400, 503}),
         (AWAY | {"spool_max_detections": 2000}, 1, {202, 400, 503}),

@@ -8,7 +8,8 @@ from unittest.mock import patch
 import pytest
 
 from common import beacon_file
-from common.beacon_file import MAX_BEACONS, MAX_ERRORS
+from common.beacon_file import MAX_BEACONS
+from common.csv_file import MAX_ERRORS
 from common.routes import BATCH_BODY_BYTES
 from ingest.api.detections.detection_input import MAX_ITEMS
 from ingest.api.http import bodies

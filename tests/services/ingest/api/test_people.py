@@ -16,6 +16,7 @@ from pymongo.database import Database
 from ingest.api.histories import staff_detections as history
 from ingest.errors import StoreUnavailable
 from ingest.storage.detections.detections import Detections
+from ingest.web import long_answers
 from scripts.processes.waiting import eventually
 from tests.services.ingest.api.conftest import MAC, Api
 
@@ -177,7 +178,8 @@ def test_plan_positions_come_from_the_directory(api: Api) -> None:
 
 
 def test_a_download_is_whole(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "READ_AT_ONCE", 4)
+    for name, count in (("READ_AT_ONCE", 4), ("FILE_AT_ONCE", 3)):
+        monkeypatch.setattr(history, name, count)
     base = int(time.time()) - 100
     for number in range(10):
         api.hear(1, event_id=f"e{number}", timestamp=base + number // 3, rssi=-1 - number)
@@ -190,8 +192,8 @@ def test_a_download_is_whole(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     collection = api.client.get("/api/v1/staff/1/detections?format=geojson").json
     assert collection is not None
     assert len(collection["features"]) == 10
-    monkeypatch.setattr(history, "_places", threading.BoundedSemaphore(1))
-    with history._places:  # another long one is under way
+    monkeypatch.setattr(long_answers, "_places", threading.BoundedSemaphore(1))
+    with long_answers._places:  # another long one is under way
         answer = api.client.get("/api/v1/staff/1/detections?format=csv")
         assert (answer.status_code, answer.json and answer.json["code"]) == (
             429,

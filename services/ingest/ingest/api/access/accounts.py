@@ -4,14 +4,14 @@ import time
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from flask import Response
+from flask import Response, request
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ingest.api.access import audited
 from ingest.api.access.own_account import NewPassword
 from ingest.api.http import bodies, responses
 from ingest.api.http.problems import Problem, invalid
-from ingest.api.http.query import Text
+from ingest.api.http.query import IF_NEW, Text
 from ingest.api.http.readers import Reader, read_all
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import JSON, Body, Content, declare
@@ -22,6 +22,7 @@ from ingest.rules import accounts as rules
 from ingest.rules.roles import Role
 from ingest.storage.access.accounts import (
     Account,
+    AlreadyThere,
     LastAdmin,
     NoPassword,
     OtherLogIn,
@@ -83,12 +84,13 @@ def accounts() -> Response:
     "/accounts/<name>",
     summary="Make or change an account",
     description="A new one needs a password. A new password ends all sessions of the account.",
-    parameters=[_NAME],
+    parameters=[_NAME, IF_NEW],
     body=Body("What they may do.", {JSON: Content(PersonInput, example={"role": "read"})}),
     answers=declarations.gives(Person),
     problems=[
         "invalid_request",
         "conflict",
+        "precondition_failed",
         "too_large",
         "unsupported_media_type",
         "too_many_waiting",
@@ -112,7 +114,16 @@ def put_account(name: str) -> Response:
     password = values.get("password")
     stored = context.access.passwords.hash(password) if password else None
     try:
-        done = context.access.accounts.put(values["name"], values["role"], stored, time.time())
+        done = context.access.accounts.put(
+            values["name"],
+            values["role"],
+            stored,
+            time.time(),
+            only_new=request.if_none_match.star_tag,
+        )
+    except AlreadyThere:
+        why = f"{values['name']} is there already: edit that account"
+        raise Problem("precondition_failed", why) from None
     except NoPassword:
         raise Problem("conflict", "there is no such account: a new one needs a password") from None
     except LastAdmin:

@@ -30,7 +30,7 @@ from ingest.web import credentials
 
 _ALONE = "there is no session of a person: only who logged in with name and password has one"
 MAX_ADMINS = 5
-_EVERYTHING = Flag("everything", "`1`: 403 for who may see one level alone")
+_EVERYTHING = Flag("everything", "`1`: 403 for who may see one level or team alone")
 LOGGED_OUT = {204: Body("The cookie is no longer valid here.", {})}
 LOG_IN_PROBLEMS = [
     "invalid_request",
@@ -63,6 +63,7 @@ class Session(ResponseBody):
         Meta(description="What they may do", extra_json_schema={"enum": [r.value for r in Role]}),
     ]
     level: Annotated[str | None, Meta(description="The only level that they may see")]
+    team: Annotated[str | None, Meta(description="The only team whose people they may see")]
     expires_at: Annotated[int | None, Meta(description="Until when, unix seconds")]
     csrf_token: Annotated[
         str | UnsetType,
@@ -91,6 +92,7 @@ class ShownToken(Struct, forbid_unknown_fields=True):
     "GET",
     "/session",
     tells=Tells.NONE,
+    tells_team=Tells.NONE,
     summary="Who makes this request, and what they may do",
     parameters=[_EVERYTHING],
     answers=declarations.gives(Session),
@@ -101,8 +103,8 @@ class ShownToken(Struct, forbid_unknown_fields=True):
 def session() -> Response:
     """Answer who is asking."""
     visitor = credentials.visitor()
-    if _EVERYTHING.read(request.args) and visitor.level is not None:
-        raise Forbidden(f"this link or token shows level {visitor.level} alone")
+    if _EVERYTHING.read(request.args) and visitor.limits:
+        raise Forbidden(f"this link or token shows {visitor.limits} alone")
     return _answer(visitor)
 
 
@@ -186,6 +188,7 @@ def _unproved(detail: str) -> Problem:
     "DELETE",
     "/session",
     tells=Tells.NONE,
+    tells_team=Tells.NONE,
     summary="Log out here",
     answers=LOGGED_OUT,
     problems=["not_found", "store_unavailable"],
@@ -235,6 +238,7 @@ def _answer(visitor: Visitor) -> Response:
             visitor.kind,
             visitor.role.value,
             visitor.level,
+            visitor.team,
             visitor.expires_at,
             visitor.csrf or UNSET,
             get_context().access.cache.admins()[:MAX_ADMINS] if asks else UNSET,

@@ -20,7 +20,7 @@ from ingest.api.openapi.schema_fields import ResponseBody, Seconds
 from ingest.assembly import get_context
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
-from ingest.rules.roles import Role
+from ingest.rules.roles import LEVEL, TEAM, Role
 from ingest.storage.access.tokens import MAX_TOKENS, Token, TooManyTokens
 
 _ID = Text("token_id", "Id of the token, not its secret", "0123abcd", "path", "[0-9a-f]{8}")
@@ -37,6 +37,7 @@ class TokenInfo(ResponseBody):
     label: Annotated[str, Meta(description="What it is for")]
     role: TokenRole
     level: Annotated[str | None, Meta(description="The only level that its holder may see")]
+    team: Annotated[str | None, Meta(description="The only team whose people its holder may see")]
     created_at: Seconds
     expires_at: Annotated[int | None, Meta(description="When it ends by itself")]
     last_used_at: Annotated[int | None, Meta(description="To the minute")]
@@ -62,6 +63,14 @@ class TokenInput(Struct):
     role: TokenRole
     level: (
         Annotated[Name | float, Meta(description="The only one to be seen, with the role `read`")]
+        | UnsetType
+        | None
+    ) = UNSET
+    team: (
+        Annotated[
+            Name | float,
+            Meta(description="The only one whose people are to be seen, with the role `read`"),
+        ]
         | UnsetType
         | None
     ) = UNSET
@@ -117,13 +126,14 @@ def make_token() -> Response:
         raise invalid(faults)
     context = get_context()
     hours = values["expires_in_hours"] or values["expires_in_days"]
-    secret, token = issue(values["label"], values["role"], hours, int(time.time()), values["level"])
+    limits = {name: values[name] for name in (LEVEL, TEAM)}
+    secret, token = issue(values["label"], values["role"], hours, int(time.time()), **limits)
     try:
         context.access.tokens.add(token)
     except TooManyTokens:
         raise Problem("conflict", f"there are {MAX_TOKENS} tokens: revoke some first") from None
     made = {"label": token.label, "role": token.role.value, "expires_at": token.expires_at}
-    made |= {"level": token.level} if token.level else {}
+    made |= {name: limit for name, limit in limits.items() if limit}
     audited.note("token made", token.token_id, **made)
     context.access.cache.refresh()
     answer = responses.as_json(NewToken(**_fields(token), secret=secret))
@@ -168,11 +178,18 @@ def _role(body: Mapping[str, Any], field: str) -> Role:
 
 
 def _level(body: Mapping[str, Any], field: str) -> str | None:
-    if body.get(field) is None:
-        return None
-    if body.get("role") != Role.READ.value:
+    return request_parameters.printable(body, field) if _is_limited(body, field) else None
+
+
+def _team(body: Mapping[str, Any], field: str) -> str | None:
+    return request_parameters.place_name(body, field) if _is_limited(body, field) else None
+
+
+def _is_limited(body: Mapping[str, Any], field: str) -> bool:
+    """Tell whether a limit is given. Raises ParameterError: others than readers have none."""
+    if body.get(field) is not None and body.get("role") != Role.READ.value:
         raise ParameterError(field, "only with the role read")
-    return request_parameters.printable(body, field)
+    return body.get(field) is not None
 
 
 def _days(body: Mapping[str, Any], field: str) -> int | None:
@@ -199,7 +216,8 @@ def _whole(body: Mapping[str, Any], field: str, most: int) -> int | None:
 _READERS = {
     "label": request_parameters.printable,
     "role": _role,
-    "level": _level,
+    LEVEL: _level,
+    TEAM: _team,
     "expires_in_days": _days,
     "expires_in_hours": _hours,
 }

@@ -26,6 +26,8 @@ from ingest.rules.request_parameters import (
 from ingest.rules.unique_keys import unique_keys
 
 MAX_ITEMS = 1000
+# In one moment: as many as stand in a hall at a fair.
+MAX_HEARD = 250
 
 Schema = dict[str, Any]
 
@@ -73,51 +75,52 @@ BeaconFields = Annotated[
 ]
 
 
+_BEACON_ID = Meta(
+    description="Id of the beacon: its MAC, any case, with or without `:` or `-`; or that of an"
+    " iBeacon, an AltBeacon or an Eddystone beacon, as a text or by its fields. Beside `raw`: the"
+    " sender's address, or null, or left out"
+)
+HeardTime = Annotated[
+    Annotated[int, Meta(extra_json_schema={"minimum": EARLIEST})]
+    | Annotated[float, Meta(extra_json_schema={"minimum": EARLIEST})]
+    | TimeText
+    | UnsetType
+    | None,
+    Meta(
+        description="When it was heard, by the device's clock: unix seconds, unix"
+        " milliseconds or ISO 8601 with a time zone. From 2020 to 24 h ahead of ours. Without"
+        " it, the time at which the request came in."
+    ),
+]
+EventId = Annotated[
+    EventIdText | float | UnsetType | None,
+    Meta(
+        description="Any text that names this detection: a UUID, never a counter. A repeat of"
+        " the whole item is then stored once; without a timestamp, within 12 hours. Without an"
+        " event id, a repeat of the request is a detection of its own."
+    ),
+]
+RawText = Annotated[
+    Annotated[str, Meta(extra_json_schema={"pattern": f"^(([0-9A-Fa-f]{{2}}){{1,{MAX_BYTES}}})?$"})]
+    | UnsetType
+    | None,
+    Meta(
+        description="The whole advertisement, hexadecimal, instead of the id or beside it: the"
+        " beacon is the one that it names, else the sender. `telemetry` of the answer has what"
+        " else it tells"
+    ),
+]
+
+
 class DetectionInput(Struct, gc=False):
     """One detection; fields of other names are ignored."""
 
     staff_id: Annotated[int | StaffText, Meta(description=STAFF_ID)]
-    mac: Annotated[
-        BeaconText | BeaconFields | None,
-        Meta(
-            description="Id of the beacon: its MAC, any case, with or without `:` or `-`; or that"
-            " of an iBeacon, an AltBeacon or an Eddystone beacon, as a text or by its fields."
-            " Beside `raw`: the sender's address, or null, or left out"
-        ),
-    ]
+    mac: Annotated[BeaconText | BeaconFields | None, _BEACON_ID]
     rssi: GivenRssi
-    timestamp: Annotated[
-        Annotated[int, Meta(extra_json_schema={"minimum": EARLIEST})]
-        | Annotated[float, Meta(extra_json_schema={"minimum": EARLIEST})]
-        | TimeText
-        | UnsetType
-        | None,
-        Meta(
-            description="When it was heard, by the device's clock: unix seconds, unix"
-            " milliseconds or ISO 8601 with a time zone. From 2020 to 24 h ahead of ours. Without"
-            " it, the time at which the request came in."
-        ),
-    ] = UNSET
-    event_id: Annotated[
-        EventIdText | float | UnsetType | None,
-        Meta(
-            description="Any text that names this detection: a UUID, never a counter. A repeat of"
-            " the whole item is then stored once; without a timestamp, within 12 hours. Without an"
-            " event id, a repeat of the request is a detection of its own."
-        ),
-    ] = UNSET
-    raw: Annotated[
-        Annotated[
-            str, Meta(extra_json_schema={"pattern": f"^(([0-9A-Fa-f]{{2}}){{1,{MAX_BYTES}}})?$"})
-        ]
-        | UnsetType
-        | None,
-        Meta(
-            description="The whole advertisement, hexadecimal, instead of `mac` or beside it: the"
-            " beacon is the one that it names, else the sender. `telemetry` of the answer has what"
-            " else it tells"
-        ),
-    ] = UNSET
+    timestamp: HeardTime = UNSET
+    event_id: EventId = UNSET
+    raw: RawText = UNSET
 
 
 SentAt = Annotated[
@@ -136,10 +139,47 @@ class SingleInput(DetectionInput):
     sent_at: SentAt = UNSET
 
 
+# What makes an item a scan; null is none, as everywhere.
+HEARD = "heard"
+
+
+class HeardInput(Struct):
+    """One beacon of a scan; fields of other names are ignored."""
+
+    beacon: Annotated[BeaconText | BeaconFields, _BEACON_ID]
+    rssi: GivenRssi
+    raw: RawText = UNSET
+
+
+class ScanInput(Struct):
+    """All that one phone heard in one moment: one event, of which each beacon is a detection."""
+
+    staff_id: Annotated[int | StaffText, Meta(description=STAFF_ID)]
+    heard: Annotated[
+        list[HeardInput],
+        Meta(
+            min_length=1,
+            max_length=MAX_HEARD,
+            description="Instead of `mac`, `rssi` and `raw`: each beacon that was heard. Of one"
+            " that stands there twice the strongest counts",
+        ),
+    ]
+    timestamp: HeardTime = UNSET
+    event_id: EventId = UNSET
+    sent_at: SentAt = UNSET
+
+
 class BatchInput(Struct):
-    """Many detections."""
+    """Many detections; scans may stand among them."""
 
     detections: Annotated[list[DetectionInput], Meta(max_length=MAX_ITEMS)]
+    sent_at: SentAt = UNSET
+
+
+class ScansInput(Struct):
+    """Many scans. A type of its own: a list of either would be another type in clients' code."""
+
+    detections: Annotated[list[ScanInput], Meta(max_length=MAX_ITEMS)]
     sent_at: SentAt = UNSET
 
 
@@ -183,10 +223,17 @@ def read(body: bytes) -> Sent:
     items = value["detections"]
     if not isinstance(items, list):
         raise ParameterError("detections", "must be a list")
-    if len(items) > MAX_ITEMS:
-        raise Problem("too_large", f"{len(items)} detections; at most {MAX_ITEMS} at once")
+    count = sum(map(_detections, items))
+    if count > MAX_ITEMS:
+        raise Problem("too_large", f"{count} detections; at most {MAX_ITEMS} at once")
     meant = guesses.meant(value, BatchInput.__struct_fields__)
     return Sent(items, single=False, at=at, meant=meant)
+
+
+def _detections(item: Any) -> int:
+    """Return how many detections an item is: a scan is as many as it heard beacons."""
+    heard = item.get(HEARD) if isinstance(item, dict) else None
+    return max(1, len(heard)) if isinstance(heard, list) else 1
 
 
 def _sent_at(body: Mapping[str, Any]) -> int | None:

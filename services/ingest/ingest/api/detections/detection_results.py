@@ -28,6 +28,25 @@ class ItemError(ResponseBody):
     reason: Annotated[str, Meta(description="Why")]
 
 
+Telemetry = Annotated[
+    dict[str, float] | UnsetType,
+    Meta(
+        description="What else `raw` tells: battery, temperature and the like. Of a beacon in the"
+        " directory it is kept: `/beacons/batteries`"
+    ),
+]
+
+
+class HeardResult(ResponseBody):
+    """A beacon of a scan."""
+
+    beacon: Mac
+    level: Level | None
+    location: Location | None
+    known: Known
+    telemetry: Telemetry = UNSET
+
+
 class DetectionResult(ResponseBody, kw_only=True):
     """What became of one item."""
 
@@ -53,9 +72,10 @@ class DetectionResult(ResponseBody, kw_only=True):
         UNSET
     )
     did_you_mean: Meant = UNSET
-    telemetry: Annotated[
-        dict[str, float] | UnsetType,
-        Meta(description="What else `raw` tells: battery, temperature and the like; not stored"),
+    telemetry: Telemetry = UNSET
+    heard: Annotated[
+        list[HeardResult] | UnsetType,
+        Meta(description="Of a scan: each of its beacons; what is wrong with others, `errors` say"),
     ] = UNSET
     errors: Annotated[
         tuple[ItemError, ...],

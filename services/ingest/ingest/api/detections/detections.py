@@ -1,6 +1,7 @@
 """Taking detections in: POST /detections, one or up to 1000 of them."""
 
 import json
+import random
 from collections import Counter
 
 import msgspec
@@ -8,7 +9,15 @@ from flask import Response, request
 from msgspec import UNSET
 
 from ingest.api.detections import detection_input, detection_items
-from ingest.api.detections.detection_input import MAX_ITEMS, BatchInput, DetectionInput, SingleInput
+from ingest.api.detections.detection_input import (
+    MAX_ITEMS,
+    BatchInput,
+    DetectionInput,
+    ScanInput,
+    ScansInput,
+    SingleInput,
+)
+from ingest.api.detections.detection_items import ParsedBatch
 from ingest.api.detections.detection_results import (
     WOULD_QUEUE,
     WOULD_STORE,
@@ -25,7 +34,7 @@ from ingest.assembly import Context, get_context
 from ingest.errors import StoreUnavailable
 from ingest.recording.outcome import Outcome, PartlyStored
 from ingest.rules.request_parameters import RIGHT_SECONDS
-from ingest.storage.detections.documents import Document, correct
+from ingest.storage.detections.documents import Document, correct, detection
 from ingest.storage.directory.directory import Snapshot
 from ingest.web import request_identity
 
@@ -53,7 +62,8 @@ _WOULD: dict[str, str] = {Outcome.STORED: WOULD_STORE, Outcome.QUEUED: WOULD_QUE
         "One detection or many.",
         {
             JSON: Content(
-                (DetectionInput, SingleInput, BatchInput), example={"detections": [_EXAMPLE]}
+                (DetectionInput, SingleInput, BatchInput, ScanInput, ScansInput),
+                example={"detections": [_EXAMPLE]},
             )
         },
     ),
@@ -81,6 +91,8 @@ def post_detections() -> Response:
         detail = "some items were not stored; `results` says which"
         unconfirmed = [UnconfirmedResult(**msgspec.structs.asdict(result)) for result in results]
         raise unavailable(detail, unconfirmed) from error
+    if batch.telemetry and not dry_run:
+        _note_telemetry(context, batch)
     results = detection_items.describe(batch, outcomes)
     counted = Counter(result.status for result in results)
     counts = Counts(*(counted[status] for status in Counts.__struct_fields__))
@@ -102,6 +114,18 @@ def _directory(context: Context) -> Snapshot | None:
         return context.directory_snapshot()
     except StoreUnavailable:
         return None
+
+
+def _note_telemetry(context: Context, batch: ParsedBatch) -> None:
+    """Keep what beacons of the directory told of themselves."""
+    directory = context.directory.cache.cached()
+    if directory is None:
+        return
+    # A gateway sends its beacons in one order: of those that find no room others each time.
+    for index, readings in random.sample(batch.telemetry, len(batch.telemetry)):
+        heard = detection(batch.documents[index])
+        if entry := directory.by_id.get(heard.mac):
+            context.directory.telemetry.note(entry.mac, heard.heard_at, readings)
 
 
 def _outcomes(context: Context, documents: list[Document], *, dry_run: bool) -> list[Outcome]:

@@ -86,12 +86,13 @@ CORRECTS = declarations.gives(CorrectedBeacon) | {
     "GET",
     "/beacons/<beacon:mac>/correction",
     summary="What a correction of the past would change",
-    description="How many stored detections of a beacon have another place than this one, and"
-    " whose they are. Nothing is changed.",
+    description="How many stored detections of a beacon, by any of its ids, have another place than"
+    " this one, and whose they are. Nothing is changed.",
     parameters=[
         MAC_IN_PATH,
         Text("level", "Level", "4", required=True),
         Text("location", "Name of the spot", "Lobby B", required=True),
+        Text("aliases", "Its other ids then, with blanks between; without it, those that it has"),
     ],
     answers=declarations.gives(Foreseen),
     problems=["invalid_request", "store_unavailable"],
@@ -106,7 +107,9 @@ def foresee_correction(mac: str) -> Response:
     context = get_context()
     context.database.availability.check_reachable()
     place = Place(wanted.level, wanted.location)
-    people = context.directory.corrections.foresee(wanted.mac, place)
+    people = context.directory.corrections.foresee(
+        wanted.mac, wanted.aliases if "aliases" in request.args else None, place
+    )
     named = [Whose(*person) for person in people[:MAX_NAMED]]
     return responses.as_json(Foreseen(sum(count for _, count in people), len(people), named))
 
@@ -130,9 +133,9 @@ def correct_beacon(mac: str) -> Response:
     with only_correction():
         context = get_context()
         context.database.availability.check_reachable()
-        beacon = present(context.directory.beacons.find(wanted), wanted)
+        beacon = present(context.directory.beacons.find([wanted]).get(wanted), wanted)
         place = {"level": beacon.level, "location": beacon.location}
-        audited.note("beacon corrected", wanted, **place, correction=name)
+        audited.note("beacon corrected", beacon.mac, **place, correction=name)
         return correct(beacon, name)
 
 
@@ -142,7 +145,8 @@ def correct_beacon(mac: str) -> Response:
     summary="Undo a correction of the past",
     description="Gives the detections that it changed the places that they had before, for some"
     " seconds; repeat it until the answer is 200. Those that were corrected again since stay. The"
-    " directory is not changed: put the beacon's old place there first.",
+    " directory is not changed: put the beacon's old place there first. It undoes that of all ids"
+    " that the beacon has then; for one that it has no more, ask with that one, too.",
     parameters=[MAC_IN_PATH, _UNDONE_ID],
     answers=declarations.gives(Undone)
     | {202: Body("Done in part.", {JSON: Content(UnfinishedUndo)})},
@@ -159,7 +163,9 @@ def undo_correction(mac: str) -> Response:
         context = get_context()
         context.database.availability.check_reachable()
         audited.note("correction undone", wanted, correction=name)
-        undone, remaining = context.directory.corrections.undo(wanted, name)
+        beacon = context.directory.beacons.find([wanted]).get(wanted)
+        ids = beacon.ids if beacon else [wanted]
+        undone, remaining = context.directory.corrections.undo(ids, name)
         audited.note("past given back", wanted, correction=name, detections=undone)
     if remaining is None:
         return responses.as_json(Undone(undone))
@@ -197,7 +203,7 @@ def correct(beacon: Beacon, name: str) -> Response:
 def warning(beacon: Beacon) -> str | UnsetType:
     """Return what looks wrong with a beacon's position."""
     directory = get_context().directory.cache.current()
-    return beacon_input.doubts_of([beacon], directory.beacons.values()).get(beacon.mac, UNSET)
+    return beacon_input.doubts_of([beacon], directory.beacons).get(beacon.mac, UNSET)
 
 
 def _name() -> str:

@@ -5,32 +5,26 @@ from typing import Annotated
 from flask import Response, request
 from msgspec import Meta
 
-from common.beacon_file import COLUMNS, MAX_BEACONS, MAX_ERRORS
-from common.directory import Moved
+from common.beacon_file import COLUMNS, MAX_BEACONS, BeaconFile
+from common.csv_file import MAX_ERRORS
+from common.csv_file import BadLine as FileError
+from common.directory import IdsRefused, Moved
 from ingest.api.access import audited
 from ingest.api.directory import beacon_input
-from ingest.api.directory.beacon_input import BadLine
 from ingest.api.directory.registered_beacons import RegisteredBeacon
-from ingest.api.http import bodies, responses
-from ingest.api.http.problem_details import FaultyField
-from ingest.api.http.problems import Problem
-from ingest.api.http.query import Flag
+from ingest.api.http import bodies, imports, responses
+from ingest.api.http.imports import DRY_RUN, BadLineCount, BadLines, Columns, File, IsDryRun
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import Body, Content, declare
 from ingest.api.openapi.schema_fields import ResponseBody
 from ingest.assembly import get_context
 
 MAX_MOVES = 100
-_DRY_RUN = Flag("dry_run", "`1`: change nothing, answer what would change")
 _EXAMPLE = f"{','.join(COLUMNS)}\nC2A628384B08,4,Room 4-01,12,5\n"
 
 
-# Generators make of it what a program opens and sends, not a text.
-_File = Annotated[str, Meta(extra_json_schema={"format": "binary"})]
-
-
 class Move(ResponseBody):
-    """A beacon that gets another place."""
+    """A beacon that gets another place, or other aliases."""
 
     before: RegisteredBeacon
     after: RegisteredBeacon
@@ -40,39 +34,31 @@ class BeaconImport(ResponseBody):
     """What a file changed, in beacons, or would change."""
 
     added: Annotated[int, Meta(description="Beacons that were not in the directory")]
-    changed: Annotated[int, Meta(description="Beacons that had another place")]
+    changed: Annotated[int, Meta(description="Beacons that had another place, or other aliases")]
     unchanged: Annotated[int, Meta(description="Beacons that stood there like this")]
     others: Annotated[int, Meta(description="Beacons that are not in the file; they stay")]
-    moves: Annotated[
-        list[Move], Meta(description=f"Those that had another place, {MAX_MOVES} at most")
-    ]
-    dry_run: Annotated[bool, Meta(description="Whether nothing was changed")]
+    moves: Annotated[list[Move], Meta(description=f"Those that were changed, {MAX_MOVES} at most")]
+    dry_run: IsDryRun
     warnings: Annotated[
         list[str], Meta(description=f"Positions that look wrong, by MAC, {MAX_ERRORS} at most")
     ]
-    columns: Annotated[
-        dict[str, str], Meta(description="Which column of the file each field was read from")
-    ]
-    errors: Annotated[
-        list[BadLine],
-        Meta(description=f"Bad lines, in a dry run only, {MAX_ERRORS} errors at most"),
-    ]
-    bad_lines: Annotated[
-        int, Meta(description=f"How many lines are bad, in a dry run, {MAX_ERRORS} at most", ge=0)
-    ]
+    columns: Columns
+    errors: BadLines
+    bad_lines: BadLineCount
 
 
 @declare(
     "POST",
     "/beacons/import",
     summary="Load a file of beacons",
-    description=f"CSV in UTF-8 with the columns `{','.join(COLUMNS)}` (the last two may be empty or"
-    " missing), in any order, under the usual other names (`floor`, `room`, `MAC Address`), with a"
+    description=f"CSV in UTF-8 with the columns `{','.join(COLUMNS)}` (the last three may be empty"
+    " or missing; `aliases` are ids with blanks between, and without that column they stay), in any"
+    " order, under the usual other names (`floor`, `room`, `MAC Address`), with a"
     " comma, semicolon or tab between; other columns are left out. At most"
     f" {MAX_BEACONS} beacons, like `mongo/directory.csv`. All of it or, when"
     " any line is bad, nothing. Beacons that are not in the file stay.",
-    parameters=[_DRY_RUN],
-    body=Body("The file.", {"text/csv": Content(_File, example=_EXAMPLE)}),
+    parameters=[DRY_RUN],
+    body=Body("The file.", {"text/csv": Content(File, example=_EXAMPLE)}),
     answers=declarations.gives(BeaconImport),
     problems=["invalid_request", "too_large", "unsupported_media_type", "store_unavailable"],
     curl="curl 'HOST/api/v1/beacons/import?dry_run=1' -H 'Content-Type: text/csv'"
@@ -81,22 +67,25 @@ class BeaconImport(ResponseBody):
 )
 def import_beacons() -> Response:
     """Put all beacons of a file into the directory."""
-    dry_run = _DRY_RUN.read(request.args)
+    dry_run = DRY_RUN.read(request.args)
     with responses.one_at_a_time:
         file = beacon_input.parse_file(bodies.text("text/csv"))
         if file.bad_lines and not dry_run:
-            more = " or more" * (file.bad_lines == MAX_ERRORS)
-            detail = f"{file.bad_lines} lines{more} are bad, nothing was changed"
-            faulty = [FaultyField(error.field, error.reason, error.line) for error in file.errors]
-            raise Problem("invalid_request", detail, faulty)
+            raise imports.refusal(file.errors, file.bad_lines)
         context = get_context()
         context.database.availability.check_reachable()
-        directory = context.directory_snapshot().beacons.values()
+        directory = context.directory_snapshot().beacons
         doubts = beacon_input.doubts_of(file.beacons, directory)
         warnings = [f"{mac}: {doubt}" for mac, doubt in doubts.items()][:MAX_ERRORS]
-        done = context.directory.beacons.put(file.beacons, dry_run=dry_run)
+        try:
+            done = context.directory.beacons.put(
+                file.beacons, keeps_aliases=file.keeps_aliases, dry_run=dry_run
+            )
+        except IdsRefused as error:
+            raise imports.refusal(*_with_refusals(file, error)) from None
     if not dry_run:
         context.directory.cache.reload()
+        context.directory.telemetry.adopt(done.beacons)
         audited.note("beacons imported", added=done.added, changed=len(done.moves))
     return responses.as_json(
         BeaconImport(
@@ -108,10 +97,18 @@ def import_beacons() -> Response:
             dry_run,
             warnings,
             file.columns,
-            [BadLine(error.line, error.field, error.reason) for error in file.errors],
+            imports.bad_lines(file.errors),
             file.bad_lines,
         )
     )
+
+
+def _with_refusals(file: BeaconFile, error: IdsRefused) -> tuple[list[FileError], int]:
+    """Return the bad lines, with those of beacons whose ids others have, and how many they are."""
+    refused = [(file.lines[refusal.mac], refusal) for refusal in error.refusals]
+    errors = [FileError(line, refusal.field, refusal.reason) for line, refusal in refused]
+    bad_lines = file.bad_lines + len({line for line, _ in refused})
+    return (file.errors + errors)[:MAX_ERRORS], min(bad_lines, MAX_ERRORS)
 
 
 def _move(moved: Moved) -> Move:

@@ -8,12 +8,14 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from common import beacon_file, spreadsheet
-from common.beacon import MAX_METRES, ONE_AXIS, Beacon
-from common.beacon_file import COLUMNS, MAX_BEACONS, BeaconFile, TooManyBeacons
+from common.beacon import MAX_ALIASES, MAX_METRES, ONE_AXIS, Beacon
+from common.beacon_file import COLUMNS, MAX_BEACONS, BeaconFile
+from common.csv_file import TooManyRows
+from common.directory import IdsRefused
 from common.names import MAX_TEXT
-from ingest.api.http.problems import Problem
+from ingest.api.detections.detection_input import BeaconText
+from ingest.api.http.problems import Problem, invalid
 from ingest.api.http.readers import read_all
-from ingest.api.openapi.schema_fields import ResponseBody
 from ingest.errors import Fault
 from ingest.rules import request_parameters
 from ingest.rules.positions import Position, doubts
@@ -35,14 +37,10 @@ class PlaceInput(Struct):
     location: Annotated[Name | float, Meta(description="Name of the spot")]
     x: _Coordinate | UnsetType | None = UNSET
     y: _Coordinate | UnsetType | None = UNSET
-
-
-class BadLine(ResponseBody):
-    """What is wrong with a line of a file."""
-
-    line: Annotated[int, Meta(description="Line of the file, the header is 1")]
-    field: Annotated[str, Meta(description="Column")]
-    reason: Annotated[str, Meta(description="What is wrong")]
+    aliases: Annotated[
+        Annotated[list[BeaconText], Meta(max_length=MAX_ALIASES)] | UnsetType | None,
+        Meta(description="Its other ids; without this field they stay, an empty list takes them"),
+    ] = UNSET
 
 
 _READERS = {
@@ -51,6 +49,7 @@ _READERS = {
     "location": request_parameters.place_name,
     "x": request_parameters.metres,
     "y": request_parameters.metres,
+    "aliases": request_parameters.aliases,
 }
 
 
@@ -62,11 +61,16 @@ def beacon(fields: Mapping[str, Any]) -> tuple[Beacon | None, list[Fault]]:
     return (None, faults) if faults else (Beacon(**values), [])
 
 
+def ids_refused(error: IdsRefused) -> Problem:
+    """Return the problem of a beacon that was to have ids of others, or too many."""
+    return invalid([Fault(refusal.field, refusal.reason) for refusal in error.refusals])
+
+
 def parse_file(text: str) -> BeaconFile:
     """Return what a file holds. Raises Problem at the first line beyond the limit."""
     try:
         return beacon_file.read(text)
-    except TooManyBeacons:
+    except TooManyRows:
         reason = f"more than {MAX_BEACONS} beacons; send them in parts"
         raise Problem("too_large", reason) from None
 
@@ -90,5 +94,6 @@ def doubts_of(beacons: Iterable[Beacon], directory: Iterable[Beacon]) -> dict[st
 def write_file(beacons: Iterable[Beacon]) -> str:
     """Return a file that `parse_file` reads, and a spreadsheet shows as it is."""
     out = io.StringIO(newline="")
-    csv.writer(out).writerows([COLUMNS, *(map(spreadsheet.cell, beacon) for beacon in beacons)])
+    rows = ((*beacon[:-1], " ".join(beacon.aliases)) for beacon in beacons)
+    csv.writer(out).writerows([COLUMNS, *(map(spreadsheet.cell, row) for row in rows)])
     return spreadsheet.marked(out.getvalue())

@@ -18,6 +18,7 @@ class RegisteredBeacon(ResponseBody):
     location: Annotated[Name, Meta(description="Name of the spot")]
     x: Metres | None
     y: Metres | None
+    aliases: Annotated[tuple[Mac, ...], Meta(description="Its other ids")]
 
 
 def present(beacon: Beacon | None, mac: str) -> Beacon:

@@ -10,10 +10,11 @@ from ingest.api.http import responses
 from ingest.api.http.query import Text
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import declare
-from ingest.api.openapi.schema_fields import Mac, ResponseBody, Seconds, StaffId
+from ingest.api.openapi.schema_fields import DamagedBlocks, Mac, ResponseBody, Seconds, StaffId
 from ingest.assembly import get_context
 from ingest.rules import request_parameters
 from ingest.storage.places.coverage import MAX_UNKNOWN
+from ingest.storage.sealed.damage import leaving_out
 
 _SINCE = Text(
     "since",
@@ -37,6 +38,7 @@ class UnknownBeacons(ResponseBody):
 
     data: list[UnknownBeacon]
     truncated: Annotated[bool, Meta(description="Whether there are more")]
+    damaged_blocks: DamagedBlocks
 
 
 @declare(
@@ -62,9 +64,9 @@ def unknown_beacons() -> Response:
         )
     context = get_context()
     context.database.availability.check_answers()
-    beacons = context.places.coverage.unknown_beacons(
-        context.directory.cache.current().beacons, since
-    )
+    known = context.directory.cache.current().places
+    with leaving_out() as left_out:
+        beacons = context.places.coverage.unknown_beacons(known, since)
     now = int(time.time())  # no time of a clock that is ahead
     data = [
         UnknownBeacon(
@@ -76,4 +78,4 @@ def unknown_beacons() -> Response:
         )
         for beacon in beacons[:MAX_UNKNOWN]
     ]
-    return responses.as_json(UnknownBeacons(data, len(beacons) > MAX_UNKNOWN))
+    return responses.as_json(UnknownBeacons(data, len(beacons) > MAX_UNKNOWN, len(left_out)))

@@ -2,11 +2,11 @@
 
 import csv
 import io
-import itertools
 import zoneinfo
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
-from functools import partial
+from functools import lru_cache
+from itertools import chain, islice
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -14,6 +14,7 @@ from flask import Response
 from msgspec import UNSET, Meta, UnsetType
 
 from common import spreadsheet
+from ingest.api.histories.local_times import in_utc_and_zone
 from ingest.api.openapi.schema_fields import (
     DetectionId,
     Level,
@@ -28,7 +29,10 @@ from ingest.api.openapi.schema_fields import (
 )
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
+from ingest.rules.positions import Position
 from ingest.rules.request_parameters import TimeRange
+from ingest.storage.detections.documents import Detection
+from ingest.web import long_answers
 from ingest.web.flask_bridge import PIECE_BYTES
 
 
@@ -56,6 +60,8 @@ class Exported(Properties):
 
     staff_id: StaffId
     local_time: Annotated[str, Meta(description="The time in the zone that was asked for")]
+    name: Annotated[str | UnsetType, Meta(description="With `names`: the person's")] = UNSET
+    team: Annotated[str | UnsetType, Meta(description="With `names`: the person's")] = UNSET
 
 
 class Point(ResponseBody, tag_field="type"):
@@ -77,18 +83,27 @@ class FeatureCollection(ResponseBody, tag_field="type"):
     features: list[Feature]
 
 
-Pages = Iterable[list[Row]]
+Pages = Iterable[list[Detection]]
 COLUMNS = (
     *("staff_id", "time", "local_time", "level", "location", "mac", "rssi"),
     *("timestamp", "id", "x", "y"),
 )
+NAMES = ("name", "team")
+# Whether a spreadsheet needs to be told that this is UTF-8, so many lines say.
+FIRST_LINES = 500
+# A line has some 300 bytes.
+LINES_AT_ONCE = 100
+# Of so many beacons at a place the text that their detections share is remembered: 400 bytes each.
+SHARED_TEXTS = 1024
 
 
 class Subject(NamedTuple):
-    """Whose history a file has, of what time, and in which zone its reader lives."""
+    """Whose history a file has, of what time, where beacons hang, and in which zone it is read."""
 
     range: TimeRange
     zone: tzinfo
+    position_of: Callable[[str], Position | None]
+    names: tuple[str, ...] = ()  # the person's name and team, where they were asked for
 
     def file_name(self, kind: str) -> str:
         """Return a name such as `staff-7_2026-11-21_0900-1000.csv`; of an open range, no times."""
@@ -101,10 +116,6 @@ class Subject(NamedTuple):
             return f"staff-{staff_id}.{kind}"
         day = "" if first.date() == last.date() else f"{last:%Y-%m-%d}_"
         return f"staff-{staff_id}_{first:%Y-%m-%d_%H%M}-{day}{last:%H%M}.{kind}"
-
-    def local(self, timestamp: int) -> str:
-        """Return a time in the zone, in ISO 8601 with its distance from UTC."""
-        return datetime.fromtimestamp(timestamp, self.zone).isoformat()
 
 
 _LAST_YEAR = 2100  # a later end is none
@@ -125,9 +136,13 @@ def download(kind: str, pages: Pages, subject: Subject) -> Response:
     Raises StoreUnavailable.
     """
     write, mimetype = KINDS[kind]
-    name = f'attachment; filename="{subject.file_name(kind)}"'
-    chunks = begun(write(pages, subject))
-    return Response(chunks, headers={"Content-Disposition": name}, mimetype=mimetype)
+    return attachment(begun(write(pages, subject)), subject.file_name(kind), mimetype)
+
+
+def attachment(chunks: Iterable[bytes], name: str, mimetype: str) -> Response:
+    """Return a file to keep."""
+    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(chunks, headers=disposition, mimetype=mimetype)
 
 
 def begun(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -142,43 +157,85 @@ def begun(chunks: Iterator[bytes]) -> Iterator[bytes]:
         size += len(chunk)
         if size > PIECE_BYTES:
             break
-    return itertools.chain(begun, chunks)
+    return chain(begun, chunks)
+
+
+def of_any_length(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield what a file is made of; a long one takes a place. Raises Busy: there is none."""
+    held, size = [], 0
+    for chunk in chunks:
+        held.append(chunk)
+        size += len(chunk)
+        if size > PIECE_BYTES:
+            yield from long_answers.in_turn(chain(held, chunks))
+            return
+    yield from held
 
 
 def _csv(pages: Pages, subject: Subject) -> Iterator[bytes]:
-    head = f"{','.join(COLUMNS)}\r\n"
-    for rows in pages:
-        text = io.StringIO(newline="")
-        csv.writer(text).writerows(map(partial(_cells, subject), rows))
-        yield (spreadsheet.marked(head + text.getvalue()) if head else text.getvalue()).encode()
-        head = ""
-    yield head.encode()
+    @lru_cache(SHARED_TEXTS)
+    def shared(mac: str, level: str, location: str) -> str:
+        staff_id, at = str(subject.range.staff_id), subject.position_of(mac) or ("", "")
+        texts = (staff_id, level, location, mac, *subject.names)
+        staff_id, level, location, mac, *names = map(_escaped, map(spreadsheet.cell, texts))
+        cells = (staff_id, "%s", "%s", level, location, mac, "%s", "%s", "%s", *at, *names)
+        line = io.StringIO(newline="")
+        csv.writer(line).writerow(cells)
+        return line.getvalue()
 
-
-def _cells(subject: Subject, row: Row) -> list[Any]:
-    staff_id, local = str(subject.range.staff_id), subject.local(row.timestamp)
-    values = (
-        *(staff_id, row.time, local, row.level, row.location, row.mac, row.rssi),
-        *(row.timestamp, row.id, row.x, row.y),
+    lines = (
+        shared(mac, level, location)
+        % (utc, local, "" if rssi is None else rssi, timestamp, detection_id)
+        for (detection_id, _, mac, rssi, timestamp, _, _, level, location), (utc, local) in _timed(
+            pages, subject.zone
+        )
     )
-    return ["" if value is UNSET else spreadsheet.cell(value) for value in values]
+    head = f"{','.join(COLUMNS + NAMES[: len(subject.names)])}\r\n"
+    yield spreadsheet.marked(head + "".join(islice(lines, FIRST_LINES))).encode()
+    yield from _in_pieces(lines)
 
 
 def _geojson(pages: Pages, subject: Subject) -> Iterator[bytes]:
+    @lru_cache(SHARED_TEXTS)
+    def shared(mac: str, level: str, location: str) -> str:
+        at = subject.position_of(mac)
+        texts = (level, location, mac, subject.range.staff_id, *subject.names)
+        level, location, mac, staff_id, *names = map(_escaped, texts)
+        number: Any = msgspec.Raw(b"%s")
+        properties = Exported(
+            "%s", number, "%s", level, location, mac, number, staff_id, "%s", *names
+        )
+        feature = Feature(Point([*at]) if at else None, properties)
+        return ",\n" + msgspec.json.encode(feature).decode()
+
+    lines = (
+        shared(mac, level, location)
+        % (detection_id, timestamp, utc, "null" if rssi is None else rssi, local)
+        for (detection_id, _, mac, rssi, timestamp, _, _, level, location), (utc, local) in _timed(
+            pages, subject.zone
+        )
+    )
     yield b'{"type":"FeatureCollection","features":['
-    comma = b""
-    for rows in pages:
-        for row in rows:
-            yield comma + msgspec.json.encode(_feature(subject, row))
-            comma = b",\n"
+    yield next(lines, "").removeprefix(",\n").encode()
+    yield from _in_pieces(lines)
     yield b"]}\n"
 
 
-def _feature(subject: Subject, row: Row) -> Feature:
-    *properties, x, y = msgspec.structs.astuple(row)
-    at = None if x is UNSET else Point([x, y])
-    staff_id, local = subject.range.staff_id, subject.local(row.timestamp)
-    return Feature(at, Exported(*(*properties, staff_id, local)))
+def _timed(pages: Pages, zone: tzinfo) -> Iterator[tuple[Detection, tuple[str, str]]]:
+    """Yield detections, each with its time in UTC and in a zone."""
+    for detections in pages:
+        times = in_utc_and_zone([detection.timestamp for detection in detections], zone)
+        yield from zip(detections, times, strict=True)
+
+
+def _escaped(value: Any) -> Any:
+    """Return a value as a part of a text that the operator `%` fills."""
+    return value.replace("%", "%%") if isinstance(value, str) else value
+
+
+def _in_pieces(lines: Iterator[str]) -> Iterator[bytes]:
+    while piece := "".join(islice(lines, LINES_AT_ONCE)):
+        yield piece.encode()
 
 
 KINDS: dict[str, tuple[Callable[[Pages, Subject], Iterator[bytes]], str]] = {

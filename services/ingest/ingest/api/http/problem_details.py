@@ -30,7 +30,17 @@ CODES = {
         "It does not fit what is there: the last admin, a new account without password, too many,"
         " somebody who logs in with OpenID Connect.",
     ),
+    "damaged_history": (
+        410,
+        "A block of sealed detections cannot be read, and a file has no place to say so. Ask for"
+        " the times beside it: `/system` names it.",
+    ),
     "cursor_expired": (410, "The database no longer keeps the changes since this cursor."),
+    "precondition_failed": (
+        412,
+        "What is there is not what `If-Match` names: somebody changed it since. Read it again."
+        " Or something is there, and `If-None-Match: *` wants nothing.",
+    ),
     "too_large": (413, "The body, or the number of items in it, is over the limit."),
     "unsupported_media_type": (
         415,

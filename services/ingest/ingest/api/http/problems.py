@@ -24,6 +24,7 @@ from ingest.errors import (
     TooManyAttempts,
     Unauthenticated,
 )
+from ingest.storage.sealed.blocks import DamagedBlock
 
 log = logging.getLogger(__name__)
 
@@ -89,14 +90,16 @@ def of(error: Exception) -> Problem:
     if isinstance(error, Forbidden):
         return Problem("forbidden", str(error))
     if isinstance(error, Busy):  # no 503: the gateway would take it for a failure, and ask again
-        headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-        return Problem("too_many_waiting", "too many log in at once", headers=headers)
+        headers = {"Retry-After": str(error.wait_seconds)}
+        return Problem("too_many_waiting", str(error), headers=headers)
     if isinstance(error, TooManyAttempts):
         headers = {"Retry-After": str(error.wait_seconds)}
         return Problem("too_many_attempts", str(error), headers=headers)
     if isinstance(error, StoreUnavailable):
         log.error("request %s: %s", request.headers.get("X-Request-ID", "-"), error)
         return unavailable("the database does not answer; send the request again")
+    if isinstance(error, DamagedBlock):  # no 503: the other service cannot read it either
+        return Problem("damaged_history", f"{error}; ask for the times beside it")
     if isinstance(error, HTTPException):
         return _of_http(error)
     log.error("request %s", request.headers.get("X-Request-ID", "-"), exc_info=error)

@@ -105,7 +105,11 @@ def _described(name: str, where: str, description: str, schema: Described) -> De
 IF_NONE_MATCH = Text(
     "If-None-Match", "`ETag` of the answer that you have; 304 if it holds", where="header"
 )
+IF_NEW = Text(
+    "If-None-Match", "`*`: only where nothing is there yet; 412 if something is", where="header"
+)
 LEVEL = Text(roles.LEVEL, "Only this level")
+TEAM = Text(roles.TEAM, "Only people of this team")
 MAC_IN_PATH = Text(
     "mac",
     "Id of the beacon in any spelling without a slash; a MAC with or without `:` or `-`",

@@ -30,6 +30,7 @@ class Body(NamedTuple):
     description: str
     content: Mapping[str, Content]
     headers: Mapping[str, str] = {}
+    required: bool = True
 
 
 class Operation(NamedTuple):
@@ -48,7 +49,8 @@ class Operation(NamedTuple):
     problems: Sequence[str] = ()  # their codes
     curl: str = ""
     tag: str = "detections"
-    tells: Tells = Tells.ALL
+    tells: Tells = Tells.ALL  # of which levels
+    tells_team: Tells = Tells.ALL
 
 
 OPERATIONS: list[Operation] = []
@@ -84,7 +86,8 @@ def declare(
         QUERY_NAMES[f"{bp.name}.{view.__name__}"] = {
             parameter["name"] for parameter in described if parameter["in"] == "query"
         }
-        marked = needs(role, words.get("tells", Tells.ALL))(view)
+        tells = (words.get(name, Tells.ALL) for name in ("tells", "tells_team"))
+        marked = needs(role, *tells)(view)
         bp.add_url_rule(path, view.__name__, marked, methods=[method])
         return view
 

@@ -60,15 +60,18 @@ class _Field(NamedTuple):
 )
 def openapi_json() -> Response:
     """Answer the OpenAPI document."""
-    text = _document(required=not get_context().access.admission.open)
+    context = get_context()
+    text = _document(
+        required=not context.access.admission.open, owntracks=context.owntracks is not None
+    )
     etag = responses.tag(text)
     response = Response(text, mimetype=JSON)
     return responses.not_modified(etag) or responses.tagged(response, etag)
 
 
 @cache
-def _document(*, required: bool) -> bytes:
-    return msgspec.json.encode(document.document(required=required)) + b"\n"
+def _document(*, required: bool, owntracks: bool) -> bytes:
+    return msgspec.json.encode(document.document(required=required, owntracks=owntracks)) + b"\n"
 
 
 @bp.get(DOCS.path)
@@ -132,10 +135,11 @@ def _phone() -> list[tuple[Markup, list[Markup]]]:
 
 
 def _fields_of(content: Content) -> list[_Field]:
-    """Return the fields of a body; of the first type where there are several."""
+    """Return the fields of a body, each once where several types have it."""
     types = content.lines or content.type
-    first = types[0] if isinstance(types, tuple) else types
-    return _fields(document.schemas().of(first))
+    of_each = types if isinstance(types, tuple) else (types,)
+    fields = (field for type_ in of_each for field in _fields(document.schemas().of(type_)))
+    return list({field.name: field for field in fields}.values())
 
 
 def _fields(schema: Schema, prefix: str = "") -> list[_Field]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from common.routes import OWNTRACKS
 from ingest.api.http.problem_details import CODES, MEDIA_TYPE, ProblemDetails
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import Body, Content, Operation
@@ -55,10 +56,15 @@ def _types(operations: Iterable[Operation]) -> Iterator[Any]:
                     yield from types if isinstance(types, tuple) else (types,)
 
 
-def document(*, required: bool = False) -> Schema:
-    """Return the OpenAPI document, of a service where access is open or a token required."""
+def document(*, required: bool = False, owntracks: bool = True) -> Schema:
+    """Return the OpenAPI document, of a service where access is open or a token required.
+
+    And of one where OwnTracks may post, or not.
+    """
     paths: dict[str, Schema] = {}
     for operation in declarations.in_order():
+        if operation.path == OWNTRACKS.path and not owntracks:
+            continue
         path = operation.path.replace("<", "{").replace(">", "}")
         described = paths.setdefault(path, {})[operation.method.lower()] = _described(operation)
         if required and operation.role is not Role.NOBODY:
@@ -93,7 +99,7 @@ def _described(operation: Operation) -> Schema:
         schema["requestBody"] = {
             "description": operation.body.description,
             "content": _contents(operation.body),
-            "required": True,
+            "required": operation.body.required,
         }
     return schema
 
@@ -102,8 +108,10 @@ def description(operation: Operation) -> str:
     """Return what is said of an operation, with the role that it needs."""
     role = f"Needs the role `{operation.role.value}` where access is not open."
     words = [operation.description, role if operation.role is not Role.NOBODY else ""]
-    if operation.tells is Tells.ASKED:
-        words.append("Who may see one level has to ask for that.")
+    asked = {"level": operation.tells, "team": operation.tells_team}
+    limits = " or ".join(name for name, tells in asked.items() if tells is Tells.ASKED)
+    if limits:
+        words.append(f"Who may see one {limits} has to ask for that.")
     return " ".join(filter(None, words))
 
 

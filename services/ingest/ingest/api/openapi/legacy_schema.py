@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from common import beacon_id
-from common.routes import DETECT, EXTRACT, HEALTHZ, MONITOR, READYZ
+from common.routes import DETECT, EXTRACT, HEALTHZ, METRICS, MONITOR, OWNTRACKS, READYZ
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import JSON, OPERATIONS, Body, Content, Operation
 from ingest.api.openapi.schema_fields import (
@@ -185,7 +185,8 @@ _describe(
 _describe(
     EXTRACT.path,
     "The whole history of a staff member between two times",
-    declarations.gives(Extract, cached=True),
+    declarations.gives(Extract, cached=True)
+    | {429: _fails("Too many long histories are under way; `Retry-After` says when to ask again.")},
     Range,
     "?staff_id=0&start_time=0&end_time=4102444800",
 )
@@ -193,6 +194,37 @@ _describe(
     MONITOR.path,
     "Everybody's last 15 minutes",
     declarations.gives(LastMinutes, cached=True),
+)
+_MESSAGE = {
+    "_type": "beacon",
+    "uuid": "CA271EAE-5FA8-4E80-8F08-2A302A95A959",
+    "major": 1,
+    "minor": 7,
+    "tst": 1795743000,
+    "rssi": -67,
+    "topic": "owntracks/jane/phone/beacon",
+}
+OPERATIONS.append(
+    Operation(
+        method="POST",
+        path=OWNTRACKS.path,
+        role=role_at("POST", OWNTRACKS.path),
+        name="owntracks",
+        summary="Take a message of the app OwnTracks, where `WAYMARK_OWNTRACKS=on`",
+        description="A beacon that an iPhone ranged is a detection; all else is counted at"
+        " `/api/v1/system`. The app deletes what gets a 4xx: so there is none here. The token is"
+        " the password of Basic auth, too, or `?token=`.",
+        answers={
+            200: Body("Stored, or queued, or ignored.", {JSON: Content(list[str])}),
+            413: _fails("Of a service on its own port; the gateway says 200."),
+            **_FAILED,
+            503: _fails("Nothing was stored, or the token is not valid: the app sends it again."),
+        },
+        body=Body(
+            "Any message, whatever its media type.", {JSON: Content(Any, _MESSAGE)}, required=False
+        ),
+        tag="legacy",
+    )
 )
 _HEALTH = Operation(
     method="GET",
@@ -210,5 +242,14 @@ OPERATIONS.append(
         name="readyz",
         summary="Whether a service reaches the database; on its own port only",
         answers={200: _STATE, 503: _STATE, **_FAILED},
+    )
+)
+OPERATIONS.append(
+    _HEALTH._replace(
+        path=METRICS.path,
+        role=role_at("GET", METRICS.path),
+        name="metrics",
+        summary="The numbers of a service, for Prometheus; on its own port only",
+        answers={200: Body("The numbers.", _TEXT), **_FAILED},
     )
 )

@@ -57,6 +57,14 @@ GivenRssi = Annotated[
 ]
 Metres = Annotated[float, Meta(description="Metres on the plan of the level")]
 Known = Annotated[bool, Meta(description="Whether the beacon is in the directory")]
+DamagedBlocks = Annotated[
+    int,
+    Meta(
+        description="How many blocks of sealed detections cannot be read, and are left out here;"
+        " `/system` names them",
+        ge=0,
+    ),
+]
 Complete = Annotated[
     bool,
     Meta(description="False while a shard does not answer: the people on it are missing here"),

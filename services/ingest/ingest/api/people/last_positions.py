@@ -20,6 +20,7 @@ from ingest.api.openapi.schema_fields import (
     StaffId,
     Time,
 )
+from ingest.api.people import teams
 from ingest.assembly import get_context
 from ingest.rules.request_parameters import RIGHT_SECONDS
 from ingest.storage.directory.directory import Snapshot
@@ -88,9 +89,17 @@ class PositionsAnswer:
     """Everybody's last detection as of a moment, to be told in pieces."""
 
     def __init__(
-        self, people: People, directory: Snapshot, lost: Mapping[StaffId, lost_contacts.LostContact]
+        self,
+        people: People,
+        directory: Snapshot,
+        lost: Mapping[StaffId, lost_contacts.LostContact],
+        team: str = "",
     ) -> None:
         self.staff = people.staff
+        team_tag = teams.tag(team)  # before its members: who changes teams is told by the next tag
+        if team:
+            is_member = teams.members(team)
+            self.staff = [person for person in people.staff if is_member(person.staff_id)]
         self.complete = people.complete
         self._places = directory.places
         self._lost = lost
@@ -99,7 +108,7 @@ class PositionsAnswer:
         # Ages only grow: how many are of each freshness tells whose freshness changed.
         ages = [self._before(age) for age in (NOW_SECONDS, RECENT_SECONDS)]
         fresh = [sum(heard_at > since for heard_at in people.heard_at) for since in ages]
-        self.tag = responses.tag(people.tag, fresh, directory.tag, lost)
+        self.tag = responses.tag(people.tag, fresh, directory.tag, lost, team, team_tag)
 
     def on(self, level: str) -> list[LastHeard]:
         """Return those who were last heard on a level, "" for everybody."""
@@ -151,14 +160,15 @@ class PositionsAnswer:
         return LostContact(lost.state, lost.by, lost.at)
 
 
-def answer() -> PositionsAnswer:
-    """Read everybody's last detection. Raises StoreUnavailable."""
+def answer(team: str = "") -> PositionsAnswer:
+    """Read everybody's last detection, or those of a team. Raises StoreUnavailable."""
     context = get_context()
     context.database.availability.check_reachable()
     return PositionsAnswer(
         context.people.last_positions.read(),
         context.directory.cache.current(),
         context.people.lost_contacts.known(),
+        team,
     )
 
 

@@ -9,11 +9,11 @@ from flask import Response, request
 from msgspec import Meta
 
 from ingest.api.http import responses
-from ingest.api.http.query import IF_NONE_MATCH, LEVEL, Integer, Text
+from ingest.api.http.query import IF_NONE_MATCH, LEVEL, TEAM, Integer, Text
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import declare
 from ingest.api.openapi.schema_fields import Complete, Level, ResponseBody, Seconds
-from ingest.api.people import last_positions
+from ingest.api.people import last_positions, teams
 from ingest.api.people.last_positions import LastDetection, PositionsAnswer
 from ingest.rules import request_parameters
 from ingest.rules.floors import by_level
@@ -72,10 +72,11 @@ _ANSWERS[200] = _ANSWERS[200]._replace(
     "GET",
     "/staff",
     tells=Tells.ASKED,
+    tells_team=Tells.ASKED,
     summary="Where everybody was last heard",
     description=f"One entry for every staff member ever heard. {_HYSTERESIS} The `ETag` changes"
     " with what is told of anybody, and with a freshness.",
-    parameters=[LEVEL, _LIMIT, _AFTER, IF_NONE_MATCH],
+    parameters=[LEVEL, TEAM, _LIMIT, _AFTER, IF_NONE_MATCH],
     answers=_ANSWERS,
     problems=["invalid_request", "store_unavailable"],
     curl="curl 'HOST/api/v1/staff'",
@@ -85,7 +86,8 @@ def staff() -> Response:
     """Answer the last detection of every staff member."""
     limit, first = _LIMIT.read(request.args), 0
     level = request.args.get(LEVEL.name, "")
-    positions = last_positions.answer()
+    team = teams.asked()
+    positions = last_positions.answer(team)
     people = positions.on(level)
     if request.args.get(_AFTER.name):
         after = by_staff_id(request_parameters.staff_id(request.args, _AFTER.name))
@@ -99,6 +101,7 @@ def staff() -> Response:
     if page and first + limit < len(people):
         following = urlencode(
             ({LEVEL.name: level} if level else {})
+            | ({TEAM.name: team} if team else {})
             | {_LIMIT.name: limit, _AFTER.name: page[-1].staff_id}
         )
         response.headers["Link"] = f'<{request.path}?{following}>; rel="next"'
@@ -109,10 +112,11 @@ def staff() -> Response:
     "GET",
     "/now",
     tells=Tells.ASKED,
+    tells_team=Tells.ASKED,
     summary="Who is where now, level by level",
     description=f"The entries of `/staff` that are not `stale`, by level, the lowest"
     f" first. {_HYSTERESIS}",
-    parameters=[LEVEL, IF_NONE_MATCH],
+    parameters=[LEVEL, TEAM, IF_NONE_MATCH],
     answers=declarations.gives(Now, cached=True),
     problems=["invalid_request", "store_unavailable"],
     curl="curl 'HOST/api/v1/now?level=4'",
@@ -120,7 +124,7 @@ def staff() -> Response:
 )
 def now() -> Response:
     """Answer who was heard in the last quarter of an hour, grouped by level."""
-    positions = last_positions.answer()
+    positions = last_positions.answer(teams.asked())
     wanted = request.args.get(LEVEL.name, "")
     etag = responses.tag(positions.tag, wanted)
     if unchanged := responses.not_modified(etag):

@@ -10,16 +10,19 @@ from msgspec import Meta
 
 from common import names
 from ingest.api.http import problems, readers, responses
-from ingest.api.http.query import Integer, Parameters, Text
+from ingest.api.http.query import TEAM, Integer, Parameters, Text
 from ingest.api.openapi import declarations
 from ingest.api.openapi.declarations import declare
-from ingest.api.openapi.schema_fields import Level, ResponseBody, Seconds, StaffId
+from ingest.api.openapi.schema_fields import DamagedBlocks, Level, ResponseBody, Seconds, StaffId
+from ingest.api.people import teams
 from ingest.assembly import get_context
 from ingest.errors import ParameterError
 from ingest.rules import request_parameters
+from ingest.rules.roles import Tells
 from ingest.storage.detections.documents import UNKNOWN
 from ingest.storage.places.visits import MAX_DETECTIONS, TooMany
 from ingest.storage.places.visits import Visit as StoredVisit
+from ingest.storage.sealed.damage import leaving_out
 
 MAX_DAYS = 31
 # The beginning, how long the name of the level is, that name, and the staff id.
@@ -60,11 +63,13 @@ class VisitsOfPlace(ResponseBody):
 
     data: list[Visit]
     next: Annotated[str | None, Meta(description="`cursor` of the next page")]
+    damaged_blocks: DamagedBlocks
 
 
 @declare(
     "GET",
     "/visits",
+    tells_team=Tells.ASKED,
     summary="Who was at a place, and when",
     description="Those that began last come first. Every detection that was stored with this level"
     " and location counts, whichever beacon was heard; of a clock that is known to be wrong, at"
@@ -78,6 +83,7 @@ class VisitsOfPlace(ResponseBody):
         _TO,
         _GAP,
         _LIMIT,
+        TEAM,
         Text("cursor", "`next` of the page before", pattern=_CURSOR.pattern),
     ],
     answers=declarations.gives(VisitsOfPlace),
@@ -94,17 +100,24 @@ def visits() -> Response:
     context = get_context()
     context.database.availability.check_answers()
     all_visits = context.places.visits.read(location, level, start, end, gap)
-    wanted = (visit for visit in all_visits if after is None or _order(visit) > after)
-    with responses.one_at_a_time:  # it is little here, but megabytes in the router
+    is_member = teams.members(teams.asked())
+    wanted = (
+        visit
+        for visit in all_visits
+        if is_member(visit.staff_id) and (after is None or _order(visit) > after)
+    )
+    with (
+        leaving_out() as left_out,
+        responses.one_at_a_time,
+    ):  # it is little here, but megabytes in the router
         try:
             page = heapq.nsmallest(limit + 1, wanted, _order)
         except TooMany as error:
             why = f"from then on there are {MAX_DETECTIONS} detections, which is the most at once"
             raise ParameterError(_FROM.name, f"must be {error.start} or later: {why}") from None
     data = [Visit(*visit) for visit in page[:limit]]
-    return responses.as_json(
-        VisitsOfPlace(data, _cursor(page[limit - 1]) if page[limit:] else None)
-    )
+    following = _cursor(page[limit - 1]) if page[limit:] else None
+    return responses.as_json(VisitsOfPlace(data, following, len(left_out)))
 
 
 def _wanted() -> tuple[str, str | None, int, int]:

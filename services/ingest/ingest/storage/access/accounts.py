@@ -51,6 +51,10 @@ class AccountRefused(Exception):
     """A change of an account that may not be; the base of why not."""
 
 
+class AlreadyThere(AccountRefused):
+    """There is an account of that name."""
+
+
 class LastAdmin(AccountRefused):
     """Without this account nobody could change accounts."""
 
@@ -90,15 +94,26 @@ class Accounts:
             document = self._accounts.find_one({"_id": name})
         return (Account.from_document(document), document.get("hash")) if document else None
 
-    def put(self, name: str, role: Role, password_hash: str | None, now: float) -> Account:
+    def put(
+        self,
+        name: str,
+        role: Role,
+        password_hash: str | None,
+        now: float,
+        *,
+        only_new: bool = False,
+    ) -> Account:
         """Make or change an account; a new password ends its sessions.
 
-        Raises NoPassword, LastAdmin, OtherLogIn, TooManyAccounts; then nothing is changed.
+        Raises AlreadyThere, NoPassword, LastAdmin, OtherLogIn, TooManyAccounts; then nothing is
+        changed.
         """
 
         def work(session: ClientSession) -> Account:
             old = self._accounts.find_one({"_id": name}, session=session)
             if old:
+                if only_new:
+                    raise AlreadyThere
                 if old.get("provider"):
                     raise OtherLogIn
                 if role is not Role.ADMIN:

@@ -1,6 +1,6 @@
 """The collection `audit`: who did what. MongoDB lets a service add to it, and nothing else."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pymongo
@@ -9,10 +9,13 @@ from pymongo import DESCENDING
 from pymongo.database import Database
 
 from common import schema
-from common.audit_events import Event
+from common.audit_events import OF_A_PERSON, Event
+from ingest.rules.request_parameters import StaffId
 from ingest.storage.database.driver import domain_errors
 
 TIMEOUT_SECONDS = 2.0
+# Of all entries, and how many are decoded at once.
+SCAN_TIMEOUT_SECONDS, PIECE = 60.0, 200
 
 Document = dict[str, Any]
 
@@ -42,6 +45,14 @@ class Audit:
         """Store an entry, durably."""
         with domain_errors(), pymongo.timeout(TIMEOUT_SECONDS):
             self._audit.insert_one({"_id": ObjectId()} | entry._asdict())
+
+    def of_person(self, staff_id: StaffId) -> Iterator[Entry]:
+        """Yield the entries that tell of a person, oldest first."""
+        query = {"of": str(staff_id), "what": {"$in": OF_A_PERSON}}
+        with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
+            for document in self._audit.find(query).sort("_id").batch_size(PIECE):
+                del document["_id"]
+                yield Entry(**document)
 
     def page(self, limit: int, before: str = "") -> list[tuple[str, Entry]]:
         """Return entries with their ids, newest first; those `before` an id."""

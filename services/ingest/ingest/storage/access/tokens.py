@@ -30,6 +30,7 @@ class Token(NamedTuple):
     last_used_at: int | None = None
     revoked_at: int | None = None
     level: str | None = None  # the only one of which its holder is told
+    team: str | None = None  # the only one of whose people its holder is told
 
     @classmethod
     def from_document(cls, document: Document) -> "Token":
@@ -44,6 +45,7 @@ class Token(NamedTuple):
             last_used_at=document.get("last_used_at"),
             revoked_at=document.get("revoked_at"),
             level=document.get("level"),
+            team=document.get("team"),
         )
 
     def document(self) -> Document:

@@ -1,6 +1,7 @@
 """The driver's errors in the service's words, and write commands without its bulk layers."""
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
@@ -13,6 +14,8 @@ from pymongo.errors import OperationFailure, PyMongoError
 from ingest.errors import StoreUnavailable, without_frames
 
 DUPLICATE_KEY = 11000
+# How each write is done: all that can be, and not answered before a majority has it.
+DURABLY = {"ordered": False, "writeConcern": {"w": "majority"}}
 # What MongoDB says of a hint to an index that is not there.
 BAD_VALUE = 2
 
@@ -35,7 +38,12 @@ def _unavailable(error: PyMongoError) -> StoreUnavailable:
 
     The driver's frames refer to their own error, and from Python 3.12 on those of context managers.
     """
-    return StoreUnavailable(str(without_frames(error)))
+    return StoreUnavailable(without_documents(str(without_frames(error))))
+
+
+def without_documents(text: str) -> str:
+    """Return what MongoDB says without what it quotes: a command or a key may name a person."""
+    return re.split(r" *\{|, full error", text, maxsplit=1)[0]
 
 
 @contextmanager
@@ -53,6 +61,18 @@ def reading(
         yield session
 
 
+@contextmanager
+def snapshot(collection: Collection[dict[str, Any]]) -> Iterator[ClientSession]:
+    """Give a session whose reads all see the database as it was at the first of them.
+
+    Of what a majority has. A router may take a moment that is over: read something before.
+    Raises StoreUnavailable.
+    """
+    client = collection.database.client
+    with domain_errors(), client.start_session(snapshot=True) as session:
+        yield session
+
+
 def readable(
     read: Callable[[dict[str, Any]], Result], documents: Iterable[dict[str, Any]]
 ) -> Iterator[Result]:
@@ -60,8 +80,9 @@ def readable(
     for document in documents:
         try:
             yield read(document)
-        except (KeyError, ValueError, TypeError):
-            log.warning("document %r cannot be read", document.get("_id"))
+        except (KeyError, ValueError, TypeError) as error:
+            what = f"{read.__module__}.{read.__qualname__}"  # its `_id` may be a person's
+            log.warning("a document cannot be read by %s: %s", what, type(error).__name__)
 
 
 class Written(NamedTuple):
@@ -129,12 +150,16 @@ def write(collection: Collection[dict[str, Any]], name: str, statements: dict[st
     Raises StoreUnavailable: any of it may be done or not. The driver does not repeat it;
     the spool does.
     """
-    durably = {"ordered": False, "writeConcern": {"w": "majority"}}
-    reply = command(collection, name, statements | durably)
+    return written(command(collection, name, statements | DURABLY))
+
+
+def written(reply: dict[str, Any]) -> Written:
+    """Return what a reply to a write says. Raises StoreUnavailable: no majority may have it."""
     if "writeConcernError" in reply:
         raise StoreUnavailable(str(reply["writeConcernError"]))
     failed = {
-        error["index"]: (error["code"], error["errmsg"]) for error in reply.get("writeErrors", [])
+        error["index"]: (error["code"], without_documents(error["errmsg"]))
+        for error in reply.get("writeErrors", [])
     }
     return Written(failed, cluster_time(reply))
 

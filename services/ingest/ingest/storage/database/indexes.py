@@ -17,7 +17,9 @@ log = logging.getLogger(__name__)
 BY_BEACON = schema.BY_BEACON.name
 BY_STAMP_OF_STAFF = schema.BY_STAMP_OF_STAFF.name
 BY_STAMP = schema.BY_STAMP.name
+BY_TIME = schema.BY_TIME.name
 BY_TRUE_TIME = schema.BY_TRUE_TIME.name
+SEALED_BY_TIME = schema.SEALED_BY_TIME.name
 
 # Who restores a database may leave them out.
 LOOK_SECONDS, RETRY_SECONDS = 60.0, 5.0

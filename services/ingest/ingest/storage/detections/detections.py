@@ -1,20 +1,22 @@
 """The collection `staff`: one document per detection, sharded on a hash of `staff_id`."""
 
+from collections import Counter
 from collections.abc import Iterator
-from operator import itemgetter
+from itertools import dropwhile, groupby, islice, repeat
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import bson
 import pymongo
 from bson import ObjectId, Timestamp
 from pymongo import DESCENDING
-from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.cursor import Cursor
 from pymongo.read_concern import ReadConcern
 
 from ingest.rules.detection_identity import is_reused
 from ingest.rules.request_parameters import FIRST_MILLISECONDS, StaffId, TimeRange
+from ingest.rules.retention import FOR_EVER, Retention
 from ingest.storage.database.driver import command, domain_errors, reading
 from ingest.storage.detections.documents import (
     NO_MAC,
@@ -29,7 +31,10 @@ from ingest.storage.detections.documents import (
     valid_staff_ids,
     whole,
 )
-from ingest.storage.places.times_by_place import TimesAt, by_place, times_at
+from ingest.storage.places.times_by_place import TimesAt
+from ingest.storage.sealed.recent import SealedRecent, beside
+from ingest.storage.sealed.repeats import SealedRepeats
+from ingest.storage.sealed.sealed import Sealed
 from ingest.turns import in_turns, turn
 
 # Documents that the driver decodes at once: some 600 bytes each.
@@ -72,10 +77,14 @@ class Page(NamedTuple):
 
 
 class Detections:
-    """Reads detections."""
+    """Reads detections, but for those that are due."""
 
-    def __init__(self, staff: Collection[Document]) -> None:
+    def __init__(self, staff: Collection[Document], retention: Retention = FOR_EVER) -> None:
         self._staff = staff
+        self._retention = retention
+        self._sealed = Sealed(staff)
+        self._repeats = SealedRepeats(staff)
+        self._recent = SealedRecent(staff)
         # What a majority has is never rolled back: what is cached of it stays true.
         self._durable = staff.with_options(read_concern=ReadConcern("majority"))
 
@@ -89,9 +98,11 @@ class Detections:
             rows = self._staff.find({"_id": {"$in": ids}}, {"timestamp": 1})
             times = {row["_id"]: unix_seconds(row.get("timestamp")) for row in rows}
         repeats = []
-        for document in documents:
+        sealed = set(self._repeats.find(documents))
+        for n, document in enumerate(documents):
             stored = times.setdefault(document["_id"], NOT_STORED)
-            repeats.append(stored != NOT_STORED and not is_reused(stored, document["timestamp"]))
+            is_row = stored != NOT_STORED and not is_reused(stored, document["timestamp"])
+            repeats.append(is_row or n in sealed)
             times[document["_id"]] = document["timestamp"]
         return repeats
 
@@ -101,9 +112,10 @@ class Detections:
             return valid_staff_ids(self._staff.distinct("staff_id"))
 
     def has(self, staff_id: StaffId) -> bool:
-        """Tell whether anything was ever stored of a staff member."""
+        """Tell whether anything is kept of a staff member."""
+        kept = {"timestamp": {"$gte": floor}} if (floor := self._retention.floor()) else {}
         with domain_errors():
-            return self._staff.find_one({"staff_id": staff_id}, {"_id": 1}) is not None
+            return self._staff.find_one({"staff_id": staff_id} | kept, {"_id": 1}) is not None
 
     def gone(self, ids: set[ObjectId], as_of: Timestamp | None) -> set[ObjectId]:
         """Return those that are not stored any more; `as_of`: by then all of them were."""
@@ -126,7 +138,11 @@ class Detections:
         """
         documents: list[Document] = []
         # An older database's milliseconds are large numbers, and need not be the newest.
-        for times in ({"$lt": FIRST_MILLISECONDS}, {"$gte": FIRST_MILLISECONDS}):
+        floor = self._retention.floor()
+        for times in (
+            {"$gte": floor, "$lt": FIRST_MILLISECONDS} if floor else {"$lt": FIRST_MILLISECONDS},
+            {"$gte": max(FIRST_MILLISECONDS, floor * 1000)},
+        ):
             query = {"staff_id": staff_id, "timestamp": times}
             with reading(self._staff, as_of) as session:
                 rows = self._durable.find(query, session=session)
@@ -140,11 +156,21 @@ class Detections:
     ) -> Iterator[HistoryRow]:
         """Yield timestamp, level and location of one staff member's detections, newest first.
 
+        Of a second in the order of level and location, as `times_by_place` is put in order.
         `as_of`: with all that the database had then (see `driver.reading`).
         """
+        kept = self._retention.kept(wanted)
+        if self._sealed.reaches(kept, as_of):
+            every = self._sealed.newest_first(kept, as_of)
+            for timestamp, second in groupby(every, attrgetter("timestamp")):
+                # A second has no bound, but its places are few.
+                at_places = Counter((known.level, known.location) for known in second)
+                for place in sorted(at_places):
+                    yield from repeat((timestamp, *place), at_places[place])
+            return
         projection = {"_id": 0, "timestamp": 1, "level": 1, "location": 1}
         with reading(self._staff, as_of) as session:
-            rows = self._durable.find(_between(wanted), projection, session=session)
+            rows = self._durable.find(self._between(wanted), projection, session=session)
             rows = rows.sort("timestamp", DESCENDING).batch_size(BATCH)
             for row in in_turns(rows, BATCH):
                 level, location = row.get("level"), row.get("location")
@@ -155,10 +181,7 @@ class Detections:
         self, wanted: TimeRange, limit: int, as_of: Timestamp | None = None
     ) -> list[TimesAt]:
         """Return the newest detections of a range, at most `limit`, as `list_between` has them."""
-        with reading(self._staff, as_of) as session:
-            pipeline = by_place(_between(wanted), limit)
-            rows = self._durable.aggregate(pipeline, session=session, batchSize=limit)
-            return [times_at(row) for row in rows]
+        return self._sealed.times_by_place(self._retention.kept(wanted), limit, as_of)
 
     def list_recent(
         self, start: int, end: int, as_of: Timestamp | None = None
@@ -168,11 +191,16 @@ class Detections:
         `as_of` as in `list_between`.
         """
         fields = ("staff_id", "level", "location", "timestamp", "rssi", "mac")
-        projection = {"_id": 0} | dict.fromkeys(fields, 1)
         with reading(self._staff, as_of) as session:
+            sealed = self._recent.newest_first(start, end, session)
+            projection = {"_id": int(bool(sealed))} | dict.fromkeys(fields, 1)
             times = {"$gte": start, "$lt": end + 1}
             rows = self._durable.find({"timestamp": times}, projection, session=session)
             rows = rows.sort("timestamp", DESCENDING).batch_size(BATCH)
+            if sealed:
+                for known in beside(map(detection, in_turns(rows, BATCH)), sealed):
+                    yield RecentRow(*(getattr(known, name) for name in RecentRow._fields))
+                return
             for row in in_turns(rows, BATCH):
                 yield RecentRow(
                     staff_id(row.get("staff_id")),
@@ -192,60 +220,40 @@ class Detections:
     ) -> Page:
         """Return the newest detections in a range, those after a position if given.
 
-        In the order (timestamp, _id), which no index has: the index gives the seconds in order,
-        and where a page begins or ends within a second, that second is read whole.
-        `as_of` as in `list_between`.
+        In the order of timestamp and id. What has the same of both is on one page, which may so
+        have more than `limit`. `as_of` as in `list_between`.
         """
-        with reading(self._staff, as_of) as session, turn():
-            rows: list[Document] = []
-            end = wanted.end
-            if after and wanted.start <= after.timestamp <= end:
-                below = ObjectId(after.id)
-                rows = self._second(wanted.staff_id, after.timestamp, limit + 1, session, below)
-                end = after.timestamp - 1
-            elif after:
-                end = min(end, after.timestamp - 1)
-            missing = limit + 1 - len(rows)
-            if missing > 0:
-                rows += self._older(wanted._replace(end=end), missing, session)
-        page = [detection(row) for row in rows[:limit]]
-        more = len(rows) > limit
-        return Page(page, Position(page[-1].timestamp, page[-1].id) if more else None)
-
-    def _older(self, wanted: TimeRange, limit: int, session: ClientSession) -> list[Document]:
-        rows = self._durable.find(_between(wanted), session=session)
-        rows = rows.sort("timestamp", DESCENDING).limit(limit)
-        # Without a size the first answer has 101 of them, and the rest costs a second command.
-        documents = sorted(rows.batch_size(limit + 1), key=_position, reverse=True)
-        if len(documents) < limit:
-            return documents
-        last = int(documents[-1]["timestamp"])  # this second may have more than these
-        documents = [row for row in documents if row["timestamp"] >= last + 1]
-        return documents + self._second(wanted.staff_id, last, limit - len(documents), session)
-
-    def _second(
-        self,
-        staff_id: StaffId,
-        timestamp: int,
-        limit: int,
-        session: ClientSession,
-        below: ObjectId | None = None,
-    ) -> list[Document]:
-        # Within a second the index has an order of its own; an older database has fractions.
-        times = {"$gte": timestamp, "$lt": timestamp + 1}
-        query: Document = {"staff_id": staff_id, "timestamp": times}
-        if below:
-            query["_id"] = {"$lt": below}
-        rows = self._durable.find(query, session=session)
-        return list(rows.sort("_id", DESCENDING).limit(limit))
+        wanted = self._retention.kept(wanted)
+        if after:
+            wanted = wanted._replace(end=min(wanted.end, after.timestamp))
+        with turn():
+            every = self._sealed.newest_first(wanted, as_of, limit + 1)
+            if after:
+                every = dropwhile(lambda one: Position(one.timestamp, one.id) >= after, every)
+            page = list(islice(every, limit))
+            following = next(every, None)
+            while following and page and _position(following) == _position(page[-1]):
+                page.append(following)
+                following = next(every, None)
+        return Page(page, _position(page[-1]) if page and following else None)
 
     def count(self, wanted: TimeRange, as_of: Timestamp | None) -> int:
-        """Count the detections of a range, in the index; `as_of` as in `list_between`."""
-        return self._count(_between(wanted), as_of)
+        """Count the detections of a range; `as_of` as in `list_between`."""
+        with pymongo.timeout(COUNT_TIMEOUT_SECONDS):
+            return self._sealed.count(self._retention.kept(wanted), as_of)
 
     def count_recent(self, start: int, end: int, as_of: Timestamp | None) -> int:
         """Count what `list_recent` yields; on shards also what one gave away a while ago."""
+        with reading(self._staff, as_of) as session:
+            is_sealed = bool(self._recent.newest_first(start, end, session))
+        if is_sealed:
+            return sum(1 for _ in self.list_recent(start, end, as_of))
         return self._count({"timestamp": {"$gte": start, "$lt": end + 1}}, as_of)
+
+    def _between(self, wanted: TimeRange) -> dict[str, Any]:
+        kept = self._retention.kept(wanted)
+        times = {"$gte": kept.start, "$lt": kept.end + 1}
+        return {"staff_id": kept.staff_id, "timestamp": times}
 
     def _count(self, query: Document, as_of: Timestamp | None) -> int:
         read_concern: Document = {"level": "majority"}
@@ -256,10 +264,5 @@ class Detections:
         return int(reply["n"])
 
 
-def _position(row: Document) -> tuple[int, ObjectId]:
-    return int(row["timestamp"]), row["_id"]
-
-
-def _between(wanted: TimeRange) -> dict[str, Any]:
-    times = {"$gte": wanted.start, "$lt": wanted.end + 1}
-    return {"staff_id": wanted.staff_id, "timestamp": times}
+def _position(detection: Detection) -> Position:
+    return Position(detection.timestamp, detection.id)

@@ -1,16 +1,22 @@
 """Storing detections, each with a stamp that is close to its commit."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from bson import ObjectId
 from pymongo.collection import Collection
 
 from ingest.errors import StoreUnavailable
-from ingest.rules.detection_identity import is_reused, next_id
-from ingest.storage.database.driver import DUPLICATE_KEY, cluster_time, command, write
-from ingest.storage.detections.documents import Document, key_bytes, unix_seconds
+from ingest.rules.detection_identity import REUSED_SECONDS, is_reused, next_id
+from ingest.storage.database.client import time_limit
+from ingest.storage.database.driver import DUPLICATE_KEY, Written, cluster_time, command, write
+from ingest.storage.detections.documents import Document, is_timeless, key_bytes, unix_seconds
 from ingest.storage.detections.stamps import NEW, RENEWED, STAMP, WRITE_SECONDS, Clock
+from ingest.storage.sealed.border import Border
+from ingest.storage.sealed.repeats import SealedRepeats
+from ingest.storage.sealed.sealed import NAMED_SECONDS
 
 # Codes with which MongoDB refuses a document for what it is: bad value, failed to parse, type
 # mismatch, invalid BSON, dollar-prefixed and empty field names, failed validation, too large.
@@ -19,6 +25,10 @@ REFUSED = frozenset({2, 9, 14, 22, 52, 56, 121, 10334})
 # How many names are looked up at once for a detection whose first name is taken by another, and of
 # how many detections: a buggy phone's 500 would take 10 MiB.
 NAMES, NAMED_AT_ONCE = 50, 20
+# What a look into blocks may take: whoever waits is promised an answer, also with a dead shard.
+LOOK_SECONDS = 1.0
+# By how much our clock may be behind the database's, by which it is sealed.
+CLOCK_SECONDS = 1800
 
 
 class Stored(NamedTuple):
@@ -35,6 +45,8 @@ class Inserts:
     def __init__(self, staff: Collection[Document]) -> None:
         self._staff = staff
         self._clock = Clock()
+        self._sealed = SealedRepeats(staff)
+        self._border = Border(staff.database)
 
     def store(self, documents: list[Document]) -> Stored:
         """Store documents durably, and so that every reader finds them.
@@ -42,11 +54,67 @@ class Inserts:
         Raises StoreUnavailable: any of them may be stored or not. The same `_id` again does no
         harm.
         """
-        for document in documents:
-            document[STAMP] = NEW
+        sealed = self._sealed_of(documents)
+        if not sealed:
+            return self._insert(documents)
+        places = [n for n in range(len(documents)) if n not in sealed]
+        rest = [documents[n] for n in places]
+        stored = self._insert(rest) if rest else Stored(set(), {}, {})
+        return Stored(
+            sealed | {places[n] for n in stored.repeated},
+            {places[n]: why for n, why in stored.refused.items()},
+            {places[n]: why for n, why in stored.failed.items()},
+        )
+
+    def _sealed_of(self, documents: list[Document]) -> set[int]:
+        """Return the positions of those whose first copy is in a block, and maybe no row any more.
+
+        Who stores what is heard now asks nobody. Where blocks cannot be read in time those whose
+        names hold their times are stored: what is a row and in a block is one detection, though it
+        was answered as a new one. Raises StoreUnavailable: of others nobody would know that.
+        """
+        border, named = self._borders()
+        times = [document["timestamp"] for document in documents]
+        old = [n for n, timestamp in enumerate(times) if timestamp < max(border, named)]
+        if not old:
+            return set()
+        timeless = [n for n in old if is_timeless(documents[n])]
+        timed = set(old).difference(timeless)
+        sealed: set[int] = set()
+        with (
+            suppress(StoreUnavailable),
+            time_limit(LOOK_SECONDS),
+        ):  # what is found until then counts
+            sealed.update(self._repeats(documents, [n for n in timed if times[n] < border]))
+        sealed.update(self._repeats(documents, [n for n in timeless if times[n] < named]))
+        return sealed
+
+    def _repeats(self, documents: list[Document], positions: list[int]) -> Iterator[int]:
+        for n in self._sealed.find([documents[position] for position in positions]):
+            yield positions[n]
+
+    def are_recent(self, documents: list[Document]) -> bool:
+        """Tell, at once, whether no first copy of these can be in a block alone."""
+        recent = max(self._borders())
+        return all(document["timestamp"] >= recent for document in documents)
+
+    def _borders(self) -> tuple[float, float]:
+        """Return from when on first copies are rows: of names with a time, and of those without."""
+        border = self._border.known()
+        # Of a name without a time the first copy may be so much older; it is a row for some hours.
+        named = min(border, time.time() - NAMED_SECONDS + CLOCK_SECONDS) + REUSED_SECONDS
+        return border, named
+
+    def _insert(self, documents: list[Document]) -> Stored:
         begun = self._clock.begin()
-        written = write(self._staff, "insert", {"documents": documents})
-        is_close = self._clock.is_close(begun, written.at)
+        written = write(self._staff, "insert", {"documents": stamped(documents)})
+        return self.finish(documents, written, is_close=self._clock.is_close(begun, written.at))
+
+    def finish(self, documents: list[Document], written: Written, *, is_close: bool) -> Stored:
+        """Do what is left to do of documents that were sent to be stored.
+
+        Raises StoreUnavailable: any of them may be stored or not.
+        """
         stored = Stored(set(), {}, {})
         for position, (code, reason) in written.failed.items():
             if code == DUPLICATE_KEY:
@@ -122,6 +190,13 @@ class Inserts:
             if self._clock.is_close(begun, written.at):
                 return
         raise StoreUnavailable("the database's clock was set, or it is too slow")
+
+
+def stamped(documents: list[Document]) -> list[Document]:
+    """Return the same documents, into which MongoDB will write its time."""
+    for document in documents:
+        document[STAMP] = NEW
+    return documents
 
 
 def _named(documents: list[Document]) -> Document:

@@ -1,15 +1,15 @@
 """The collection `beacons`: the directory, changed in transactions, one writer at a time."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import pymongo
 from pymongo.client_session import ClientSession
 from pymongo.database import Database
 
-from common import directory, schema
+from common import directory, revisions, schema
 from common.beacon import Beacon
-from common.directory import Changed
+from common.directory import Changed, IdsRefused, is_alias
 from ingest.rules.floors import by_level, by_name
 from ingest.storage.database.driver import domain_errors
 
@@ -28,13 +28,11 @@ class Beacons:
     def __init__(self, database: Database[Document]) -> None:
         self._database = database
         self._beacons = database[schema.BEACONS.name]
-        self._revisions = database[schema.DIRECTORY.name]
 
     def revision(self) -> int:
         """Return a number that grows with every write through this class, by any service."""
         with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
-            document = self._revisions.find_one("beacons")
-        return int(document["revision"]) if document else 0
+            return revisions.current(self._database, schema.BEACONS)
 
     def read(self) -> list[Beacon]:
         """Return the whole directory: level by level, the lowest first, then by name and MAC."""
@@ -45,11 +43,12 @@ class Beacons:
             beacons, key=lambda beacon: (by_level(beacon.level), by_name(beacon.location))
         )
 
-    def find(self, mac: str) -> Beacon | None:
-        """Return one beacon as the directory has it now."""
+    def find(self, ids: Sequence[str]) -> dict[str, Beacon]:
+        """Return by id, of these, the beacons that have them in the directory now."""
+        query = {"$or": [{name: {"$in": ids}} for name in ("_id", "aliases")]}
         with domain_errors(), pymongo.timeout(READ_TIMEOUT_SECONDS):
-            document = self._beacons.find_one({"_id": mac})
-        return Beacon.from_document(document) if document else None
+            beacons = [Beacon.from_document(document) for document in self._beacons.find(query)]
+        return {name: beacon for beacon in beacons for name in beacon.ids if name in ids}
 
     def registered(self) -> dict[str, int]:
         """Return by MAC since when the directory has a beacon where it hangs; unix seconds.
@@ -62,17 +61,42 @@ class Beacons:
             )
             return {document["_id"]: int(document["registered_at"]) for document in documents}
 
-    def put(self, beacons: Iterable[Beacon], *, dry_run: bool = False) -> Changed:
-        """Add or replace all of them or none; a dry run only tells what that would do."""
+    def put(
+        self,
+        beacons: Iterable[Beacon],
+        *,
+        keeps_aliases: bool = False,
+        takes_ids: bool = False,
+        dry_run: bool = False,
+    ) -> Changed:
+        """Add or replace all of them or none, as `common.directory` does. Raises IdsRefused."""
+
+        def write(session: ClientSession | None) -> Changed:
+            return directory.put(
+                self._database,
+                beacons,
+                session,
+                keeps_aliases=keeps_aliases,
+                takes_ids=takes_ids,
+                dry_run=dry_run,
+            )
+
         if dry_run:
             with domain_errors():
-                return directory.put(self._database, beacons, None, dry_run=True)
-        return self._change(lambda session: directory.put(self._database, beacons, session))
+                return write(None)
+        return self._change(write)
 
     def remove(self, mac: str) -> None:
-        """Take a beacon out; not to be there is success."""
-        self._change(lambda session: self._beacons.delete_many({"_id": mac}, session=session))
+        """Take a beacon out; not to be there is success. Raises IdsRefused: another has the id."""
+
+        def take_out(session: ClientSession) -> None:
+            owner = self._beacons.find_one({"aliases": mac}, session=session)
+            if owner:
+                raise IdsRefused([is_alias(mac, owner["_id"])])
+            self._beacons.delete_many({"_id": mac}, session=session)
+
+        self._change(take_out)
 
     def _change(self, work: Callable[[ClientSession], Result]) -> Result:
         with domain_errors(), pymongo.timeout(WRITE_TIMEOUT_SECONDS):
-            return directory.change(self._database, work)
+            return revisions.change(self._database, schema.BEACONS, work)

@@ -1,5 +1,6 @@
-"""The places in detections of one beacon that are stored already."""
+"""The places in detections of one beacon that are stored already, in rows and in blocks."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import Any, NamedTuple
@@ -8,16 +9,14 @@ import pymongo
 from bson import ObjectId
 from pymongo.collection import Collection
 
-from ingest.rules.request_parameters import StaffId
+from ingest.rules.request_parameters import StaffId, by_staff_id
 from ingest.storage.database.driver import domain_errors
 from ingest.storage.database.indexes import BY_BEACON
 from ingest.storage.detections.documents import Document, staff_id
 from ingest.storage.detections.stamps import RENEWED
 from ingest.storage.directory.directory import Place
+from ingest.storage.sealed.past_places import WAS, Corrected, Elsewhere, SealedPastPlaces
 
-# The field of a corrected detection: the place that it was stored with, and which correction took
-# it. The last correction of a detection can be taken back.
-WAS = "was"
 # Reading all of a beacon's index may take a moment.
 SCAN_TIMEOUT_SECONDS = 5
 
@@ -36,13 +35,17 @@ class PlacedDetection(NamedTuple):
 
 
 class PastPlaces:
-    """Finds and rewrites the detections of a beacon; what is found by its place by BY_BEACON."""
+    """Finds and rewrites the detections of a beacon; what is found by its place by BY_BEACON.
+
+    Those in blocks are rewritten by `sealed`; they are counted here.
+    """
 
     def __init__(self, staff: Collection[Document]) -> None:
         self._staff = staff
+        self.sealed = SealedPastPlaces(staff)
 
     def elsewhere(self, mac: str, places: Sequence[Place], limit: int) -> list[PlacedDetection]:
-        """Return some of the detections of a beacon that have none of these places."""
+        """Return some of the rows of a beacon that have none of these places."""
         fields = {"level": 1, "location": 1}
         with domain_errors():
             rows = self._staff.find(_elsewhere(mac, places), fields).limit(limit)
@@ -56,18 +59,20 @@ class PastPlaces:
             there = [
                 self._staff.count_documents({"mac": mac} | place._asdict()) for place in places
             ]
-            return max(0, self._staff.count_documents({"mac": mac}) - sum(there))
+            rows = max(0, self._staff.count_documents({"mac": mac}) - sum(there))
+        return rows + self.sealed.count(Elsewhere([mac], places)).total()
 
-    def people_elsewhere(self, mac: str, place: Place) -> list[tuple[StaffId, int]]:
-        """Return whose detections of a beacon have another place, and how many, most first."""
+    def people_elsewhere(self, ids: Sequence[str], place: Place) -> list[tuple[StaffId, int]]:
+        """Return whose detections of a beacon's ids have another place, how many, most first."""
         stages: list[Document] = [
-            {"$match": _elsewhere(mac, [place])},
+            {"$match": _elsewhere({"$in": ids}, [place])},
             {"$group": {"_id": "$staff_id", "count": {"$sum": 1}}},
-            {"$sort": {"count": pymongo.DESCENDING, "_id": 1}},
         ]
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
             rows = self._staff.aggregate(stages, hint=BY_BEACON)
-            return [(staff_id(row["_id"]), int(row["count"])) for row in rows]
+            counts = Counter({staff_id(row["_id"]): int(row["count"]) for row in rows})
+            counts += self.sealed.count(Elsewhere(ids, [place]))
+        return sorted(counts.items(), key=lambda counted: (-counted[1], by_staff_id(counted[0])))
 
     def move(
         self, detections: list[PlacedDetection], mac: str, places: Sequence[Place], correction: str
@@ -88,10 +93,11 @@ class PastPlaces:
     def count_corrected(self, mac: str, correction: str) -> int:
         """Return how many detections have the place that a correction gave them."""
         with domain_errors(), pymongo.timeout(SCAN_TIMEOUT_SECONDS):
-            return self._staff.count_documents(_corrected(mac, correction))
+            rows = self._staff.count_documents(_corrected(mac, correction))
+            return rows + self.sealed.count(Corrected([mac], correction)).total()
 
     def corrected(self, mac: str, correction: str, size: int) -> Iterator[list[PlacedDetection]]:
-        """Yield the detections that a correction changed last, in groups, with their old places."""
+        """Yield the rows that a correction changed last, in groups, with their old places."""
         with domain_errors():
             rows = self._staff.find(_corrected(mac, correction), {WAS: 1}).batch_size(size)
             detections = (
@@ -124,7 +130,7 @@ def _corrected(mac: str, correction: str) -> Document:
     return {"mac": mac, f"{WAS}.correction": correction}
 
 
-def _elsewhere(mac: str, places: Sequence[Place]) -> dict[str, Any]:
+def _elsewhere(mac: str | Document, places: Sequence[Place]) -> dict[str, Any]:
     # `$nor` would say the same, but reads all of the beacon's index.
     others = [
         [{name: {"$ne": value}} for name, value in place._asdict().items()] for place in places

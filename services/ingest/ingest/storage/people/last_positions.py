@@ -21,6 +21,7 @@ from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
 from ingest.rules import levels, where
 from ingest.rules.request_parameters import StaffId, by_staff_id
+from ingest.rules.retention import FOR_EVER, Retention
 from ingest.storage.database.client import time_limit
 from ingest.storage.detections.arrivals import BATCH
 from ingest.storage.detections.documents import Document
@@ -73,6 +74,14 @@ class People(NamedTuple):
     tag: str
     complete: bool  # else a shard did not answer, or what is newest could not be told in time
 
+    def since(self, floor: int) -> "People":
+        """Return those who were heard at a unix second or later."""
+        if not floor or min(self.heard_at, default=floor) >= floor:
+            return self
+        return _people(
+            [person for person in self.staff if person.heard_at >= floor], complete=self.complete
+        )
+
 
 class _Latest(NamedTuple):
     """Everybody's versions, and of whom something is not noted yet where he was last heard."""
@@ -93,7 +102,9 @@ class LastPositions:
         notes: Notes,
         rule: levels.Rule,
         any_answers: Callable[[float], bool],
+        retention: Retention = FOR_EVER,
     ) -> None:
+        self._retention = retention
         self._any_answers = any_answers  # of the shards, in so many seconds
         self._latest = latest
         self._notes = notes
@@ -107,6 +118,17 @@ class LastPositions:
         self._pool = ThreadPoolExecutor(1, "everyone")
         self._reads: Batcher[None, People] = Batcher(self._read, self._pool)
 
+    def forget(self, is_forgotten: Callable[[StaffId], bool]) -> None:
+        """Let go of the forgotten, when what is being read is answered."""
+        self._pool.submit(self._forget, is_forgotten)
+
+    def _forget(self, is_forgotten: Callable[[StaffId], bool]) -> None:
+        for known in (self._cached, self._ahead):
+            for staff_id in [*filter(is_forgotten, known)]:
+                del known[staff_id]
+        staff = [person for person in self._people.staff if not is_forgotten(person.staff_id)]
+        self._people = _people(staff, complete=self._people.complete)
+
     def close(self) -> None:
         """End the thread."""
         self._pool.shutdown()
@@ -114,9 +136,17 @@ class LastPositions:
     def read(self) -> People:
         """Return everybody with all that was acknowledged before the call.
 
-        Raises StoreUnavailable.
+        Of whom all is due, nobody is told. Raises StoreUnavailable.
         """
-        return self._reads.call(None)
+        return self._reads.call(None).since(self._retention.floor())
+
+    def clock_skews(self, since: int) -> list[int]:
+        """Return our clock less the phone's of those heard since a unix second, as last read."""
+        return [
+            person.heard_at - person.timestamp
+            for person in self._people.staff
+            if person.heard_at >= since
+        ]
 
     @property
     def late_seconds(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from bson import ObjectId, Timestamp
 from bson.raw_bson import RawBSONDocument
+from pymongo import ASCENDING
 from pymongo.collection import Collection
 from pymongo.read_concern import ReadConcern
 
@@ -134,6 +135,11 @@ class Latest:
         with domain_errors():
             self._latest.delete_many({"_id": {"$in": staff_ids}, "recent": []})
 
+    def remove_unstamped(self, staff_id: StaffId) -> None:
+        """Remove what an older release shows of somebody. Raises StoreUnavailable."""
+        with domain_errors():
+            self._latest.delete_one({"_id": staff_id, STAMP: {"$not": {"$gt": NEVER}}})
+
     def shown(
         self, staff_ids: list[StaffId]
     ) -> tuple[dict[StaffId, set[ObjectId]], Timestamp | None]:
@@ -206,6 +212,29 @@ class Latest:
             [entry["version"] for entry in entries],
             all_answered,
         )
+
+    def count(self) -> int:
+        """Return of how many people anything is shown, more or less. Raises StoreUnavailable."""
+        with domain_errors():
+            return self._latest.estimated_document_count()
+
+    def heard_since(self, since: int) -> int:
+        """Return how many people were heard at a unix second or later. Raises StoreUnavailable."""
+        with domain_errors():
+            return self._latest.count_documents({"recent.heard": {"$gte": since}})
+
+    def next_after(self, staff_id: StaffId | None) -> StaffId | None:
+        """Return who follows somebody in the order of ids, numbers first; None: nobody does.
+
+        After None the first one. Raises StoreUnavailable.
+        """
+        query: dict[str, Any] = {}
+        if staff_id is not None:
+            texts = [] if isinstance(staff_id, str) else [{"_id": {"$gte": ""}}]
+            query = {"$or": [{"_id": {"$gt": staff_id}}, *texts]}
+        with domain_errors():
+            entry = self._latest.find_one(query, {"_id": 1}, sort=[("_id", ASCENDING)])
+        return entry["_id"] if entry else None
 
     def entries(self, staff_ids: list[StaffId], as_of: Timestamp | None = None) -> Iterator[Entry]:
         """Yield those of these staff members of whom anything is shown, as of then."""

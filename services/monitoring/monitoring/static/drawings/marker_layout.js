@@ -1,10 +1,12 @@
 // The size and the text of markers. Pure: nothing here knows the DOM.
 /** @import { Freshness } from "../rules/words.js" */
+import { shortName } from "../rules/people/names.js";
 
 /**
  * A person as the drawings need one.
  * @typedef {object} Figure
  * @property {string} id
+ * @property {string} [name]
  * @property {string} spotKey where they are
  * @property {Freshness} fresh
  * @property {number} order their place among all, by name
@@ -39,13 +41,13 @@
  * @property {Figure[]} [more]
  */
 
-const ID_LENGTH = 8;
+const LABEL_LENGTH = 8;
 const SQUEEZED = 0.8; // letters may be that much narrower
 const TIGHT = 0.35; // units, around the text of a compact marker where there is no more room
 const SMALL = 0.7; // units
 /** The room at which the smallest text is as large as the document's. */
 export const LEGIBLE_ROOM = 1 / SMALL;
-const SHORTEST_ID = 4; // cut to less, it says nothing
+const SHORTEST_LABEL = 4; // cut to less, it says nothing
 
 /**
  * Sizes follow the root font and the room there is.
@@ -75,6 +77,12 @@ export function shorten(text, length) {
   return `${text.slice(0, length - 1 - end)}…${end ? text.slice(-end) : ""}`;
 }
 
+/**
+ * @param {Figure} person
+ * @param {number} length
+ */
+const labelText = ({ id, name }, length) => (name ? shortName(name, length) : shorten(id, length));
+
 /** @param {Figure[]} people some of whom may be drawn though they have gone */
 export const countPresent = (people) => people.filter((person) => !person.gone).length;
 
@@ -100,9 +108,9 @@ const labelWidth = (text, scale, compact) =>
 export function personMarker(person, scale, room, others) {
   const compact = room !== undefined;
   const more = others ? `+${others}` : "";
-  const least = others === undefined ? SHORTEST_ID : 1;
-  let length = ID_LENGTH;
-  const text = () => shorten(person.id, length) + more;
+  const least = others === undefined ? SHORTEST_LABEL : 1;
+  let length = LABEL_LENGTH;
+  const text = () => labelText(person, length) + more;
   const textWidth = () => scale.textWidth(text(), scale.text, 600);
   const tight = () => textWidth() * SQUEEZED + scale.unit * TIGHT;
   while (compact && length > least && tight() > room) length -= 1;
@@ -143,7 +151,7 @@ export function overflowMarker(key, people, scale, isAll = false) {
     width: labelWidth(text, scale, true),
     textLength: null,
     fresh: FRESHEST_FIRST.find((fresh) => people.some((person) => person.fresh === fresh)) ?? "stale",
-    title: `${people.length} ${isAll ? "people" : "more"}: ${people.map((person) => person.id).join(", ")}`,
+    title: `${people.length} ${isAll ? "people" : "more"}: ${people.map((person) => person.name ?? person.id).join(", ")}`,
     picked: people.some((person) => person.picked),
     dimmed: people.every((person) => person.dimmed),
     compact: true,

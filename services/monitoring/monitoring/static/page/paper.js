@@ -43,8 +43,10 @@ function draw({ takenAt, now }) {
 function missing() {
   const query = parameter("q").trim();
   const level = parameter("level");
-  const warnings = ["#banner", "#failed span", "#missing", "#no-level"].map(textOf);
+  const warnings = ["#banner", "#failed span", "#missing", "#no-level", "#no-team"].map(textOf);
   if (level) warnings.push(`Level ${level} alone.`);
+  const { team, shownTeam = team } = document.body.dataset;
+  if (shownTeam) warnings.push(`Of the people, the team ${shownTeam} alone.`);
   if (textOf("#older")) warnings.push("Older entries of the audit are missing.");
   if (query) warnings.push(`Only what matches “${query}” is listed.`);
   return warnings.filter(Boolean);

@@ -31,12 +31,22 @@ async function proof() {
   return session?.csrf_token ? { "X-CSRF-Token": session.csrf_token } : {};
 }
 
+/** @typedef {RequestInit & { headers?: Record<string, string> }} Options */
+
 /**
  * @param {string} url
- * @param {RequestInit & { headers?: Record<string, string> }} [options]
+ * @param {Options} [options]
  * @returns {Promise<any>} the body; null without one
  */
-export async function request(url, options = {}) {
+export const request = async (url, options) => (await answerTo(url, options)).body;
+
+/**
+ * The body, and what names this state of it: a write that is to change no other sends it back.
+ * @param {string} url
+ * @param {Options} [options]
+ * @returns {Promise<{ body: any, tag: string }>}
+ */
+export async function answerTo(url, options = {}) {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const headers = options.method ? { ...options.headers, ...(await proof()) } : options.headers;
   const all = { cache: /** @type {const} */ ("no-store"), signal, ...options, headers };
@@ -44,7 +54,7 @@ export async function request(url, options = {}) {
     throw new RequestFailed("Waymark cannot be reached. Try again.");
   });
   const body = answer.status === 204 ? null : await answer.json().catch(() => null);
-  if (answer.ok) return body;
+  if (answer.ok) return { body, tag: answer.headers.get("ETag") ?? "" };
   const ended = answer.status === 401 && "Your log-in has ended: log in again.";
   const text =
     ended ||

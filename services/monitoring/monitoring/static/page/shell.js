@@ -16,6 +16,10 @@ export const behindGateway = "behindGateway" in settings;
 export const isReader = "reader" in settings;
 /** The only level that this visitor may see; "": all of them. */
 export const onlyLevel = settings.level ?? "";
+/** The same of a team. */
+export const onlyTeam = settings.team ?? "";
+/** Whether histories and places are not for this visitor. */
+export const isLimited = Boolean(onlyLevel || onlyTeam);
 /** After so many minutes without a visit, a location is a gap. */
 export const officeGapMinutes = settings.gap ?? "";
 

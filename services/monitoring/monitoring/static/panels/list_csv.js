@@ -1,4 +1,5 @@
 // A list as a CSV file of the rows that are shown, with the cells that the API writes (spreadsheet.py).
+/** @import { Names } from "../rules/people/names.js" */
 /** @import { Person } from "../rules/people/people_model.js" */
 import { buttonById, el } from "../page/dom.js";
 import { dateAndTime } from "../page/paper.js";
@@ -11,8 +12,9 @@ import { heardText } from "../rules/words.js";
  */
 
 const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
-// What begins a formula, in full width too, or what a spreadsheet may drop before one.
-const FORMULA = /^[=+\-@\uff1d\uff0b\uff0d\uff20\p{C}\p{Z}]/u;
+// What begins a formula, in full width too, or what a spreadsheet may drop before one; and a quote
+// before that, which a reader would drop.
+const FORMULA = /^'*[=+\-@\uff1d\uff0b\uff0d\uff20\p{C}\p{Z}]/u;
 const STATES = { acknowledged: "seen to", gone_home: "gone home" };
 const MARK = "\ufeff"; // by which a spreadsheet knows UTF-8
 
@@ -47,11 +49,25 @@ export const timeColumns = (name, of) => ({
 });
 
 /**
+ * Who somebody is: their id, and what the office says of them.
+ * @template T
+ * @param {(row: T) => string} of their id
+ * @param {Names} names
+ * @returns {Columns<T>}
+ */
+export const nameColumns = (of, names) => ({
+  staff_id: of,
+  name: (row) => names.of(of(row))?.name ?? null,
+  team: (row) => names.of(of(row))?.team ?? null,
+});
+
+/**
  * @param {number} blindSince 0 while the page sees
+ * @param {Names} names
  * @returns {Columns<Person>}
  */
-export const personColumns = (blindSince) => ({
-  staff_id: (person) => person.id,
+export const personColumns = (blindSince, names) => ({
+  ...nameColumns((person) => person.id, names),
   ...timeColumns("time", (person) => person.heardAt),
   level: (person) => person.level,
   location: (person) => person.location,

@@ -103,6 +103,12 @@ export function utc(timestamp) {
  * @param {string} mac
  */
 export const macText = (mac) => (mac.includes(":") ? mac : (mac.match(/../g) ?? [mac]).join(":"));
+/**
+ * All ids of a beacon, any of which may be heard, first the one by which the directory lists it.
+ * @typedef {{ mac: string, aliases?: string[] }} Named
+ * @param {Named} beacon
+ */
+export const idsOf = ({ mac, aliases = [] }) => [mac, ...aliases];
 /** @param {LevelName} level */
 export const isUnknown = (level) => level === "unknown" || level === null || level === undefined;
 /** @param {LevelName} level */

@@ -1,5 +1,6 @@
 // Access: who may do what? The people, the tokens, and what they did.
 import { $, buttonById, setText } from "../page/dom.js";
+import { readNames } from "../page/people.js";
 import { request } from "../page/request.js";
 import { API, showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
@@ -76,9 +77,8 @@ function end(why) {
  * @param {HTMLElement} opener
  */
 function editPerson(name, opener) {
-  const all = people.data?.data ?? [];
-  const person = all.find((account) => account.name === name) ?? null;
-  openPersonForm(person, { all, own, opener, changed });
+  const person = people.data?.data.find((account) => account.name === name) ?? null;
+  openPersonForm(person, { own, opener, changed });
 }
 
 /**
@@ -104,3 +104,4 @@ add.addEventListener("click", () => editPerson("", add));
 make.addEventListener("click", () => openTokenForm({ opener: make, changed }));
 offerClosing();
 for (const source of Object.values(sources)) source.start();
+readNames(draw);

@@ -3,12 +3,15 @@
 import { Plan } from "../drawings/plan.js";
 import { changeAddress, parameter } from "../page/address.js";
 import { $, el, inputById, keyed, setAttribute, setText } from "../page/dom.js";
+import { names, readNames } from "../page/people.js";
 import { remember, remembered } from "../page/remembered.js";
 import { officeGapMinutes, showFreshness, shownLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
+import { isOf, shownTeam, whoseText } from "../page/team.js";
 import { updateTime } from "../page/time_element.js";
 import { offerClosing } from "../panels/form_dialog.js";
 import { offerCsv, timeColumns } from "../panels/list_csv.js";
+import { drawTeams, offerTeams } from "../panels/people/team_filter.js";
 import { drawLevelTabs } from "../panels/places/level_tabs.js";
 import { WhoWasHere } from "../panels/places/who_was_here.js";
 import {
@@ -25,8 +28,12 @@ const REFRESH_SECONDS = 10;
 const MAX_COLUMNS = 12; // with more, a level has several rows
 const MAX_GAP_MINUTES = 10080; // as in the template
 
-/** @type {Source<CoverageAnswer>} */
-const coverage = new Source("/monitoring/api/coverage", REFRESH_SECONDS, draw);
+/** Of visits by a team, "" for all. @type {(team: string) => Source<CoverageAnswer>} */
+const coverageOf = (team) =>
+  new Source(`/monitoring/api/coverage${team && `?team=${encodeURIComponent(team)}`}`, REFRESH_SECONDS, draw);
+const teamShown = () => shownTeam() ?? parameter("team");
+let readTeam = parameter("team");
+let coverage = coverageOf(readTeam);
 /** @type {Source<StaffAnswer>} */
 const staff = new Source("/monitoring/api/staff", REFRESH_SECONDS, draw);
 const whoWasHere = new WhoWasHere(
@@ -38,10 +45,20 @@ const gapField = inputById("gap");
 /** Those of the list, in its order. @type {Gap[]} */
 let shownGaps = [];
 
+/** Everybody of the team that is shown, heard in the last minutes. */
+function walkersShown() {
+  const isShown = isOf(teamShown());
+  return walkers(staff.data, staff.now(), coverage.data?.data ?? []).filter(({ id }) => isShown(id));
+}
+
+const byText = () => readTeam && ` by the team ${readTeam}`;
+
 /** As the viewer, else the office, has it. */
 const gapMinutes = () => minutesOf(parameter("gap"), remembered("gap"), officeGapMinutes);
 
 function draw() {
+  drawTeams(names.teams);
+  readCoverage();
   showFreshness(coverage, staff);
   const all = withStates(coverage.data?.data ?? [], coverage.now(), gapMinutes());
   const ready = Boolean(coverage.data);
@@ -69,6 +86,15 @@ function draw() {
   );
 }
 
+/** Reads the visits of another team from now on, once that is the one to show. */
+function readCoverage() {
+  const team = teamShown();
+  if (team === readTeam) return;
+  readTeam = team;
+  coverage.stop();
+  coverage = coverageOf(team).start();
+}
+
 /**
  * Who is missing may have visited a location.
  * @param {number} gaps
@@ -76,7 +102,7 @@ function draw() {
  */
 function summaryText(gaps, all) {
   const most = isComplete(coverage.data) ? "" : "At most ";
-  return `${most}${gaps} of ${all} locations unvisited for ${gapMinutes()} minutes or more`;
+  return `${most}${gaps} of ${all} locations unvisited${byText()} for ${gapMinutes()} minutes or more`;
 }
 
 /**
@@ -167,7 +193,8 @@ function updateVisit(node, { age, last_visited: visited }) {
 function drawGaps(gaps) {
   shownGaps = gaps.sort(byLongestGap);
   if (coverage.data) {
-    const walking = walkers(staff.data, staff.now(), coverage.data.data);
+    const walking = walkersShown();
+    const whose = whoseText(readTeam);
     keyed(
       $("gaps"),
       gaps,
@@ -176,22 +203,22 @@ function drawGaps(gaps) {
       (row, gap) => {
         const [place, visit, nearest] = row.children;
         setText(place, `${gap.label}, ${levelText(gap.level)}`);
-        if (gap.last_visited === null) setText(visit, neverText(gap, coverage.now()));
+        if (gap.last_visited === null) setText(visit, readTeam ? "never" : neverText(gap, coverage.now()));
         else updateVisit(visit, gap);
-        setText(nearest, `Nearest: ${nearestText(gap, walking, isComplete(staff.data))}`);
+        setText(nearest, `Nearest${whose}: ${nearestText(gap, walking, names, isComplete(staff.data))}`);
       },
     );
   }
   $("no-gaps").hidden = !coverage.data || gaps.length > 0;
   if (!$("no-gaps").hidden)
-    setText($("no-gaps"), `Every location was visited in the last ${gapMinutes()} minutes.`);
+    setText($("no-gaps"), `Every location was visited${byText()} in the last ${gapMinutes()} minutes.`);
 }
 
 offerCsv("gaps-csv", () => {
-  const walking = walkers(staff.data, staff.now(), coverage.data?.data ?? []);
+  const walking = walkersShown();
   const complete = isComplete(coverage.data, staff.data);
   return {
-    name: `gaps of ${gapMinutes()} minutes`,
+    name: `gaps of ${gapMinutes()} minutes ${readTeam}`,
     at: coverage.failure ? coverage.takenAt : coverage.now(),
     columns: {
       level: (gap) => gap.level,
@@ -199,7 +226,7 @@ offerCsv("gaps-csv", () => {
       macs: (gap) => gap.macs.join(" "),
       ...timeColumns("last_visited", (gap) => gap.last_visited),
       unvisited: (gap) => sinceText(gap.age),
-      nearest: (gap) => nearestText(gap, walking, isComplete(staff.data)),
+      nearest: (gap) => nearestText(gap, walking, names, isComplete(staff.data)),
     },
     rows: shownGaps,
     complete,
@@ -214,11 +241,13 @@ gapField.addEventListener("change", () => {
   changeAddress({ gap: minutes }, { replace: true });
   draw();
 });
+offerTeams(draw);
 window.addEventListener("popstate", () => {
   gapField.value = String(gapMinutes());
   draw();
 });
 staff.start();
+readNames(draw);
 offerClosing();
 await coverage.start().refresh(); // it tells the server's time
 whoWasHere.showAddress();

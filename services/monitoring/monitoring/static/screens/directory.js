@@ -10,19 +10,30 @@ import {
   setAttribute,
   setText,
 } from "../page/dom.js";
+import { names, readNames } from "../page/people.js";
 import { API, behindGateway, isReader, showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
 import { errorTexts } from "../panels/dialog.js";
+import {
+  batteryColumns,
+  createBattery,
+  drawNext,
+  updateBattery,
+} from "../panels/directory/batteries.js";
 import { openEditor } from "../panels/directory/beacon_editor.js";
-import { openImport } from "../panels/directory/beacon_import.js";
 import { findPassers, passerOf } from "../panels/directory/passers.js";
+import { openImport } from "../panels/import_dialog.js";
+import { offerCsv } from "../panels/list_csv.js";
+import { batteriesOf } from "../rules/directory/batteries.js";
+import { idsText } from "../rules/directory/beacon_ids.js";
+import { movesOf } from "../rules/directory/moved_beacons.js";
 import { silentLocations } from "../rules/directory/silent_beacons.js";
 import { byHowOften } from "../rules/directory/unknown_beacons.js";
 import { neverText } from "../rules/places/coverage_states.js";
 import {
-  compare,
   duration,
+  idsOf,
   isComplete,
   isUnknown,
   levelText,
@@ -43,6 +54,10 @@ const coverage = new Source("/monitoring/api/coverage", 15, (read) => {
   findPassers(silent(), read.now(), drawSilent);
   draw();
 });
+/** @type {Source<BatteriesAnswer>} */
+const batteries = new Source("/monitoring/api/beacons/batteries", 60, draw);
+/** Of beacons that are in the directory. */
+const powered = () => batteriesOf(batteries.data?.data ?? [], all());
 const search = inputById("search");
 const levelField = selectById("level");
 
@@ -73,7 +88,7 @@ async function changed(text, undo) {
 }
 
 /** @param {string} mac "" for a new beacon */
-const emptyBeacon = (mac) => ({ mac, level: "", location: "", x: null, y: null });
+const emptyBeacon = (mac) => ({ mac, level: "", location: "", x: null, y: null, aliases: [] });
 
 function draw() {
   showFreshness(beacons, unknown);
@@ -83,6 +98,7 @@ function draw() {
   drawUnknown(unknown.data?.data ?? []);
   drawSilent();
   if (!ready) return;
+  drawNext(powered(), batteries.now());
   const known = all().filter((beacon) => !isUnknown(beacon.level));
   const levels = new Set(known.map((beacon) => beacon.level)).size;
   setText($("summary"), `${all().length} beacons on ${levels} levels`);
@@ -122,12 +138,12 @@ function createUnknown({ mac }) {
  */
 function updateUnknown(row, beacon) {
   const [mac, by, last] = row.children;
-  const staff = (beacon.staff ?? []).map(String).sort(compare);
-  const more = staff.length > MAX_NAMES ? ` and ${staff.length - MAX_NAMES} more` : "";
+  const staff = (beacon.staff ?? []).map(String).sort(names.compare);
+  const whom = names.mentionAll(staff.slice(0, MAX_NAMES), staff.length - MAX_NAMES);
   const times = beacon.count === 1 ? "once" : `${beacon.count.toLocaleString()} times`;
   const ago = duration(Math.max(0, unknown.now() - beacon.last_heard));
   setText(mac, macText(beacon.mac));
-  setText(by, `heard ${times} by staff ${staff.slice(0, MAX_NAMES).join(", ")}${more}`);
+  setText(by, `heard ${times} by ${whom}`);
   setText(last, `last ${ago} ago`);
   setAttribute(last, "title", new Date(beacon.last_heard * 1000).toLocaleString());
 }
@@ -151,7 +167,7 @@ function drawSilent() {
       const macs = beacon.macs.map(macText).join(", ");
       const { last_visited: heard } = beacon;
       setText(place, `${beacon.location}, ${levelText(beacon.level)}`);
-      setText(passed, `${macs}: staff ${passerOf(beacon)} passed ${beacon.passed.join(" and ")}, and did not hear it`);
+      setText(passed, `${macs}: ${names.mention(passerOf(beacon) ?? "")} passed ${beacon.passed.join(" and ")}, and did not hear it`);
       if (heard === null) setText(last, neverText(beacon, now));
       else updateTime(last, heard, `last heard ${duration(now - heard)} ago`);
     },
@@ -169,20 +185,30 @@ function drawBeacons() {
   );
   levelField.value = levels.includes(parameter("level")) ? parameter("level") : "";
   const shown = all().filter((beacon) => matches(beacon, levelField.value, parameter("q")));
-  const body = $("beacons", HTMLTableElement).tBodies[0];
-  keyed(body, shown, (beacon) => beacon.mac, createBeacon, updateBeacon);
+  const table = $("beacons", HTMLTableElement);
+  const byMac = new Map(powered().map(({ mac, battery }) => [mac, battery]));
+  table.classList.toggle("powerless", byMac.size === 0); // where no phone sends what beacons tell
+  keyed(
+    table.tBodies[0],
+    shown,
+    (beacon) => beacon.mac,
+    createBeacon,
+    (row, beacon) => updateBeacon(row, beacon, byMac.get(beacon.mac)),
+  );
   $("none").hidden = shown.length > 0;
   const empty = "The directory is empty: add a beacon, or import a CSV file.";
   setText($("none"), all().length ? "No beacon matches." : empty);
 }
 
 /**
- * @param {Beacon} one
+ * @param {Beacon} beacon
  * @param {string} level "" for all
  * @param {string} wanted
  */
-function matches({ mac, level: itsLevel, location }, level, wanted) {
-  const text = `${mac} ${macText(mac)} ${levelText(itsLevel)} ${location}`.toLowerCase();
+function matches(beacon, level, wanted) {
+  const { level: itsLevel, location } = beacon;
+  const ids = `${idsOf(beacon).join(" ")} ${idsText(beacon)}`;
+  const text = `${ids} ${levelText(itsLevel)} ${location}`.toLowerCase();
   return (!level || String(itsLevel) === level) && text.includes(wanted.trim().toLowerCase());
 }
 
@@ -200,6 +226,7 @@ function createBeacon({ mac }) {
     el("td"),
     el("td", { class: "mac" }),
     el("td", { class: "number" }),
+    el("td", {}, createBattery()),
     el("td", { class: "actions" }, isReader ? null : button),
   );
 }
@@ -207,12 +234,14 @@ function createBeacon({ mac }) {
 /**
  * @param {Element} row
  * @param {Beacon} beacon
+ * @param {Battery | undefined} battery
  */
-function updateBeacon(row, beacon) {
-  const [level, location, mac, position, actions] = row.children;
+function updateBeacon(row, beacon, battery) {
+  const [level, location, mac, position, power, actions] = row.children;
+  updateBattery(power.children[0], battery);
   setText(level, isUnknown(beacon.level) ? "unknown" : String(beacon.level));
   setText(location, beacon.location);
-  setText(mac, macText(beacon.mac));
+  setText(mac, idsText(beacon));
   setText(position, Number.isFinite(beacon.x) ? `${beacon.x}, ${beacon.y}` : "–");
   const [button] = actions.children; // a reader has none
   if (button) setAttribute(button, "aria-label", `Edit ${macText(beacon.mac)}, ${beacon.location}`);
@@ -233,13 +262,24 @@ if (!isReader) {
   add.addEventListener("click", () =>
     openEditor(emptyBeacon(""), { all: all(), opener: add, changed }),
   );
-  importing.addEventListener("click", () => openImport({ opener: importing, changed }));
+  importing.addEventListener("click", () =>
+    openImport("/beacons/import", { changesOf: movesOf, opener: importing, changed }),
+  );
   for (const button of [add, importing]) button.disabled = !behindGateway;
 }
 window.addEventListener("popstate", () => {
   search.value = parameter("q");
   draw();
 });
+offerCsv("batteries-csv", () => ({
+  name: "batteries",
+  at: batteries.failure ? batteries.takenAt : batteries.now(),
+  columns: batteryColumns,
+  rows: powered(),
+  complete: true,
+}));
 beacons.start();
+batteries.start();
 unknown.start();
 coverage.start();
+readNames(draw);

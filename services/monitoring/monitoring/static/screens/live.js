@@ -1,15 +1,17 @@
 // Live: where is everyone? The plan of a level, or the building from the side, and the list beside it.
 /** @import { Marker } from "../drawings/marker_layout.js" */
 /** @import { Changes } from "../page/address.js" */
+/** @import { PersonDetails } from "../panels/people/person_details.js" */
 /** @import { Person, Spot } from "../rules/people/people_model.js" */
 import { adopt, changeAddress, parameter } from "../page/address.js";
 import { $, inputById, selectById, setText, showWithin } from "../page/dom.js";
-import { onlyLevel, showFreshness, shownLevel } from "../page/shell.js";
+import { names, readNames } from "../page/people.js";
+import { isLimited, onlyLevel, showFreshness, shownLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
-import { offerClosing } from "../panels/form_dialog.js";
+import { isOf, shownTeam, whoseText } from "../page/team.js";
 import { LostContact } from "../panels/people/lost_contact.js";
 import { drawPeopleList, listed, orderName } from "../panels/people/people_list.js";
-import { PersonDetails } from "../panels/people/person_details.js";
+import { drawTeams, offerTeams } from "../panels/people/team_filter.js";
 import { Building } from "../panels/places/building.js";
 import { drawLevelTabs } from "../panels/places/level_tabs.js";
 import { directorySpots, everyone, levelsOf, spotsToDraw } from "../rules/people/people_model.js";
@@ -39,10 +41,19 @@ const whoWasHere = import("../panels/places/who_was_here.js").then(
 );
 const building = new Building({
   pick,
-  ...(!onlyLevel && { chooseSpot: async (spot) => (await whoWasHere).open(spot) }),
+  ...(!isLimited && { chooseSpot: async (spot) => (await whoWasHere).open(spot) }),
   chooseLevel: (level) => open({ level }),
 });
-const details = new PersonDetails($("person"), () => open({ person: "" }), draw);
+// No part of the first paint.
+/** @type {PersonDetails | undefined} */
+let details;
+import("../panels/people/person_details.js").then(
+  ({ PersonDetails }) => {
+    details = new PersonDetails($("person"), () => open({ person: "" }), draw);
+    draw();
+  },
+  (error) => console.warn("No details of anybody can be shown:", error),
+);
 const lost = new LostContact((id) => open({ person: id }), draw);
 const search = inputById("search");
 const sort = selectById("sort");
@@ -77,9 +88,14 @@ function open(changes) {
 function draw(source) {
   showFreshness(staff, ...(beacons.data ? [] : [beacons])); // without any, there is no building
   const directory = directorySpots(beacons.data?.data ?? []);
-  const all = everyone(staff, directory, parameter("person"));
+  const team = shownTeam();
+  drawTeams(names.teams);
+  if (team === null) return;
+  const everybody = everyone(staff, directory, parameter("person"), names);
+  const isShown = isOf(team);
+  const all = everybody.filter((person) => isShown(person.id));
   const present = all.filter((person) => !person.gone);
-  const ghosts = lost.show(all, staff.failure);
+  const ghosts = lost.show(all, staff.failure, team);
   // Whoever is chosen is drawn, however long ago they were heard.
   const drawn = all.filter((person) => !person.gone || person.picked || ghosts.has(person));
   const query = parameter("q").trim();
@@ -92,21 +108,22 @@ function draw(source) {
   lists = { all, lost: [...ghosts] };
   const level = shownLevel(levels, beacons.data);
   if (source === staff) building.keepUpToDate(beacons, present);
-  const chosen = all.find((person) => person.picked);
-  drawTabs(levels, level, present);
+  const chosen = everybody.find((person) => person.picked);
+  drawTabs(levels, level, present, team);
   drawPicture(level, drawn, spots, chosen);
-  details.show(chosen, parameter("person"), staff); // before the list: that gets lower by it
-  drawPeopleList(staff, all, level, (id) => open({ person: id }));
+  details?.show(chosen, parameter("person"), staff); // before the list: that gets lower by it
+  drawPeopleList(staff, all, level, team, (id) => open({ person: id }));
   first = query ? bestMatch(listed(all, level), query)?.id : undefined;
-  drawSummary(all, present);
+  drawSummary(all, present, team);
 }
 
 /**
  * @param {string[]} levels
  * @param {string} level
  * @param {Person[]} present
+ * @param {string} team
  */
-function drawTabs(levels, level, present) {
+function drawTabs(levels, level, present, team) {
   /** @param {string} name */
   const count = (name) => present.filter((person) => !name || person.level === name).length;
   const more = isComplete(staff.data) ? "" : "+";
@@ -114,7 +131,7 @@ function drawTabs(levels, level, present) {
     count: (name) => (staff.data ? count(name) + more : "?"), // not 0: nobody knows
     title: (name) => {
       const least = more ? "at least " : "";
-      const text = staff.data ? least + peopleText(count(name)) : "cannot be told now";
+      const text = staff.data ? least + peopleText(count(name)) + whoseText(team) : "cannot be told now";
       return `${name ? levelTitle(name) : "All levels"}: ${text}`;
     },
     choose: (name) => open({ level: name }),
@@ -131,7 +148,7 @@ function drawPicture(level, drawn, spots, chosen) {
   const ready = Boolean(staff.data);
   $("skeleton").hidden = ready || Boolean(staff.failure);
   if (!ready) return;
-  const trail = level && chosen?.level === level ? details.trail(level, spots) : [];
+  const trail = level && chosen?.level === level ? (details?.trail(level, spots) ?? []) : [];
   const picture = building.show({ levels, level, people: drawn, spots, trail });
   showChosen(picture, `${level} ${chosen?.id ?? ""}`);
 }
@@ -152,8 +169,9 @@ function showChosen(picture, view) {
 /**
  * @param {Person[]} all
  * @param {Person[]} present
+ * @param {string} team
  */
-function drawSummary(all, present) {
+function drawSummary(all, present, team) {
   if (!staff.data) {
     const ended = staff.failure || document.body.dataset.failed;
     setText($("summary"), ended ? "No positions to show yet" : "Loading…");
@@ -162,10 +180,10 @@ function drawSummary(all, present) {
   const gone = all.length - present.length;
   const longer = gone ? `, ${gone} longer ago` : "";
   const complete = isComplete(staff.data);
-  const heard = `${peopleText(present.length)} heard in the last 15 minutes${longer}`;
+  const heard = `${peopleText(present.length)}${whoseText(team)} heard in the last 15 minutes${longer}`;
   setText($("summary"), complete ? heard : `At least ${heard}`);
   if (!complete && !present.length) setText($("summary"), "Who was heard cannot be told now");
-  $("empty").hidden = Boolean(staff.failure) || !complete || present.length > 0;
+  $("empty").hidden = Boolean(staff.failure || team) || !complete || present.length > 0;
   if ($("empty").hidden) return;
   const last = duration(staff.now() - Math.max(...all.map((person) => person.heardAt)));
   setText(
@@ -193,6 +211,7 @@ sort.addEventListener("change", () => {
   changeAddress({ sort: sort.value === "name" ? "" : sort.value }, { replace: true });
   draw();
 });
+offerTeams(draw);
 window.addEventListener("popstate", () => {
   search.value = parameter("q");
   sort.value = orderName();
@@ -218,8 +237,8 @@ import("../panels/list_csv.js").then(
     /** @param {string} name @param {Person[]} rows */
     const list = (name, rows) => {
       const at = staff.failure ? staff.takenAt : staff.now();
-      const columns = personColumns(staff.failure ? at : 0);
-      return { name, at, columns, rows, complete: isComplete(staff.data) };
+      const columns = personColumns(staff.failure ? at : 0, names);
+      return { name: `${name} ${parameter("team")}`, at, columns, rows, complete: isComplete(staff.data) };
     };
     const level = () => shownLevel(levels, beacons.data);
     offerCsv("people-csv", () => list("staff", listed(lists.all, level())));
@@ -227,7 +246,8 @@ import("../panels/list_csv.js").then(
   },
   (error) => console.warn("Lists cannot be saved:", error),
 );
-offerClosing();
+import("../panels/form_dialog.js").then(({ offerClosing }) => offerClosing());
 beacons.start();
+readNames(draw);
 await staff.start().refresh(); // it tells the server's time
 (await whoWasHere).showAddress();

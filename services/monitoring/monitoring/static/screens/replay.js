@@ -5,6 +5,7 @@
 import { Plan } from "../drawings/plan.js";
 import { adopt, changeAddress, parameter } from "../page/address.js";
 import { $, buttonById, el, inputById, selectById, setAttribute, setText } from "../page/dom.js";
+import { callBy, names, readNames } from "../page/people.js";
 import { RequestFailed } from "../page/request.js";
 import { showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
@@ -20,9 +21,11 @@ import {
   formProblem,
   readForm,
   setRange,
+  writePeople,
 } from "../panels/histories/replay_form.js";
 import { drawTimeSpent } from "../panels/histories/time_spent.js";
 import { drawRibbon, drawScrubber } from "../panels/histories/timeline.js";
+import { drawTeams, offerTeams } from "../panels/people/team_filter.js";
 import { hourFrom, SHIFT_SECONDS, yesterday } from "../rules/histories/day_ranges.js";
 import { levelSpots, spotKey } from "../rules/histories/replay_spots.js";
 import { nextVisit, nextVisitOf, visitAt, visits as visitsOf } from "../rules/histories/visits.js";
@@ -41,7 +44,7 @@ const TRAIL_VISITS = 40; // before the one that is shown
 /** @type {Source<StaffAnswer>} */
 const staff = new Source("/monitoring/api/staff", 30, () => {
   showFreshness(staff);
-  drawNames(staff.data?.data ?? []);
+  suggest();
 });
 /** @type {Source<BeaconsAnswer>} */
 const beacons = new Source("/monitoring/api/beacons", 60, draw);
@@ -68,12 +71,24 @@ function lastSeconds(seconds) {
   return (now) => ({ from: now - seconds, to: now });
 }
 
+/** Those to choose from: of a team, where one is chosen. */
+function suggest() {
+  drawTeams(names.teams);
+  drawNames(staff.data?.data ?? [], parameter("team"));
+}
+
+/** Names whoever is suggested or shown, once they have other names. */
+function nameAll() {
+  suggest();
+  draw();
+}
+
 /** Shows what the address says; without a range, the last hour of the server's clock. */
 function showAddress() {
   const to = Number(parameter("to")) || Math.floor(staff.now()),
     from = Number(parameter("from")) || to - DEFAULT_SECONDS;
-  person.value = parameter("person");
-  inputById("with").value = parameter("with");
+  writePeople("person", [parameter("person")]);
+  writePeople("with", parameter("with").split(" ").filter(Boolean));
   show({ from, to });
 }
 
@@ -86,7 +101,7 @@ function show(wanted) {
 /** Reads and shows what the form says. */
 async function load() {
   const form = readForm();
-  const { id, others, moment } = form;
+  const { id, others, moment, question } = form;
   range = form.range;
   pause();
   visits = [];
@@ -96,7 +111,12 @@ async function load() {
   const thisLoad = loads;
   const wrong = formProblem(form);
   drawDownloads(wrong ? "" : id, range);
-  if (wrong) return drawState(wrong);
+  drawWhom(wrong ? "" : id);
+  if (wrong) drawState(wrong);
+  if (question) drawChoices(question);
+  if (wrong) return;
+  if (names.of(id)) writePeople("person", [id]);
+  if (others.some((other) => names.of(other))) writePeople("with", others);
   changeAddress(
     { person: id, with: others.join(" "), ...range, ...(!Number.isNaN(moment) && { at: moment }) },
     { replace: parameter("person") === id },
@@ -119,7 +139,7 @@ async function load() {
   } catch (error) {
     if (thisLoad !== loads) return;
     if (error instanceof RequestFailed && error.problem?.code === "not_found")
-      return drawState(`Staff ${id} was never heard. Is the name right?`);
+      return drawState(`${names.called(id)} was never heard. Is the name right?`);
     const reason = error instanceof Error ? error.message : String(error);
     drawState(`${reason} The history could not be read.`, { retry: true });
   }
@@ -132,7 +152,7 @@ async function load() {
 function showHistory(id, { detections, truncated }) {
   visits = visitsOf(detections);
   const span = `between ${clock(range.from)} and ${clock(range.to)}`;
-  drawState(detections.length ? "" : `Staff ${id} was not heard ${span}.`);
+  drawState(detections.length ? "" : `${names.called(id)} was not heard ${span}.`);
   if (truncated) {
     const count = detections.length.toLocaleString();
     drawNote(`Only the newest ${count} detections are shown: choose a shorter range for the rest.`);
@@ -180,6 +200,28 @@ function drawOutside() {
   $("outside").hidden = !buttons.length;
 }
 
+/** @param {string} id "" for nobody */
+function drawWhom(id) {
+  if (id) return callBy($("whom"), id);
+  $("whom").removeAttribute("data-called");
+  setText($("whom"), "…");
+}
+
+/** @param {import("../panels/histories/replay_form.js").Question} question */
+function drawChoices({ choices, choose }) {
+  const buttons = choices.map((id) => {
+    const show = () => {
+      choose(id);
+      load();
+    };
+    const person = names.of(id);
+    const who = [person?.name ?? "", `staff ${id}`, person?.team].filter(Boolean).join(", ");
+    return el("button", { type: "button", onclick: show }, who);
+  });
+  $("outside").replaceChildren(...buttons);
+  $("outside").hidden = false;
+}
+
 /** @param {string} text */
 function drawNote(text) {
   setText($("note"), text);
@@ -223,9 +265,11 @@ function drawPlan(visit, index, there) {
     .slice(Math.max(0, index - TRAIL_VISITS), index + 1)
     .filter(({ level }) => level === visit.level)
     .map((step) => spotKey(step, spots));
+  const id = parameter("person");
   /** @type {Figure} */
   const figure = {
-    id: parameter("person"),
+    id,
+    name: names.of(id)?.name,
     spotKey: spotKey(visit, spots),
     fresh: there ? "now" : "stale",
     order: 0,
@@ -306,13 +350,15 @@ $("ribbon", SVGElement).addEventListener("click", (event) => {
   const { left, width } = $("ribbon", SVGElement).getBoundingClientRect();
   moveTo(Math.round(range.from + ((event.clientX - left) / width) * (range.to - range.from)));
 });
+offerTeams(suggest);
 window.addEventListener("popstate", showAddress);
 offerPrinting(
   () => ({ id: parameter("person"), range, visits, note: $("note").textContent ?? "" }),
   () => staff.now(),
 );
 beacons.start();
-if (!parameter("to")) await clockKnown;
+// Whom the form means, it knows by those who were ever heard, and by their names.
+await Promise.all([clockKnown, readNames(nameAll).refresh()]);
 adopt(inputById("with"), "with");
 adopt(person, "person"); // after the wait, in which somebody may type
 showAddress();

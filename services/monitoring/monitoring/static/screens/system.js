@@ -4,9 +4,11 @@ import { $, el, keyed, setAttribute, setText, setWidth } from "../page/dom.js";
 import { showFreshness } from "../page/shell.js";
 import { Source } from "../page/source.js";
 import { updateTime } from "../page/time_element.js";
+import { drawOwntracks } from "../panels/system/owntracks_table.js";
 import { drawServices } from "../panels/system/services_table.js";
 import { sizeText } from "../rules/system/memory_use.js";
 import {
+  backupText,
   CIRCUIT_WORDS,
   circuitMeans,
   pastText,
@@ -14,6 +16,8 @@ import {
   readsText,
   setAsideText,
   shardShares,
+  storageText,
+  warningTexts,
 } from "../rules/system/system_state.js";
 import { clock, duration, verdictText } from "../rules/words.js";
 
@@ -39,8 +43,10 @@ function draw() {
   drawVerdict(report.verdict);
   drawCircuit("ingest", report);
   drawCircuit("reads", report);
+  drawWarnings(report);
   drawSetAside(report);
   drawServices(report, Boolean(system.failure));
+  drawOwntracks(report.services);
   drawLatency(report);
   drawDatabase();
 }
@@ -68,6 +74,13 @@ function drawCircuit(circuit, { circuits, services }) {
   const time = updateTime(el("time"), since);
   const lasted = isPast ? `, at ${clock(system.takenAt)}` : ` (${duration(system.now() - since)})`;
   $(`${circuit}-since`).replaceChildren("since ", time, lasted);
+}
+
+/** @param {SystemReport} report */
+function drawWarnings({ services, warnings }) {
+  const texts = warningTexts([{ warnings }, ...services]);
+  $("warnings").hidden = !texts.length;
+  keyed($("warnings"), texts, (text) => text, () => el("p"), setText);
 }
 
 /** @param {SystemReport} report */
@@ -102,6 +115,8 @@ function drawDatabase() {
   if (!report && database.failure) setText($("rate-text"), "This cannot be read now.");
   if (!report) return;
   drawShards(report.shards);
+  drawStorage(report.storage);
+  drawBackup(report);
   drawRate(report);
 }
 
@@ -115,8 +130,10 @@ function databaseState() {
 /** @param {ShardReport[]} shards */
 function drawShards(shards) {
   const sum = shards.reduce((total, shard) => total + shard.documents, 0).toLocaleString();
+  const sealed = shards.reduce((total, shard) => total + shard.sealed, 0);
   const kind = shards.length === 1 ? "replica set" : "shards";
-  setText($("documents"), `${sum} detections on ${shards.length} ${kind}`);
+  const ofThem = sealed ? `, ${sealed.toLocaleString()} of them sealed` : "";
+  setText($("documents"), `${sum} detections on ${shards.length} ${kind}${ofThem}`);
   keyed(
     $("shards"),
     shardShares(shards),
@@ -130,6 +147,22 @@ function drawShards(shards) {
       setWidth(bar, Math.max(0.5, percent));
     },
   );
+}
+
+/** @param {StorageReport | null} storage */
+function drawStorage(storage) {
+  const text = storageText(storage);
+  $("storage").hidden = !text;
+  $("storage").className = storage?.low ? "warning" : "quiet";
+  setText($("storage"), text);
+}
+
+/** @param {DatabaseReport} report */
+function drawBackup({ backup, as_of: now }) {
+  const text = backupText(backup, now);
+  $("backup").hidden = !text;
+  $("backup").className = backup?.late || backup?.failed ? "warning" : "quiet";
+  setText($("backup"), text);
 }
 
 /** @param {DatabaseReport} report */

@@ -3,8 +3,10 @@
 /** @import { Person } from "../rules/people/people_model.js" */
 import { parameter } from "../page/address.js";
 import { $, setAttribute, setText } from "../page/dom.js";
-import { officeGapMinutes, onlyLevel, showFreshness, shownLevel } from "../page/shell.js";
+import { names, readNames } from "../page/people.js";
+import { isLimited, officeGapMinutes, onlyLevel, showFreshness, shownLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
+import { isOf, shownTeam, whoseText } from "../page/team.js";
 import { drawExceptions } from "../panels/exceptions.js";
 import { lostMinutes } from "../panels/people/lost_contact.js";
 import { Building } from "../panels/places/building.js";
@@ -38,7 +40,10 @@ let level = onlyLevel;
 function draw(source) {
   showFreshness(staff, ...(beacons.data ? [] : [beacons])); // without any, there is no building
   const directory = directorySpots(beacons.data?.data ?? []);
-  all = everyone(staff, directory, "");
+  const team = shownTeam();
+  if (team === null) return;
+  const isShown = isOf(team);
+  all = everyone(staff, directory, "", names).filter((person) => isShown(person.id));
   const present = all.filter((person) => !person.gone);
   if (source === staff) building.keepUpToDate(beacons, present);
   const levels = levelsOf(directory, present);
@@ -47,24 +52,27 @@ function draw(source) {
   if (staff.data) {
     building.show({ levels, level, people: present, spots: spotsToDraw(directory, present) });
   }
-  setText($("summary"), summaryText(present));
+  setText($("summary"), summaryText(present, team));
   drawColumn();
   drawClock();
 }
 
-/** @param {Person[]} present */
-function summaryText(present) {
+/**
+ * @param {Person[]} present
+ * @param {string} team
+ */
+function summaryText(present, team) {
   if (!staff.data) return staff.failure ? "No positions to show yet" : "Loading…";
   const here = level ? present.filter((person) => person.level === level) : present;
   const where = level ? ` on ${levelText(level)}` : "";
-  const heard = `${peopleText(here.length)} heard in the last 15 minutes${where}`;
+  const heard = `${peopleText(here.length)}${whoseText(team)} heard in the last 15 minutes${where}`;
   if (isComplete(staff.data)) return heard;
   return here.length ? `At least ${heard}` : "Who was heard cannot be told now";
 }
 
 function drawColumn() {
   const exceptions = [{ name: "lost", lines: staff.data && lost(), none: `Nobody of this shift for ${lostMinutes()} min` }];
-  if (!onlyLevel) {
+  if (!isLimited) {
     const visited = `Every place was visited in ${gapMinutes} min`;
     exceptions.push({ name: "gaps", lines: current(coverage) && gaps(), none: visited });
     exceptions.push({ name: "unknown", lines: current(unknown) && strangers(), none: "None" });
@@ -83,7 +91,7 @@ const lost = () =>
     .filter(isHere)
     .map((person) => ({
       key: person.id,
-      what: `Staff ${person.id}`,
+      what: person.called,
       where: isSeenTo(person) ? seenToText(person) : `${spotText(person)}, ${levelText(person.level)}`,
       isDone: isSeenTo(person),
       age: staff.failure ? clock(person.heardAt, { seconds: false }) : duration(person.age),
@@ -123,6 +131,7 @@ function drawClock() {
 }
 
 beacons.start();
-if (!onlyLevel) for (const source of [coverage, unknown]) source.start();
+if (!isLimited) for (const source of [coverage, unknown]) source.start();
 setInterval(drawClock, 1000);
+readNames(draw);
 await staff.start().refresh();

@@ -1,6 +1,6 @@
 // The dialog in which somebody's account is made, changed or removed.
 import { $, buttonById, inputById, selectById, setText } from "../../page/dom.js";
-import { RequestFailed, request } from "../../page/request.js";
+import { request } from "../../page/request.js";
 import { API } from "../../page/shell.js";
 import { openForm, runForm } from "../form_dialog.js";
 import { showSecret } from "./secret_dialog.js";
@@ -10,12 +10,11 @@ const PASSWORD_BYTES = 15; // 120 random bits, 20 characters
 /**
  * @param {Person | null} person null: somebody new
  * @param {object} options
- * @param {Person[]} options.all
  * @param {string} options.own the name of who does it
  * @param {HTMLElement} options.opener
  * @param {(text: string) => unknown} options.changed called with what was done
  */
-export function openPersonForm(person, { all, own, opener, changed }) {
+export function openPersonForm(person, { own, opener, changed }) {
   const isNew = !person,
     isOwn = person?.name === own;
   setText($("person-title"), isNew ? "Add a person" : `Edit ${person.name}`);
@@ -40,14 +39,16 @@ export function openPersonForm(person, { all, own, opener, changed }) {
     opener,
     send: async () => {
       const name = typed();
-      if (isNew && all.some((account) => account.name === name))
-        throw new RequestFailed(`${name} is there already: edit that account`);
       const password = inputById("new-password").checked ? randomPassword() : "";
       const body = JSON.stringify({
         role: selectById("person-role").value,
         ...(password && { password }),
       });
-      const headers = { "Content-Type": "application/json" };
+      // The list that is shown may be old, or not read yet: the service knows who is there.
+      const headers = {
+        "Content-Type": "application/json",
+        ...(isNew && { "If-None-Match": "*" }),
+      };
       await request(addressOf(name), { method: "PUT", body, headers });
       return { name, password };
     },

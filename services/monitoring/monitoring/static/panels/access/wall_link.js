@@ -1,5 +1,6 @@
 // The dialog in which an admin makes a link for a wall screen: a token to read with, shown once.
 import { $, el, inputById, keyed, selectById } from "../../page/dom.js";
+import { names } from "../../page/people.js";
 import { request } from "../../page/request.js";
 import { API } from "../../page/shell.js";
 import { clock, isUnknown, levelTitle } from "../../rules/words.js";
@@ -17,6 +18,7 @@ export function offerWallLink(levels) {
   selectById("wall-unit").addEventListener("change", drawCount);
   opener.addEventListener("click", () => {
     drawLevels(levels().filter((level) => !isUnknown(level)));
+    drawTeams();
     $("wall-form", HTMLFormElement).reset();
     drawCount();
     openForm("wall", { opener, send: make, done: (made) => showLink(made, opener) });
@@ -34,6 +36,13 @@ function drawLevels(levels) {
   );
 }
 
+/** Where there are any. */
+function drawTeams() {
+  const options = names.teams.map((team) => el("option", { value: team }, `The team ${team} alone`));
+  selectById("wall-team").replaceChildren(el("option", { value: "" }, "Everybody"), ...options);
+  $("wall-teams").hidden = !options.length;
+}
+
 /** Until it is revoked: no number is asked for. */
 function drawCount() {
   inputById("wall-count").disabled = !selectById("wall-unit").value;
@@ -41,11 +50,13 @@ function drawCount() {
 
 /** @returns {Promise<NewToken>} */
 function make() {
-  const unit = selectById("wall-unit").value;
+  const unit = selectById("wall-unit").value,
+    team = selectById("wall-team").value;
   const token = {
     label: inputById("wall-label").value,
     role: "read",
     level: selectById("wall-level").value || null,
+    ...(team && { team }),
     ...(unit && { [`expires_in_${unit}`]: Number(inputById("wall-count").value) }),
   };
   const headers = { "Content-Type": "application/json" };

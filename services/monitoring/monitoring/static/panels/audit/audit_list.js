@@ -1,5 +1,6 @@
 // Access: the audit, newest first; older entries are loaded on demand.
 import { $, buttonById, el, keyed, setText } from "../../page/dom.js";
+import { names } from "../../page/people.js";
 import { request } from "../../page/request.js";
 import { API } from "../../page/shell.js";
 import { updateTime } from "../../page/time_element.js";
@@ -63,7 +64,7 @@ function draw(all, labelOf) {
     (row, entry) => {
       const [[who, did], [time, from]] = [...row.children].map(({ children }) => children);
       setText(who, whoText(entry));
-      setText(did, ` ${didText(entry, labelOf)}`);
+      setText(did, ` ${didText(entry, labelOf, names)}`);
       updateTime(time, entry.at);
       setText(from, entry.address && ` from ${entry.address}`);
     },

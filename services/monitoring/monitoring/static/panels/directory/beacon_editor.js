@@ -1,9 +1,11 @@
-// The dialog in which one beacon is added, edited, assigned or deleted.
-import { $, buttonById, el, keyed, setText } from "../../page/dom.js";
+// The dialog in which one beacon is added, edited, assigned, made one with another, or deleted.
+import { $, buttonById, el, inputById, keyed, setText } from "../../page/dom.js";
+import { names } from "../../page/people.js";
 import { request } from "../../page/request.js";
 import { API } from "../../page/shell.js";
+import { idOf, idsIn, idsText, withId } from "../../rules/directory/beacon_ids.js";
 import { changesText } from "../../rules/directory/corrections.js";
-import { compare, macText } from "../../rules/words.js";
+import { compare, idsOf, macText, placeText } from "../../rules/words.js";
 import { drawProblems, errorTexts, openDialog } from "../dialog.js";
 
 /**
@@ -20,18 +22,28 @@ import { drawProblems, errorTexts, openDialog } from "../dialog.js";
  * @typedef {(text: string, undo?: () => Promise<string>) => Promise<void>} Changed
  */
 
+/**
+ * How a beacon is put into the directory.
+ * @typedef {object} Wanted
+ * @property {string} mac
+ * @property {Omit<Beacon, "mac">} body
+ * @property {boolean} takes whether ids that other entries have are taken from them
+ * @property {boolean} isPast whether past detections are corrected as well
+ */
+
+const PLACE = /** @type {const} */ (["level", "location", "x", "y"]);
+
 /** @param {string} name of a field of the form */
 function fieldOf(name) {
   const field = $("editor").querySelector(`[name="${name}"]`);
-  if (!(field instanceof HTMLInputElement)) throw new Error(`no such field: ${name}`);
+  if (!(field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement))
+    throw new Error(`no such field: ${name}`);
   return field;
 }
 
-function macInForm() {
-  const text = fieldOf("mac").value.trim();
-  const digits = text.replaceAll(/[:\s-]/g, "").toUpperCase();
-  return /^[0-9A-F]{12}$/.test(digits) ? digits : text;
-}
+
+/** @param {string} name */
+const textIn = (name) => fieldOf(name).value.trim();
 
 /**
  * @param {Beacon} beacon without a MAC: a new one
@@ -39,21 +51,26 @@ function macInForm() {
  */
 export function openEditor(beacon, { isUnknown = false, all, opener, changed }) {
   const isNew = !beacon.mac;
+  const others = all.filter(({ mac }) => mac !== beacon.mac);
   fill(beacon, isNew, isUnknown);
-  suggest(all);
+  suggest(all, others);
+  drawAliases(isUnknown ? [] : (beacon.aliases ?? []), (alias) => run(() => splitOff(beacon, alias), changed));
   drawProblems($("editor-errors"), []);
   const form = $("editor-form", HTMLFormElement);
+  const wanted = () => wantedIn(beacon, others);
   form.onsubmit = (event) => {
     event.preventDefault();
-    const existing = all.find((candidate) => candidate.mac === macInForm()) ?? null;
-    run(() => save(existing), changed);
+    run(() => save(wanted(), all), changed);
   };
   // What cannot be counted now is told when it is to be saved.
-  const look = () => void foresee().catch(() => setText($("past-says"), ""));
+  const look = () => {
+    showSame(beacon, withId(others, idOf(textIn("same"))));
+    void foresee(wanted).catch(() => setText($("past-says"), ""));
+  };
   form.onchange = look;
   look();
   buttonById("delete").onclick = () => {
-    const question = `Delete ${macText(beacon.mac)}, ${beacon.location}? Its past detections keep their place.`;
+    const question = `Delete ${idsText(beacon)}, ${beacon.location}? Its past detections keep their place.`;
     if (!confirm(question)) return;
     const remove = async () => {
       await request(addressOf(beacon.mac), { method: "DELETE" });
@@ -78,17 +95,41 @@ function fill(beacon, isNew, isUnknown) {
   setText($("editor-title"), title);
   fieldOf("mac").value = isNew ? "" : mac;
   fieldOf("mac").readOnly = !isNew;
-  for (const name of /** @type {const} */ (["level", "location", "x", "y"]))
-    fieldOf(name).value = String(beacon[name] ?? "");
-  fieldOf("past").checked = isUnknown;
+  fieldOf("same").value = "";
+  $("same").hidden = isNew;
+  fillPlace(beacon);
+  inputById("past-too").checked = isUnknown;
   $("past").hidden = isNew;
   warning = "";
   setText($("past-says"), "");
   $("delete").hidden = isNew || isUnknown;
 }
 
-/** @param {Beacon[]} all */
-function suggest(all) {
+/** @param {Beacon} beacon */
+function fillPlace(beacon) {
+  for (const name of PLACE) fieldOf(name).value = String(beacon[name] ?? "");
+  fieldOf("aliases").value = (beacon.aliases ?? []).map(macText).join("\n");
+}
+
+/**
+ * What is the same beacon as another hangs where that does.
+ * @param {Beacon} beacon
+ * @param {Beacon | undefined} same
+ */
+function showSame(beacon, same) {
+  const fields = [...PLACE, "aliases"].map(fieldOf);
+  const isSame = fields[0].disabled;
+  if (same) fillPlace(same);
+  else if (isSame) fillPlace(beacon);
+  for (const field of fields) field.disabled = Boolean(same);
+  for (const field of fields.slice(0, 2)) field.required = !textIn("same");
+}
+
+/**
+ * @param {Beacon[]} all
+ * @param {Beacon[]} others
+ */
+function suggest(all, others) {
   const lists = {
     "known-levels": all.map((beacon) => String(beacon.level)),
     "known-locations": all.map((beacon) => beacon.location),
@@ -101,31 +142,88 @@ function suggest(all) {
       (value) => el("option", { value }),
       () => {},
     );
+  keyed(
+    $("known-beacons"),
+    others,
+    ({ mac }) => mac,
+    ({ mac }) => el("option", { value: macText(mac) }),
+    (option, beacon) => setText(option, placeText(beacon)),
+  );
+}
+
+/**
+ * @param {string[]} aliases
+ * @param {(alias: string) => void} split
+ */
+function drawAliases(aliases, split) {
+  $("split").hidden = aliases.length === 0;
+  $("split").replaceChildren(
+    ...aliases.map((alias) => {
+      const label = `Split off ${macText(alias)}`;
+      const button = el("button", { type: "button", "aria-label": label }, "Split off");
+      button.addEventListener("click", () => split(alias));
+      return el("li", {}, el("span", { class: "mac" }, macText(alias)), button);
+    }),
+  );
 }
 
 /** @param {string} mac */
 const addressOf = (mac) => `${API}/beacons/${encodeURIComponent(mac)}`;
 
+/**
+ * What is to be put when this form is saved.
+ * @param {Beacon} edited
+ * @param {Beacon[]} others
+ * @returns {Wanted}
+ */
+function wantedIn(edited, others) {
+  const isPast = inputById("past-too").checked;
+  const other = textIn("same");
+  if (other) {
+    const same = withId(others, idOf(other));
+    if (!same) throw new Error(`No other beacon of the directory has the id ${other}.`);
+    const aliases = [...(same.aliases ?? []), ...idsOf(edited)];
+    return { mac: same.mac, body: { ...bodyOf(same), aliases }, takes: true, isPast };
+  }
+  /** @param {string} text */
+  const number = (text) => (text === "" ? null : Number(text));
+  const body = {
+    level: textIn("level"),
+    location: textIn("location"),
+    x: number(textIn("x")),
+    y: number(textIn("y")),
+    aliases: idsIn(textIn("aliases")),
+  };
+  return { mac: idOf(textIn("mac")), body, takes: false, isPast };
+}
+
+/** @param {Beacon} beacon */
+const bodyOf = ({ level, location, x, y, aliases = [] }) => ({ level, location, x, y, aliases });
+
 /** What the page has told of the past: the address of the question; "" for nothing. */
 let warning = "";
 
-/** The question what a correction would change; "" where none is wanted. */
-function question() {
-  const place = { level: fieldOf("level").value.trim(), location: fieldOf("location").value.trim() };
-  if (!fieldOf("past").checked || !place.level || !place.location) return "";
-  return `${addressOf(macInForm())}/correction?${new URLSearchParams(place)}`;
+/**
+ * The question what a correction would change; "" where none is wanted.
+ * @param {Wanted} wanted
+ */
+function question({ mac, body: { level, location, aliases = [] }, isPast }) {
+  if (!isPast || !level || !location) return "";
+  const then = new URLSearchParams({ level: String(level), location, aliases: aliases.join(" ") });
+  return `${addressOf(mac)}/correction?${then}`;
 }
 
 /**
  * Says how many past detections of whom would change, before anything does.
+ * @param {() => Wanted} wanted
  * @returns {Promise<boolean>} whether this is news
  */
-async function foresee() {
-  const asked = question();
+async function foresee(wanted) {
+  const asked = question(wanted());
   if (asked === warning) return false;
   setText($("past-says"), asked && "Counting…");
-  const text = asked ? changesText(await request(asked)) : "";
-  if (asked === question()) {
+  const text = asked ? changesText(await request(asked), names) : "";
+  if (asked === question(wanted())) {
     warning = asked;
     setText($("past-says"), text);
   }
@@ -134,70 +232,94 @@ async function foresee() {
 
 /**
  * Saves what is in the form.
- * @param {Beacon | null} existing as it was in the directory
+ * @param {Wanted} wanted
+ * @param {Beacon[]} all as the directory was
  * @returns {Promise<Done | null>} null: not yet, as something has to be read first
  */
-async function save(existing) {
-  if (await foresee()) return null;
-  const mac = macInForm(),
-    isPast = fieldOf("past").checked;
-  /** @param {string} text */
-  const number = (text) => (text.trim() === "" ? null : Number(text));
-  const saved = await put(mac, isPast, {
-    level: fieldOf("level").value.trim(),
-    location: fieldOf("location").value.trim(),
-    x: number(fieldOf("x").value),
-    y: number(fieldOf("y").value),
-  });
+async function save(wanted, all) {
+  if (await foresee(() => wanted)) return null;
+  const saved = await put(wanted);
   const but = saved.warning ? ` But ${saved.warning}.` : "";
   const text = `Saved ${macText(saved.mac)}`;
-  if (!isPast) return { text: `${text}.${but}` };
+  const before = all.filter((beacon) => idsOf(beacon).some((id) => idsOf(saved).includes(id)));
+  const back = () => undo(saved, before);
+  if (!wanted.isPast) return { text: `${text}.${but}`, undo: wanted.takes ? back : undefined };
   return {
     text: `${text}, ${saved.corrected.toLocaleString()} past detections are corrected.${but}`,
-    undo: () => undo(mac, existing, saved.correction),
+    undo: back,
   };
 }
 
 /**
- * @param {string} mac
- * @param {boolean} isPast whether past detections are corrected as well
- * @param {Omit<Beacon, "mac">} place
- * @returns {Promise<{ mac: string, corrected: number, correction: string, warning?: string }>}
+ * Makes another id of a beacon one of its own, at the same place.
+ * @param {Beacon} beacon
+ * @param {string} alias
+ * @returns {Promise<Done | null>}
  */
-async function put(mac, isPast, place) {
-  const query = isPast ? "?correct_past=1" : "";
+async function splitOff(beacon, alias) {
+  const asked = `Make ${macText(alias)} a beacon of its own, at ${placeText(beacon)}?`;
+  if (!confirm(asked)) return null;
+  const body = { ...bodyOf(beacon), aliases: [] };
+  const saved = await put({ mac: alias, body, takes: true, isPast: false });
+  const text = `${macText(alias)} is a beacon of its own.`;
+  return { text, undo: () => undo(saved, [beacon]) };
+}
+
+/**
+ * @typedef {object} Saved
+ * @property {string} mac as the directory writes it
+ * @property {string[]} aliases
+ * @property {number} corrected
+ * @property {string} correction
+ * @property {string} [warning]
+ */
+
+/**
+ * @param {Wanted} wanted
+ * @returns {Promise<Saved>}
+ */
+async function put({ mac, body, takes, isPast }) {
+  const query = new URLSearchParams();
+  if (takes) query.set("take", "1");
+  if (isPast) query.set("correct_past", "1");
   const headers = { "Content-Type": "application/json" };
-  const body = JSON.stringify(place);
-  let part = await request(addressOf(mac) + query, { method: "PUT", body, headers });
+  const address = `${addressOf(mac)}${query.size ? `?${query}` : ""}`;
+  let part = await request(address, { method: "PUT", body: JSON.stringify(body), headers });
   let { corrected } = part;
-  const { mac: stored, correction } = part; // as the directory writes it
+  const { mac: stored, aliases, correction } = part;
   // Of many past detections each request corrects a part.
   const more = `${addressOf(mac)}/correction?id=${correction}`;
   while ("remaining" in part) {
     part = await request(more, { method: "POST" });
     corrected += part.corrected;
   }
-  return { mac: stored, corrected, correction, warning: part.warning };
+  return { mac: stored, aliases, corrected, correction, warning: part.warning };
 }
 
 /**
- * The beacon's old place, or none, first: what is heard from now on has it.
- * @param {string} mac
- * @param {Beacon | null} existing
- * @param {string} correction
+ * The beacons that there were, or none, first: what is heard from now on has their places.
+ * @param {Saved} saved
+ * @param {Beacon[]} before those whose ids it has now
  */
-async function undo(mac, existing, correction) {
-  if (existing) {
-    const { level, location, x, y } = existing;
-    await put(mac, false, { level, location, x, y });
-  } else await request(addressOf(mac), { method: "DELETE" });
+async function undo(saved, before) {
+  /** @param {boolean} takes */
+  const restore = async (takes) => {
+    for (const beacon of before)
+      await put({ mac: beacon.mac, body: bodyOf(beacon), takes, isPast: false });
+  };
+  if (!withId(before, saved.mac)) await request(addressOf(saved.mac), { method: "DELETE" });
+  await restore(true);
+  await restore(false); // each without what the others have again
+  if (!saved.correction) return `Undone: ${before.map(idsText).join("; ")} as before.`;
   let undone = 0;
-  let part;
-  do {
-    part = await request(`${addressOf(mac)}/correction?id=${correction}`, { method: "DELETE" });
-    undone += part.undone;
-  } while ("remaining" in part);
-  return `Undone: ${undone.toLocaleString()} past detections of ${macText(mac)} have their old places.`;
+  for (const id of idsOf(saved)) {
+    let part;
+    do {
+      part = await request(`${addressOf(id)}/correction?id=${saved.correction}`, { method: "DELETE" });
+      undone += part.undone;
+    } while ("remaining" in part);
+  }
+  return `Undone: ${undone.toLocaleString()} past detections of ${macText(saved.mac)} have their old places.`;
 }
 
 /** @typedef {{ text: string, undo?: () => Promise<string> }} Done what to say afterwards */

@@ -5,6 +5,7 @@
 /** @import { Visit } from "../../rules/histories/visits.js" */
 import { addressWith } from "../../page/address.js";
 import { $, el, keyed, setAttribute, setText, svg } from "../../page/dom.js";
+import { callBy, names } from "../../page/people.js";
 import { RequestFailed } from "../../page/request.js";
 import { spotKey } from "../../rules/histories/replay_spots.js";
 import { visitAt, visits as visitsOf } from "../../rules/histories/visits.js";
@@ -58,6 +59,7 @@ export class Companions {
       if (current?.visit.level !== level) return [];
       return {
         id,
+        name: names.of(id)?.name,
         spotKey: spotKey(current.visit, spots),
         fresh: current.there ? "now" : "stale",
         order: index + 1,
@@ -80,7 +82,7 @@ export class Companions {
       $("companions"),
       this.#people,
       (companion) => companion.id,
-      (companion) => el("li", {}, el("a", {}, `Staff ${companion.id}`), el("span", { class: "quiet" }), ribbon()),
+      (companion) => el("li", {}, callBy(el("a"), companion.id), el("span", { class: "quiet" }), ribbon()),
       (row, companion) => {
         const [name, place, box] = row.children;
         const others = [person, ...ids.filter((id) => id !== companion.id)].join(" ");

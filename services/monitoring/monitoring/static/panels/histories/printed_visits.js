@@ -3,6 +3,7 @@
 /** @import { Visit } from "../../rules/histories/visits.js" */
 import { $, buttonById, el, setText } from "../../page/dom.js";
 import { dateAndTime } from "../../page/paper.js";
+import { names } from "../../page/people.js";
 import { duration, levelText, spotText } from "../../rules/words.js";
 
 /**
@@ -29,7 +30,9 @@ export function offerPrinting(shown, now) {
  */
 function draw({ id, range, visits, note }, now) {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
-  setText($("printed-title"), `Visits of staff ${id}`);
+  const person = names.of(id);
+  const who = [person?.name, `staff ${id}`, person?.team].filter(Boolean).join(", ");
+  setText($("printed-title"), `Visits of ${who}`);
   const span = `${dateAndTime(range.from)} to ${dateAndTime(range.to)}`;
   setText($("printed-range"), `${span} (${timeZone}). Printed ${dateAndTime(now)}. ${note}`.trim());
   const rows = visits.map((visit) =>

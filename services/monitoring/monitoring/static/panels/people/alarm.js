@@ -57,7 +57,7 @@ function offerNotifications() {
 /** @param {Person[]} people */
 function notify(people) {
   if (!("Notification" in window) || Notification.permission !== "granted") return;
-  const body = people.map((person) => `Staff ${person.id}: last in ${placeText(person)}`).join("\n");
+  const body = people.map((person) => `${person.called}: last in ${placeText(person)}`).join("\n");
   try {
     new Notification(`${peopleText(people.length)} lost contact`, { body, tag: "lost" });
   } catch (error) {

@@ -3,6 +3,7 @@
 /** @import { Person } from "../../rules/people/people_model.js" */
 import { changeAddress, parameter } from "../../page/address.js";
 import { $, buttonById, el, inputById, keyed, setAttribute, setText } from "../../page/dom.js";
+import { callBy, names } from "../../page/people.js";
 import { remember, remembered } from "../../page/remembered.js";
 import { RequestFailed, request } from "../../page/request.js";
 import { API, behindGateway, isReader, officeLostMinutes } from "../../page/shell.js";
@@ -25,6 +26,7 @@ export class LostContact {
   #lost = [];
   /** Who was lost before, null: nothing was shown yet. @type {Set<string> | null} */
   #known = null;
+  #team = "";
   /** Called with those who are lost now, and were not before. @type {(people: Person[]) => void} */
   alarm = () => {};
 
@@ -54,9 +56,12 @@ export class LostContact {
   /**
    * @param {Person[]} all
    * @param {unknown} blind
+   * @param {string} team whose people they are, "" for all
    * @returns {Set<Person>} who is lost
    */
-  show(all, blind) {
+  show(all, blind, team) {
+    if (team !== this.#team) this.#known = null; // another team is no news
+    this.#team = team;
     for (const person of all) this.#addSaid(person);
     this.#lost = lostContact(all, lostMinutes());
     const count = this.#lost.filter((person) => !isSeenTo(person)).length;
@@ -75,8 +80,7 @@ export class LostContact {
       (person) => person.id,
       (person) => this.#create(person.id),
       (row, person) => {
-        const [who, where, heard, seen] = row.children;
-        setText(who, `Staff ${person.id}`);
+        const [, where, heard, seen] = row.children;
         const says = isSeenTo(person) ? `. ${seenToText(person)}` : "";
         setText(where, `last in ${spotText(person)}, ${levelText(person.level)}${says}`);
         if (seen instanceof HTMLElement) seen.hidden = isSeenTo(person);
@@ -107,12 +111,12 @@ export class LostContact {
     /** @type {(state: SaidOfLost["state"], text: string) => Element} */
     const button = (state, text) => {
       const say = () => this.#say(this.#lost.filter((person) => person.id === id), state);
-      return el("button", { type: "button", "aria-label": `${text}: staff ${id}`, onclick: say }, text);
+      return el("button", { type: "button", "aria-label": `${text}: ${names.mention(id)}`, onclick: say }, text);
     };
     return el(
       "li",
       {},
-      el("button", { type: "button", class: "who", onclick: () => this.choose(id) }),
+      callBy(el("button", { type: "button", class: "who", onclick: () => this.choose(id) }), id),
       el("span"),
       el("time"),
       ...(canSay ? [button("acknowledged", "Seen to"), button("gone_home", "Gone home")] : []),
@@ -141,7 +145,7 @@ export class LostContact {
         this.#said.set(id, { ...answer, timestamp });
       } catch (error) {
         $("lost-problem").hidden = false;
-        setText($("lost-problem"), `This was not stored of staff ${id}: ${errorTexts(error).join(" ")}`);
+        setText($("lost-problem"), `This was not stored of ${names.mention(id)}: ${errorTexts(error).join(" ")}`);
         const isHeardAgain = error instanceof RequestFailed && error.problem?.code === "conflict";
         if (!isHeardAgain) break; // the others may meet it too
       }

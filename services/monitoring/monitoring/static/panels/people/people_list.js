@@ -3,8 +3,10 @@
 /** @import { Person } from "../../rules/people/people_model.js" */
 import { parameter } from "../../page/address.js";
 import { $, el, isKeyed, keyed, setAttribute, setText, showWithin } from "../../page/dom.js";
+import { callBy, namesState } from "../../page/people.js";
+import { whoseText } from "../../page/team.js";
 import { updateTime } from "../../page/time_element.js";
-import { byFloor } from "../../rules/people/people_model.js";
+import { byFloor, isOffDuty } from "../../rules/people/people_model.js";
 import {
   compare,
   heardText,
@@ -27,7 +29,7 @@ const ORDERS = {
 /** The order that the address asks for. */
 export const orderName = () => (ORDERS[parameter("sort")] ? parameter("sort") : "name");
 
-let shownPerson = "";
+let shownView = "";
 
 /**
  * Those of the list, in its order: everybody on a level ("" for all) whom the search finds.
@@ -45,9 +47,10 @@ export function listed(all, level) {
  * @param {Source<StaffAnswer>} staff
  * @param {Person[]} all
  * @param {string} level "" for all
+ * @param {string} team the same
  * @param {(id: string) => void} choose called with the person to show, or ""
  */
-export function drawPeopleList(staff, all, level, choose) {
+export function drawPeopleList(staff, all, level, team, choose) {
   const search = parameter("q").trim();
   const shown = listed(all, level);
   const list = $("people");
@@ -65,11 +68,12 @@ export function drawPeopleList(staff, all, level, choose) {
       { reorder: !isBusy || !isKeyed(list) },
     );
     const chosen = list.querySelector("[aria-pressed='true']");
-    const id = chosen?.getAttribute("data-staff") ?? "";
-    if (chosen && id !== shownPerson) showWithin(list, chosen);
-    shownPerson = id;
+    // Once the details are there, by which the list gets lower, and again by the order of names.
+    const view = chosen && !$("person").hidden ? `${chosen.getAttribute("data-staff")} ${namesState}` : "";
+    if (chosen && view && view !== shownView) showWithin(list, chosen);
+    shownView = view;
   }
-  const text = emptyText(staff, all, shown, level, search);
+  const text = emptyText(staff, all, shown, whoseText(team) + (level && ` on ${levelText(level)}`), search);
   $("nobody").hidden = !text;
   if (text) setText($("nobody"), text);
 }
@@ -79,16 +83,15 @@ export function drawPeopleList(staff, all, level, choose) {
  * @param {Source<StaffAnswer>} staff
  * @param {Person[]} all
  * @param {Person[]} shown
- * @param {string} level
+ * @param {string} where
  * @param {string} search
  */
-function emptyText(staff, all, shown, level, search) {
+function emptyText(staff, all, shown, where, search) {
   if (!staff.data) return staff.failure ? "Positions cannot be told now." : "";
   if (shown.length > 0) return "";
-  const where = level ? ` on ${levelText(level)}` : "";
   if (!isComplete(staff.data)) return `Whether anybody else is${where || " there"} cannot be told now.`;
-  if (all.length === 0) return "";
-  return search ? `Nobody matches “${search}”${where}.` : `Nobody was heard${where}.`;
+  if (all.length === 0 && !where) return "";
+  return search ? `Nobody matches “${search}”${where}.` : `Nobody${where} was heard.`;
 }
 
 /**
@@ -100,7 +103,7 @@ function createRow(id, choose) {
     "button",
     { type: "button", class: "row" },
     el("span", { class: "mark", "aria-hidden": "true" }),
-    el("span", { class: "who" }),
+    callBy(el("span", { class: "who" }), id),
     el("span", { class: "where" }),
     el("span", { class: "floor-name" }),
     el("time", { class: "heard" }),
@@ -125,13 +128,13 @@ function createRow(id, choose) {
  */
 function updateRow(row, person, blind) {
   const button = row.children[0];
-  const [mark, who, where, floorName, heard] = button.children;
+  const [mark, , where, floorName, heard] = button.children;
   setAttribute(button, "data-staff", person.id);
   setAttribute(button, "aria-pressed", person.picked);
   setAttribute(button, "class", `row ${person.gone ? "gone" : person.fresh}`);
   setAttribute(mark, "class", `mark ${person.fresh}`);
-  setText(who, `Staff ${person.id}`);
-  setText(where, spotText(person) + (person.clock && `; the phone's clock is ${person.clock}`));
+  const remarks = [isOffDuty(person) && "off duty", person.clock && `the phone's clock is ${person.clock}`];
+  setText(where, [spotText(person), ...remarks].filter(Boolean).join("; "));
   setText(floorName, levelTitle(person.level));
   updateTime(heard, person.heardAt, heardText(person.heardAt, person.age, blind));
 }

@@ -2,7 +2,8 @@
 /** @import { Person, Spot } from "../../rules/people/people_model.js" */
 /** @import { Visit } from "../../rules/histories/visits.js" */
 import { el, keyed, setText } from "../../page/dom.js";
-import { onlyLevel } from "../../page/shell.js";
+import { names } from "../../page/people.js";
+import { isLimited, onlyLevel, onlyTeam } from "../../page/shell.js";
 import { Source } from "../../page/source.js";
 import { updateTime } from "../../page/time_element.js";
 import { visits } from "../../rules/histories/visits.js";
@@ -10,6 +11,7 @@ import {
   ageText,
   clock,
   duration,
+  idsOf,
   levelText,
   macText,
   placeText,
@@ -40,7 +42,7 @@ export class PersonDetails {
     this.heard = el("time");
     this.steps = el("ol", { class: "steps", tabindex: "0", "aria-label": "Recent trail" });
     this.note = el("p", { class: "quiet" });
-    this.replay = el("a", { class: "button", hidden: Boolean(onlyLevel) }, "Replay the last hour");
+    this.replay = el("a", { class: "button", hidden: isLimited }, "Replay the last hour");
     const closing = { type: "button", class: "close", "aria-label": "Close the details" };
     host.append(
       el(
@@ -66,7 +68,7 @@ export class PersonDetails {
     this.host.hidden = !id || !staff.data;
     this.#follow(id, staff.now());
     if (this.host.hidden) return;
-    setText(this.title, `Staff ${id}`);
+    setText(this.title, names.called(id));
     const now = Math.floor(staff.now());
     this.replay.href = `/monitoring/replay?person=${encodeURIComponent(id)}&from=${now - 3600}&to=${now}`;
     this.facts.hidden = !person;
@@ -80,7 +82,9 @@ export class PersonDetails {
    * @param {Spot[]} spots
    */
   trail(level, spots) {
-    const byMac = new Map(spots.map((spot) => [spot.mac ?? spot.key, spot.key]));
+    const byMac = new Map(
+      spots.flatMap(({ key, mac = key, aliases }) => idsOf({ mac, aliases }).map((id) => [id, key])),
+    );
     return this.#visits()
       .filter((visit) => String(visit.level) === level)
       .flatMap((visit) => byMac.get(visit.mac) ?? []);
@@ -104,7 +108,7 @@ export class PersonDetails {
     }
     this.#source?.stop();
     this.#followed = id;
-    this.#source = id && !onlyLevel ? new Source(url, TRAIL_REFRESH_SECONDS, this.changed).start() : null;
+    this.#source = id && !isLimited ? new Source(url, TRAIL_REFRESH_SECONDS, this.changed).start() : null;
   }
 
   /**
@@ -117,6 +121,7 @@ export class PersonDetails {
     const strength = Number.isFinite(person.rssi) ? `, ${person.rssi} dBm` : "";
     /** @type {[string, string | Node][]} */
     const facts = [
+      ...namedFacts(person.named),
       ["Where", `${spotText(person)}, ${levelText(person.level)}`],
       ["Last heard", this.heard],
       ["Beacon", macText(person.mac) + strength],
@@ -152,6 +157,23 @@ export class PersonDetails {
 }
 
 /**
+ * What the office says of somebody.
+ * @param {NamedPerson | undefined} named
+ * @returns {[string, string][]}
+ */
+function namedFacts(named) {
+  if (!named) return [];
+  /** @type {[string, string][]} */
+  const facts = [
+    ["Staff", String(named.staff_id)],
+    ["Team", named.team],
+    ["Note", named.note],
+    ["Duty", named.on_duty ? "" : "off duty"],
+  ];
+  return facts.flatMap(([name, value]) => (value ? [[name, value]] : []));
+}
+
+/**
  * @param {Element} row
  * @param {Visit} visit
  * @param {Person | undefined} person
@@ -170,7 +192,8 @@ function updateStep(row, visit, person) {
  * @param {string} clock what is wrong with the phone's
  */
 function trailText(source, visited, clock) {
-  if (onlyLevel) return `No trail: this link or token shows level ${onlyLevel} alone.`;
+  const limit = onlyLevel ? `level ${onlyLevel}` : `the team ${onlyTeam}`;
+  if (isLimited) return `No trail: this link or token shows ${limit} alone.`;
   if (source?.refused) return `No trail: ${source.refused}.`;
   if (!source?.data) return source?.failure ? "The trail cannot be read now." : "Loading…";
   if (clock) return `By the phone's clock, which is ${clock}.`;

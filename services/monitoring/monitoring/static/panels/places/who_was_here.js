@@ -4,13 +4,15 @@
 import { changeAddress, parameter } from "../../page/address.js";
 import { $, buttonById, el, inputById, selectById, setText } from "../../page/dom.js";
 import { RequestFailed, request } from "../../page/request.js";
-import { API, onlyLevel } from "../../page/shell.js";
+import { callBy, names } from "../../page/people.js";
+import { API, isLimited } from "../../page/shell.js";
+import { isOf, shownTeam, whoseText } from "../../page/team.js";
 import { updateTime } from "../../page/time_element.js";
 import { secondsOf, setSeconds } from "../../page/time_field.js";
 import { answerText, replayAddress, spanOf, stayText, widened, within } from "../../rules/places/visitors.js";
 import { compare, isUnknown, levelText, levelTitle } from "../../rules/words.js";
 import { errorTexts, openDialog } from "../dialog.js";
-import { offerCsv, timeColumns } from "../list_csv.js";
+import { nameColumns, offerCsv, timeColumns } from "../list_csv.js";
 
 const MINUTES = 15;
 const MAX_MINUTES = 720;
@@ -52,7 +54,7 @@ export class WhoWasHere {
     offerCsv("room-csv", () => listOf(this.#shown));
     const opener = buttonById("room-open");
     opener.disabled = false;
-    opener.hidden = Boolean(onlyLevel); // histories are not for who may see one level
+    opener.hidden = isLimited; // histories are not for them
     opener.addEventListener("click", () => this.open());
     window.addEventListener("popstate", () => this.showAddress());
   }
@@ -64,7 +66,7 @@ export class WhoWasHere {
   open(room) {
     const rooms = this.#known();
     const wanted = room ?? rooms.find((candidate) => candidate.level === parameter("level")) ?? rooms[0];
-    if (onlyLevel || !wanted || isUnknown(wanted.location)) return;
+    if (isLimited || !wanted || isUnknown(wanted.location)) return;
     changeAddress({ ...NOTHING, room: wanted.location, room_level: wanted.level });
     this.showAddress();
   }
@@ -72,7 +74,7 @@ export class WhoWasHere {
   /** Shows what the address says, and closes when it says nothing. */
   showAddress() {
     const room = { level: parameter("room_level"), location: parameter("room") };
-    if (!room.location || onlyLevel) return this.dialog.close();
+    if (!room.location || isLimited) return this.dialog.close();
     this.#drawRooms(room);
     setSeconds("room-at", Number(parameter("at")) || Math.floor(this.now() / 60) * 60);
     inputById("room-within").value = parameter("within") || String(MINUTES);
@@ -130,9 +132,11 @@ export class WhoWasHere {
    * @param {VisitsAnswer} answer
    */
   #drawVisits(question, span, { data, next }) {
-    const visits = within(data, span);
+    const team = shownTeam() ?? "";
+    const isShown = isOf(team);
+    const visits = within(data, span).filter((visit) => isShown(visit.staff_id));
     this.#shown = { question, span, visits, complete: !next };
-    const text = answerText(question, span, visits);
+    const text = answerText(question, span, visits, whoseText(team));
     this.#draw(next ? `${text} Only the newest are listed: choose fewer minutes.` : text);
     buttonById("room-csv").hidden = false;
     $("room-visits").replaceChildren(
@@ -140,7 +144,7 @@ export class WhoWasHere {
         const replay = { href: replayAddress(visit, question.at), title: "Open Replay at that time" };
         const stay = updateTime(el("time"), visit.from, stayText(visit, span));
         const level = question.level ? null : el("span", {}, levelTitle(visit.level));
-        return el("li", {}, el("a", replay, `Staff ${visit.staff_id}`), level, stay);
+        return el("li", {}, callBy(el("a", replay), visit.staff_id), level, stay);
       }),
     );
   }
@@ -216,7 +220,7 @@ const listOf = ({ question, span, visits, complete }) => ({
   at: question.at,
   /** @type {import("../list_csv.js").Columns<VisitAnswer>} */
   columns: {
-    staff_id: (visit) => String(visit.staff_id),
+    ...nameColumns((visit) => String(visit.staff_id), names),
     level: (visit) => visit.level,
     location: () => question.location,
     ...timeColumns("from", (visit) => Math.max(visit.from, span.from)),

@@ -8,9 +8,11 @@ import { clock, levelText } from "../words.js";
 export const isValid = ({ revoked_at, expires_at }, now) =>
   revoked_at === null && (expires_at === null || expires_at > now);
 
-/** @param {{ role: string, level?: number | string | null }} token */
-export const roleText = ({ role, level }) =>
-  level === null || level === undefined ? role : `${role}, ${levelText(level)}`;
+/** @param {{ role: string, level?: number | string | null, team?: string | null }} token */
+export const roleText = ({ role, level, team }) =>
+  [role, level === null || level === undefined ? "" : levelText(level), team && `team ${team}`]
+    .filter(Boolean)
+    .join(", ");
 
 /** @param {number} timestamp */
 export const minute = (timestamp) => clock(timestamp, { seconds: false });

@@ -1,7 +1,7 @@
 // The spots of a level as Replay shows them, and where a visit took place. Pure.
 /** @import { Spot } from "../people/people_model.js" */
 /** @import { Visit } from "./visits.js" */
-import { spotText } from "../words.js";
+import { idsOf, spotText } from "../words.js";
 
 /**
  * The spots of the directory on a visit's level, and those that were visited without being in it.
@@ -16,7 +16,7 @@ export function levelSpots(visit, visits, beacons) {
     .map((beacon) => ({ ...beacon, key: beacon.mac }));
   const unknown = visits.filter(
     ({ level, mac, location }) =>
-      level === visit.level && !known.some((spot) => spot.key === mac || spot.location === location),
+      level === visit.level && !known.some((spot) => idsOf(spot).includes(mac) || spot.location === location),
   );
   const names = new Set(unknown.map(spotText));
   const { level } = visit;
@@ -33,7 +33,7 @@ export function levelSpots(visit, visits, beacons) {
  */
 export function spotKey(visit, spots) {
   const spot =
-    spots.find((candidate) => candidate.key === visit.mac) ??
+    spots.find(({ key, aliases }) => idsOf({ mac: key, aliases }).includes(visit.mac)) ??
     spots.find((candidate) => candidate.location === visit.location);
   return spot?.key ?? spotText(visit);
 }

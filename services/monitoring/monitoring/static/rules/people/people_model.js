@@ -1,5 +1,6 @@
 // Who is where, from what the API says of staff and of beacons. Pure.
 /** @import { Freshness } from "../words.js" */
+/** @import { Names } from "./names.js" */
 import {
   GONE_SECONDS,
   clockText,
@@ -7,6 +8,7 @@ import {
   freshness,
   heardAt as heardTime,
   heardText,
+  idsOf,
   isUnknown,
   placeText,
   spotText,
@@ -14,7 +16,7 @@ import {
 
 /**
  * A spot on the plan; x and y in metres, null off the plan.
- * @typedef {{ key: string, level: string, location: string, mac?: string, x: number | null, y: number | null }} Spot
+ * @typedef {{ key: string, level: string, location: string, mac?: string, aliases?: string[], x: number | null, y: number | null }} Spot
  *
  * The spots of the directory, by the ways in which a detection may name one.
  * @typedef {object} Directory
@@ -26,6 +28,9 @@ import {
  * Somebody who was ever heard.
  * @typedef {object} Person
  * @property {string} id
+ * @property {string} called
+ * @property {string | undefined} name undefined where nobody gave them one
+ * @property {NamedPerson | undefined} named what the office says of them
  * @property {number} order their place among all, by name
  * @property {string} level
  * @property {number} floor the place of the level among all, the lowest first
@@ -60,7 +65,7 @@ export function directorySpots(beacons) {
   }));
   return {
     known,
-    byMac: new Map(known.map((spot) => [spot.mac, spot])),
+    byMac: new Map(known.flatMap((spot) => idsOf(spot).map((id) => [id, spot]))),
     byName: new Map(known.map((spot) => [`${spot.level}\n${spot.location}`, spot])),
     floors: new Map([...new Set(known.map(({ level }) => level))].map((level, floor) => [level, floor])),
   };
@@ -71,15 +76,16 @@ export function directorySpots(beacons) {
  * @param {{ data: StaffAnswer | null, failure: string, takenAt: number, now: () => number }} staff
  * @param {Directory} directory
  * @param {string} picked the id of the person whose details are shown
+ * @param {Names} names
  * @returns {Person[]}
  */
-export function everyone(staff, directory, picked) {
+export function everyone(staff, directory, picked, names) {
   const now = staff.now();
   const asOf = staff.failure ? staff.takenAt : now; // blind: whom we saw then, however long ago
   const { data = [], as_of: answeredAt = now } = staff.data ?? {};
   return data
     .map((person) => ({ ...person, id: String(person.staff_id) }))
-    .sort((person, other) => compare(person.id, other.id))
+    .sort((person, other) => names.compare(person.id, other.id))
     .map((person, order) => {
       const heardAt = heardTime(person, answeredAt);
       const age = now - heardAt;
@@ -87,15 +93,19 @@ export function everyone(staff, directory, picked) {
       const level = isUnknown(person.level) ? "unknown" : String(person.level);
       const spot = spotOf(person, level, directory);
       const place = placeText({ ...person, level });
+      const called = names.called(person.id);
       return {
         ...person,
+        called,
+        name: names.of(person.id)?.name,
+        named: names.of(person.id),
         level,
         floor: floorOf(level, directory),
         age,
         heardAt,
         spot,
         spotKey: spot?.key ?? `${level} ${person.mac}`,
-        title: `Staff ${person.id}: ${place}, ${heardText(heardAt, age, staff.failure)}`,
+        title: `${called}: ${place}, ${heardText(heardAt, age, staff.failure)}`,
         fresh: freshness(age),
         silence,
         gone: silence > GONE_SECONDS,
@@ -106,6 +116,9 @@ export function everyone(staff, directory, picked) {
       };
     });
 }
+
+/** @param {Person} person */
+export const isOffDuty = ({ named }) => named?.on_duty === false;
 
 /**
  * A level that the directory has not comes after those that it has, and an unknown one last.

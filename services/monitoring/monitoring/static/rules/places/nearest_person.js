@@ -1,4 +1,5 @@
 // Who is nearest to a gap in the coverage. Pure.
+/** @import { Names } from "../people/names.js" */
 import { RECENT_SECONDS, compare, heardAt, isUnknown, levelText } from "../words.js";
 
 /**
@@ -16,7 +17,7 @@ const STEP_PENALTY_METRES = 1000; // to another level: everybody on the same lev
  * @returns {Walker[]}
  */
 export function walkers(staff, now, locations) {
-  const byMac = new Map(locations.flatMap((spot) => spot.macs.map((mac) => [mac, spot])));
+  const byMac = new Map(locations.flatMap((spot) => [...spot.macs, ...(spot.aliases ?? [])].map((id) => [id, spot])));
   return (staff?.data ?? []).flatMap((person) => {
     const age = now - heardAt(person, staff?.as_of ?? now);
     if (age > RECENT_SECONDS || isUnknown(person.level)) return [];
@@ -53,9 +54,10 @@ const between = (height, other) => (height ?? NaN) - (other ?? NaN);
 /**
  * @param {CoveredLocation} spot
  * @param {Walker[]} walking
+ * @param {Names} names
  * @param {boolean} [complete] whether nobody is missing
  */
-export function nearestText(spot, walking, complete = true) {
+export function nearestText(spot, walking, names, complete = true) {
   const walker = nearest(spot, walking);
   if (!walker && !complete) return "cannot be told now";
   if (!walker) return "nobody was heard in the last 5 minutes";
@@ -63,5 +65,5 @@ export function nearestText(spot, walking, complete = true) {
     ? `${Math.round(walker.metres)} m away`
     : "on this level";
   const where = walker.levels === 0 ? onLevel : `on ${levelText(walker.level)}`;
-  return `Staff ${walker.id}, ${where}, ${walker.location}`;
+  return `${names.called(walker.id)}, ${where}, ${walker.location}`;
 }

@@ -54,13 +54,14 @@ export function stayText(visit, span) {
  * @param {Question} question
  * @param {Span} span
  * @param {{ staff_id: string | number }[]} visits those within
+ * @param {string} [whose] of which team they are
  */
-export function answerText({ level, location }, span, visits) {
+export function answerText({ level, location }, span, visits, whose = "") {
   const people = new Set(visits.map((person) => person.staff_id)).size;
   const from = clock(span.from, { seconds: false });
   const to = clock(span.to, { seconds: false, today: new Date(span.from * 1000) });
   const where = `in ${location}, ${level ? levelText(level) : "any level"}, between ${from} and ${to}.`;
-  return people ? `${peopleText(people)} heard ${where}` : `Nobody was heard ${where}`;
+  return people ? `${peopleText(people)}${whose} heard ${where}` : `Nobody${whose} was heard ${where}`;
 }
 
 /**

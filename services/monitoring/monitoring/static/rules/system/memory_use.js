@@ -1,6 +1,7 @@
 // Memory: in words, and as a share of its limit. Pure.
 
 const MEGABYTE = 1024 * 1024;
+const GIGABYTE = 1024 * MEGABYTE;
 const FULL_SHARE = 0.9; // from here on it is shown as a warning
 
 /** @typedef {{ used_bytes?: number | null, limit_bytes?: number | null }} Memory */
@@ -10,6 +11,7 @@ const megabytes = (bytes) => `${(bytes / MEGABYTE).toFixed(0)} MiB`;
 
 /** @param {number} bytes */
 export const sizeText = (bytes) =>
+  bytes >= GIGABYTE ? `${(bytes / GIGABYTE).toFixed(1)} GiB` :
   bytes >= MEGABYTE ? `${(bytes / MEGABYTE).toFixed(1)} MiB` : `${Math.ceil(bytes / 1024)} KiB`;
 
 /** @param {Memory | null | undefined} memory */

@@ -1,5 +1,6 @@
 // What the health monitor's report says, in a word for each thing. Pure.
-import { compare } from "../words.js";
+import { compare, duration } from "../words.js";
+import { sizeText } from "./memory_use.js";
 
 /** The name of each state, and what it means. @type {Record<CircuitState, [string, string]>} */
 export const CIRCUIT_WORDS = {
@@ -84,6 +85,14 @@ export function setAsideText(services) {
 }
 
 /**
+ * What an operator has to see to, each once: all services may tell of the same.
+ * @param {{ warnings: OperatorWarning[] }[]} reports
+ */
+export const warningTexts = (reports) => [
+  ...new Set(reports.flatMap(({ warnings }) => warnings.map(({ what, todo }) => `${what}. ${todo}`))),
+];
+
+/**
  * The health of one service.
  * @param {{ answers: boolean, mongodb?: { reachable: boolean } | null }} service
  * @returns {"healthy" | "silent" | "no database"}
@@ -140,4 +149,34 @@ export function shardShares(shards) {
   return [...shards]
     .sort((shard, other) => compare(shard.name, other.name))
     .map((shard) => ({ ...shard, percent: sum ? (shard.documents / sum) * 100 : 0 }));
+}
+
+/**
+ * How long the disk lasts, in words; "" where no server tells.
+ * @param {StorageReport | null} storage
+ */
+export function storageText(storage) {
+  if (!storage) return "";
+  const free = `${sizeText(storage.free_bytes)} free`;
+  const { detection_bytes: each, sealed_bytes: sealed, detections_a_day: aDay, days_left: left } = storage;
+  if (each === null || aDay === null) return `${free}; for how long is not known yet`;
+  const ofSealed = sealed === null ? "" : `, ${sealed.toFixed(1)} once sealed`;
+  const growth = `${Math.round(aDay).toLocaleString()} detections a day, ${each.toFixed(0)} bytes each${ofSealed}`;
+  if (left === null) return `${free}: enough for the ${storage.retention_days} days that are kept, at ${growth}`;
+  const days = `${Math.floor(left).toLocaleString()} days`;
+  if (!storage.low) return `${free}: full in ${days}, at ${growth}`;
+  return `The disk is full in ${days}: make room, or take a larger one. ${free}, ${growth}`;
+}
+
+/**
+ * When the last backup was made, where a schedule makes them; "" where none does.
+ * @param {BackupReport | null} backup
+ * @param {number} now
+ */
+export function backupText(backup, now) {
+  if (!backup?.scheduled) return "";
+  const { finished_at: finished, failed, late } = backup;
+  const last = finished === null ? "There is no backup yet" : `Last backup: ${duration(now - finished)} ago`;
+  if (!failed) return late ? `${last}: look whether its schedule runs` : last;
+  return `${last}; the next one failed: backup.json, beside the data, says why`;
 }

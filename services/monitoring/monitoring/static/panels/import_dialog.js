@@ -1,16 +1,22 @@
 // The dialog that imports a CSV file: checked first (`dry_run`), then imported as a whole.
-import { $, buttonById, el, inputById, setText } from "../../page/dom.js";
-import { request } from "../../page/request.js";
-import { API } from "../../page/shell.js";
-import { macText, placeText } from "../../rules/words.js";
-import { drawProblems, errorTexts, openDialog, problemTexts } from "../dialog.js";
+import { $, buttonById, el, inputById, setText } from "../page/dom.js";
+import { request } from "../page/request.js";
+import { API } from "../page/shell.js";
+import { drawProblems, errorTexts, openDialog, problemTexts } from "./dialog.js";
 
 /**
+ * What a file changes, one line for each, and how many more there are.
+ * @typedef {{ lines: { key: string, text: string }[], more: number }} Changes
+ */
+
+/**
+ * @param {string} path of the API
  * @param {object} options
+ * @param {(answer: any) => Changes} options.changesOf
  * @param {HTMLElement} options.opener
  * @param {(text: string) => unknown} options.changed called with what was done
  */
-export function openImport({ opener, changed }) {
+export function openImport(path, { changesOf, opener, changed }) {
   const dialog = $("importer", HTMLDialogElement),
     file = inputById("file"),
     run = buttonById("run-import");
@@ -19,22 +25,22 @@ export function openImport({ opener, changed }) {
   run.disabled = true;
   setText($("preview"), "");
   drawProblems($("import-errors"), []);
-  drawMoves({});
+  drawChanges({ lines: [], more: 0 });
   file.onchange = async () => {
     const chosen = file.files?.[0];
     run.disabled = true;
-    drawMoves({});
+    drawChanges({ lines: [], more: 0 });
     if (!chosen) return;
     setText($("preview"), "Checking…");
     try {
       text = await chosen.text();
-      const body = await send(text, "?dry_run=1");
+      const body = await send(`${path}?dry_run=1`, text);
       const problems = problemTexts(body);
       drawProblems($("import-errors"), problems);
       const refused = "Nothing is imported before these lines are right:";
       setText($("preview"), problems.length ? refused : summary(body, " would be"));
       if (!problems.length) {
-        drawMoves(body);
+        drawChanges(changesOf(body));
         drawProblems($("import-errors"), body.warnings ?? []);
       }
       run.disabled = problems.length > 0;
@@ -46,7 +52,7 @@ export function openImport({ opener, changed }) {
   run.onclick = async () => {
     run.disabled = true;
     try {
-      const body = await send(text, "");
+      const body = await send(path, text);
       dialog.close();
       await changed(`Imported ${file.files?.[0]?.name}: ${summary(body, "")}`);
     } catch (error) {
@@ -59,16 +65,12 @@ export function openImport({ opener, changed }) {
 }
 
 /**
+ * @param {string} path
  * @param {string} text
- * @param {string} query
  * @returns {Promise<ImportAnswer>}
  */
-const send = (text, query) =>
-  request(`${API}/beacons/import${query}`, {
-    method: "POST",
-    body: text,
-    headers: { "Content-Type": "text/csv" },
-  });
+const send = (path, text) =>
+  request(API + path, { method: "POST", body: text, headers: { "Content-Type": "text/csv" } });
 
 /**
  * @param {ImportAnswer} body
@@ -80,24 +82,11 @@ function summary(body, verb) {
   return `${count("added")}${verb} added, ${count("changed")}${verb} changed, ${count("unchanged")} unchanged.`;
 }
 
-/**
- * Names the beacons that another place is given to.
- * @param {ImportAnswer} body
- */
-function drawMoves({ moves = [], changed = 0 }) {
-  const lines = moves.map(({ before, after }) =>
-    el(
-      "li",
-      {},
-      el("span", { class: "mac" }, macText(after.mac)),
-      el("span", {}, `${placeOf(before)} → ${placeOf(after)}`),
-    ),
+/** @param {Changes} changes */
+function drawChanges({ lines, more }) {
+  const rows = lines.map(({ key, text }) =>
+    el("li", {}, el("span", { class: "mac" }, key), el("span", {}, text)),
   );
-  const hidden = changed - moves.length;
-  $("moves").hidden = moves.length === 0;
-  $("moves").replaceChildren(...lines, ...(hidden > 0 ? [el("li", {}, `and ${hidden} more`)] : []));
+  $("moves").hidden = lines.length === 0;
+  $("moves").replaceChildren(...rows, ...(more > 0 ? [el("li", {}, `and ${more} more`)] : []));
 }
-
-/** @param {Beacon} beacon */
-const placeOf = (beacon) =>
-  placeText(beacon) + (beacon.x === null ? "" : ` (${beacon.x}, ${beacon.y})`);

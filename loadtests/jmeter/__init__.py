@@ -1,0 +1,1 @@
+"""The plans for Apache JMeter, with which the source was measured."""

@@ -1,0 +1,1 @@
+"""History that is older than it changes, in blocks."""
