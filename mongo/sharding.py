@@ -8,14 +8,16 @@ server does (docs/measurements.md).
 import time
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from bson import Int64, MaxKey, MinKey
 
 from common.schema import COLLECTIONS, DATABASE
+from mongo import zones
 from mongo.clients import Client, attempt
 from mongo.progress import Progress
 from mongo.topology import ReplicaSet
+from mongo.zones import HIGHEST, LOWEST, Zone
 
 SHARD_KEYS = {
     f"{DATABASE}.{collection.name}": collection.shard_key
@@ -25,17 +27,8 @@ SHARD_KEYS = {
 # Another migration, a lock or a stale view of the chunks: ask again.
 RETRIED = frozenset({6, 46, 70, 74, 85, 91, 117, 133, 134, 189, 236, 11600, 11602, 13388})
 POLL_SECONDS = 1.0
-LOWEST, HIGHEST = -(2**63) - 1, 2**63  # just beyond all hashes
 
 Bound = Int64 | MinKey | MaxKey
-
-
-class Zone(NamedTuple):
-    """A part of the hashes, and the shard that is to hold it; zones have the shards' names."""
-
-    shard: str
-    low: Bound
-    high: Bound
 
 
 def ensure_shards(shards: tuple[ReplicaSet, ...], client: Client, progress: Progress) -> None:
@@ -60,12 +53,13 @@ def ensure_collections(shards: tuple[ReplicaSet, ...], client: Client, progress:
     shard_collections(client, progress)
     for namespace, key in SHARD_KEYS.items():
         there = _zones(client, namespace, key)
-        wanted = _wanted(shards, there, list(_chunks(client, namespace, key)))
+        names = [shard.name for shard in shards]
+        wanted = zones.equal(names, there, list(_chunks(client, namespace, key)))
         for zone in (*(there - wanted), *(wanted - there)):  # first those that leave: none overlap
             command = {
                 "updateZoneKeyRange": namespace,
-                "min": {key: zone.low},
-                "max": {key: zone.high},
+                "min": {key: _bound(zone.low)},
+                "max": {key: _bound(zone.high)},
                 "zone": zone.shard if zone in wanted else None,
             }
             _run(client, command, progress)
@@ -109,13 +103,7 @@ def _left(client: Client, namespace: str) -> str:
 def misplaced(client: Client, namespace: str) -> float:
     """Return the part of the hashes that lies outside of its zone, from 0 to 1."""
     key = SHARD_KEYS[namespace]
-    zones = _zones(client, namespace, key)
-    return sum(
-        max(0, min(_order(zone.high), _order(high)) - max(_order(zone.low), _order(low)))
-        for shard, low, high in _chunks(client, namespace, key)
-        for zone in zones
-        if zone.shard != shard
-    ) / (HIGHEST - LOWEST)
+    return zones.moved(_chunks(client, namespace, key), _zones(client, namespace, key))
 
 
 def _run(client: Client, command: dict[str, Any], progress: Progress) -> None:
@@ -125,41 +113,23 @@ def _run(client: Client, command: dict[str, Any], progress: Progress) -> None:
 
 def _zones(client: Client, namespace: str, key: str) -> set[Zone]:
     tags = client["config"]["tags"].find({"ns": namespace})
-    return {Zone(tag["tag"], tag["min"][key], tag["max"][key]) for tag in tags}
+    return {Zone(tag["tag"], _hash(tag["min"][key]), _hash(tag["max"][key])) for tag in tags}
 
 
 def _chunks(client: Client, namespace: str, key: str) -> Iterator[Zone]:
     """Yield the chunks like zones, by the shard on which they lie."""
     collection = client["config"]["collections"].find_one({"_id": namespace}, {"uuid": 1})
     for chunk in client["config"]["chunks"].find({"uuid": (collection or {})["uuid"]}):
-        yield Zone(chunk["shard"], chunk["min"][key], chunk["max"][key])
+        yield Zone(chunk["shard"], _hash(chunk["min"][key]), _hash(chunk["max"][key]))
 
 
-def _wanted(shards: tuple[ReplicaSet, ...], there: set[Zone], chunks: list[Zone]) -> set[Zone]:
-    """Return a zone for each shard, in the order of those that are there: the least has to move.
-
-    Shards without a zone come by the lowest hash that they hold, empty ones last.
-    """
-    lowest: dict[str, int] = {}
-    for shard, low, _ in (*there, *sorted(chunks, key=lambda chunk: _order(chunk.low))):
-        lowest.setdefault(shard, _order(low))
-    order = sorted((shard.name for shard in shards), key=lambda name: lowest.get(name, HIGHEST))
-    return {
-        Zone(name, _bound(number, len(order)), _bound(number + 1, len(order)))
-        for number, name in enumerate(order)
-    }
-
-
-def _bound(number: int, of: int) -> Bound:
-    """Return where a part begins: where shardCollection splits, so a new cluster moves nothing."""
-    if number == 0:
-        return MinKey()
-    if number == of:
-        return MaxKey()
-    return Int64((2 * number - of) * ((2**63 - 1) // (2 * of) * 2))
-
-
-def _order(bound: Bound) -> int:
+def _hash(bound: Bound) -> int:
     if isinstance(bound, MinKey):
         return LOWEST
     return HIGHEST if isinstance(bound, MaxKey) else bound
+
+
+def _bound(number: int) -> Bound:
+    if number == LOWEST:
+        return MinKey()
+    return MaxKey() if number == HIGHEST else Int64(number)
