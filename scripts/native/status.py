@@ -5,6 +5,8 @@ import contextlib
 import sys
 import time
 import xmlrpc.client
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -17,7 +19,7 @@ from scripts.native.reasons import RUNBOOK, last_words
 from scripts.native.supervisor import Supervisor
 from scripts.processes.health import remarks
 
-ROW = "{:<12}{:<10}{:>8}{:>7}{:>12}{:>10}  {}"
+ROW = "{:<12}{:<10}{:>8}{:>7}{:>12}{:>10}  {}\n"
 NOT_WANTED = "STOPPED"
 
 
@@ -43,20 +45,30 @@ def show(data: Path) -> None:
         raise supervisor.gone()
     if not supervisor.running():
         sys.exit("the stack is not running: ./scripts/up starts it")
-    print(ROW.format("part", "state", "pid", "port", "memory", "up for", "health"))
-    healthy = [_show(supervisor, layout, part) for part in parts(layout)]
-    sys.exit(0 if all(healthy) else 1)
+    print(ROW.format("part", "state", "pid", "port", "memory", "up for", "health"), end="")
+    everything = parts(layout)
+    # All are asked at once: what hangs costs its time-out, and not one for each.
+    with ThreadPoolExecutor(2 * len(everything)) as threads:
+        ask = partial(_row, supervisor, layout, threads)
+        are_healthy = []
+        for row, is_healthy in threads.map(ask, everything):
+            print(row, end="")
+            are_healthy.append(is_healthy)
+    sys.exit(0 if all(are_healthy) else 1)
 
 
-def _show(supervisor: Supervisor, layout: Layout, part: Part) -> bool:
+def _row(supervisor: Supervisor, layout: Layout, threads: Executor, part: Part) -> tuple[str, bool]:
+    """Return a part's line, "" if it is not wanted, and whether it is healthy."""
     try:
         info = supervisor.info(part.name)
     except xmlrpc.client.Fault:  # BAD_NAME
         old = "an older checkout started this stack: ./scripts/up adds it"
-        print(ROW.format(part.name, "unknown", *"----", old))
-        return False
+        return ROW.format(part.name, "unknown", *"----", old), False
     if part.name == "demo" and info["statename"] == NOT_WANTED:
-        return True
+        return "", True
+    remarked = None
+    if part.port and part.name.startswith("ingest-"):
+        remarked = threads.submit(remarks, part.port)
     problem: str | None = "not running"
     memory = age = "-"
     if info["pid"]:
@@ -68,13 +80,13 @@ def _show(supervisor: Supervisor, layout: Layout, part: Part) -> bool:
     health = f"ok, {took_ms:.0f} ms" if problem is None else problem
     if not info["pid"]:
         health += f": {last_words(layout.log / f'{part.name}.log')}"
-    if part.port and part.name.startswith("ingest-"):
-        health = "; ".join([health, *remarks(part.port)])
+    if remarked:
+        health = "; ".join([health, *remarked.result()])
     if part.name == "gateway":
         health += _certificate(layout)
     state = info["statename"].lower()
-    print(ROW.format(part.name, state, info["pid"] or "-", part.port or "-", memory, age, health))
-    return problem is None
+    row = ROW.format(part.name, state, info["pid"] or "-", part.port or "-", memory, age, health)
+    return row, problem is None
 
 
 def _certificate(layout: Layout) -> str:

@@ -12,9 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from scripts.processes.health import TIMEOUT_SECONDS
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
 from tests.stack.conftest import Stack, kill_tree
+from tests.stack.test_verdict import frozen
 
 PARTS = {"mongod", "ingest-1", "ingest-2", "monitoring", "gateway"}
 
@@ -155,6 +157,26 @@ def test_a_supervisor_that_hangs_is_named_and_ended(fresh: Stack) -> None:
     assert left_of(fresh) == []
     fresh.up()
     assert len(fresh.history(99)) == 1
+
+
+@pytest.mark.long
+def test_several_parts_that_hang_cost_status_no_more_than_one(fresh: Stack) -> None:
+    fresh.up()
+
+    def seconds_with(*hanging: str) -> float:
+        with frozen(fresh, *hanging):
+            began = time.monotonic()
+            status = fresh.script("status")
+            seconds = time.monotonic() - began
+        assert status.returncode == 1
+        rows = [line for line in status.stdout.splitlines() if "does not answer" in line]
+        assert [row.split()[0] for row in rows] == [*hanging]
+        return seconds
+
+    alone = seconds_with("gateway")
+    assert alone >= TIMEOUT_SECONDS
+    together = seconds_with("ingest-1", "ingest-2", "monitoring", "gateway")
+    assert together - alone < 2 * TIMEOUT_SECONDS
 
 
 @pytest.mark.long
