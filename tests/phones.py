@@ -18,7 +18,7 @@ BEACON = "C2A628384B08"
 Post = Callable[[dict[str, Any]], int]  # sends a detection, returns the status (0: no answer)
 
 
-def through(*urls: str) -> Callable[[], Post]:
+def through(*urls: str, timeout_seconds: float = 30) -> Callable[[], Post]:
     """Return a function that makes senders over HTTP; each try goes to the next address."""
 
     def make() -> Post:
@@ -28,7 +28,7 @@ def through(*urls: str) -> Callable[[], Post]:
         def post(body: dict[str, Any]) -> int:
             url = f"{urls[next(tries) % len(urls)]}/newbeacondetect"
             try:
-                return session.post(url, data=body, timeout=30).status_code
+                return session.post(url, data=body, timeout=timeout_seconds).status_code
             except requests.RequestException:
                 return 0
 

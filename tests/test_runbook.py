@@ -9,7 +9,7 @@ import io
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,13 @@ import pytest
 import yaml
 from pyrage.x25519 import Identity
 
+from mongo import topology
+from mongo.servers import servers
 from scripts.processes import ROOT
 from tests.test_docs import FENCED
 
 DOCUMENTS = [
-    *(f"docs/{name}.md" for name in ("access", "backup", "docker", "personal-data")),
+    *(f"docs/{name}.md" for name in ("access", "backup", "docker", "growing", "personal-data")),
     *("docs/runbook.md", "docs/upgrading.md", "deploy/ec2/README.md"),
 ]
 # What reads the words of a script; of what Docker Compose runs, the compose file says it.
@@ -40,14 +42,16 @@ MODULES = {
     "up": "scripts.native.up",
 }
 BY_SHELL = {"certificate", "configure", "install", "logs", "pin", "update"}
-OF_DOCKER = {"compose", "builder", "image", "info", "volume"}
+OF_DOCKER = {
+    *("builder", "compose", "config", "image", "info", "node", "secret", "stack", "swarm", "volume")
+}
 OF_COMPOSE = {"down", "exec", "logs", "ps", "restart", "run", "up"}
 WITH_VALUE = {"-f", "-v", "--entrypoint", "--profile", "--scale", "--tail", "--timeout"}
-SHELLS = {"do", "done", "echo", "export", "for", "read", "while", "(", ")"}
+SHELLS = {"cd", "do", "done", "echo", "export", "for", "printf", "read", "while", "(", ")"}
 OTHERS = {
-    *("age-keygen", "aws", "cat", "crontab", "curl", "date", "df", "dmesg", "git", "grep"),
-    *("install", "logger", "mkdir", "mongosh", "nano", "python3", "rm", "ssh", "tail"),
-    *("timedatectl", "uptime"),
+    *("age-keygen", "aws", "cat", "cp", "crontab", "curl", "date", "df", "dmesg", "git", "grep"),
+    *("install", "kubectl", "logger", "mkdir", "mongod", "mongos", "mongosh", "nano", "openssl"),
+    *("python3", "rm", "ssh", "tail", "timedatectl", "uptime"),
 }
 
 
@@ -142,6 +146,23 @@ def test_the_command_exists(document: str, line: str, monkeypatch: pytest.Monkey
     check(line, monkeypatch)
 
 
+def test_a_server_is_started_by_hand_as_we_start_it(tmp_path: Path) -> None:
+    named = topology.load(topology.FOLDER / "topology.ha.toml")
+    ours = servers(named, 27017, Path("bin"), tmp_path, Path("SECRETS/keyfile"))
+    by_hand = [line for document, line in lines() if document == "docs/growing.md"]
+    assert kinds(server.command for server in ours) == kinds(
+        words for words in map(shlex.split, by_hand) if words[0] in {"mongod", "mongos"}
+    )
+
+
+def kinds(typed: Iterable[list[str]]) -> set[tuple[str, frozenset[str]]]:
+    """Return each program with its options; where it listens is of the host."""
+    return {
+        (Path(program).name, frozenset(word for word in words if re.match("--(?!bind_ip)", word)))
+        for program, *words in typed
+    }
+
+
 def check(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask whatever reads the words of a command."""
     program, *words = shlex.split(line)
@@ -170,7 +191,8 @@ def taken(module: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> Non
     if hasattr(loaded, "__path__"):
         loaded = importlib.import_module(f"{module}.__main__")
     if not hasattr(loaded, "argparse"):
-        assert words == [], f"{module} takes no words"
+        is_for_a_folder = f"python -m {module} FOLDER" in (loaded.__doc__ or "")
+        assert len(words) == int(is_for_a_folder), f"{module} takes other words"
         return
     for name in ("parse_args", "parse_intermixed_args"):
         monkeypatch.setattr(argparse.ArgumentParser, name, and_no_more(name))

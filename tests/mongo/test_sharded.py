@@ -819,7 +819,7 @@ def test_a_third_shard_takes_its_part_while_detections_come_in(
         lines = done.stdout.splitlines()
         assert lines[-1] == "the cluster is as configured"
         assert balancer(cluster) == "off"
-        assert sum(line.startswith("collection ICT3102.staff: ") for line in lines) > 2
+        assert any(line.startswith("collection ICT3102.staff: ") for line in lines)
         eventually(partial(drained, app), RECOVERY_SECONDS)
         app.extensions["context"].close()
         assert cluster.bootstrap() == []
