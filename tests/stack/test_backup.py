@@ -14,6 +14,7 @@ from mongo.backup import marks, shelves
 from mongo.backup.backup import Backup
 from mongo.clients import Client, as_administrator
 from mongo.secrets import Secrets
+from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
 from tests.needs import need_routers
 from tests.phones import Phones, through
@@ -116,14 +117,24 @@ def test_what_waits_in_spools_is_restored_from_what_nobody_can_read(
 
 
 def test_the_drill_of_the_documents(root: Path, tmp_path: Path) -> None:
-    with running_stack(root, tmp_path / "old") as old:
+    """It stands beside the stack that runs, whatever the file of settings says of that."""
+    old, new = Stack(root, tmp_path / "old"), Stack(root, tmp_path / "new")
+    settings = tmp_path / "env"
+    settings.write_text(f"GATEWAY_LISTEN=127.0.0.1:{free_port()}\n")
+    old.environment["COMPOSE_ENV_FILES"] = str(settings)
+    with started(old):
         assert old.detect(7).status_code == 200
         said(old, "backup", tmp_path / "shelf")
-    new = Stack(root, tmp_path / "new")
+        drill(root, old, new, tmp_path / "shelf")
+        assert old.detect(7).status_code == 200
+
+
+def drill(root: Path, old: Stack, new: Stack, shelf: Path) -> None:
+    """Type what the document has, where the old stack is at home."""
     text = (root / "docs" / "backup.md").read_text()
     commands = text.split("## The drill")[1].split("```sh")[1].split("```")[0]
     for written, here in {
-        "/mnt/backups": tmp_path / "shelf",
+        "/mnt/backups": shelf,
         "/tmp/drill": new.data,
         "5101 5102": new.environment["WAYMARK_INGEST_PORTS"],
         "4100": new.environment["WAYMARK_MONITORING_PORT"],
@@ -137,7 +148,7 @@ def test_the_drill_of_the_documents(root: Path, tmp_path: Path) -> None:
             ["bash", "-e"],
             input=commands,
             cwd=root,
-            env=new.environment,
+            env=old.environment,
             capture_output=True,
             text=True,
             check=False,
