@@ -6,7 +6,8 @@ from pathlib import Path
 
 # What gunicorn says of its own end, and mongod but for errors.
 _NO_ERROR = re.compile(r'\[\d{4}-\d\d-\d\d |\{"t":\{.{,60}"s":"[DIW]')
-_END = re.compile(r'\{"t":\{.{,60}"s":"F"')  # mongod's only end what an error tells
+# What only ends what an error tells: mongod's, and nginx's, which has named the address before.
+_END = re.compile(r'\{"t":\{.{,60}"s":"F"|.*\[emerg\].*still could not bind\(\)')
 # What is read of a log: its end.
 _TAIL_BYTES = 64 * 2**10
 RUNBOOK = "docs/runbook.md"

@@ -10,6 +10,7 @@ from scripts.native.reasons import last_words
 
 FULL = '{"t":{"$date":"2026"},"s":"E", "msg":"No space left on device"}'
 KEY = '{"t":{"$date":"2026"},"s":"F", "msg":"Unable to acquire security key[s]"}'
+TAKEN = "[emerg] 1#1: bind() to 0.0.0.0:80 failed (98: Address already in use)"
 QUIET = '{"t":{"$date":"2026"},"s":"I", "msg":"Shutting down"}'
 
 
@@ -21,6 +22,7 @@ QUIET = '{"t":{"$date":"2026"},"s":"I", "msg":"Shutting down"}'
         ([QUIET], QUIET, ""),
         ([QUIET.replace("Shutting down", "No space left on device")], '{"t"', ""),  # no error
         (["ValueError: SEAL_HOURS must be 0"], "a setting is wrong", "SEAL_HOURS must be 0 ["),
+        ([TAKEN, "[emerg] 1#1: still could not bind()"], "its port is taken", "0.0.0.0:80 failed"),
         ([], "it wrote no log", ""),
     ],
 )
