@@ -30,14 +30,13 @@ settings.register_profile(
 )
 settings.load_profile("shared machine")
 # Several processes share the tests (scripts/test), file by file, but for these: files of one line
-# stay together. Those lines start first, the longest before the others: one that started last would
-# be waited for alone.
+# stay together. Those lines start first, the longest before the others, then the folders with long
+# files: one that started last would be waited for alone.
 PLAN = (
     (  # their shards are emulated: two such stacks at once would slow everything else down
         "tests/mongo/test_sharded.py",
         "tests/stack/test_sharded.py",
         "tests/stack/test_backup.py",
-        "tests/mongo/test_bootstrap_killed.py",
     ),
     ("tests/stack/test_chaos.py",),
     (  # they measure time, and would disturb each other
@@ -73,6 +72,7 @@ PLAN = (
         "tests/page/test_who_was_here.py",
     ),
 )
+LONG = ("tests/tools/", "tests/stack/", "tests/page/", "tests/gateway/", "tests/mongo/")
 PLANNED = {file: number for number, files in enumerate(PLAN) for file in files}
 # A failure's captured output may be endless (a log of what is retried); its end is enough.
 CAPTURED_LINES = 40
@@ -93,7 +93,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Plan:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: PLANNED.get(item.location[0], len(PLAN)))
+        items.sort(key=lambda item: _place(item.location[0]))
+
+
+def _place(file: str) -> int:
+    """Return when a file's turn is; short ones fill the end, where others wait for nobody."""
+    folder = next(
+        (place for place, folder in enumerate(LONG) if file.startswith(folder)), len(LONG)
+    )
+    return PLANNED.get(file, len(PLAN) + folder)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -66,9 +66,31 @@ def routers() -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(NAMED, tmp_path_factory.mktemp("sharded")).running(DIRECTORY) as cluster:
-        yield cluster
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Return a cluster that no bootstrap has seen."""
+    with Cluster(NAMED, tmp_path_factory.mktemp("sharded")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def steps(started: Cluster, root: Path) -> list[str]:
+    """Kill its bootstrap after each step, and begin again, until it is done; return the steps."""
+    options = ["--topology", topology.SHARDED, "--secrets", started.folder / "secrets"]
+    options += ["--local-port", started.first_port, "--directory", DIRECTORY]
+    command = [sys.executable, "-m", "mongo.bootstrap", *map(str, options)]
+    steps = []
+    while "the cluster is as configured\n" not in steps:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+            assert process.stdout
+            steps.append(process.stdout.readline())
+            assert steps[-1], steps
+            process.kill()
+    return steps
+
+
+@pytest.fixture(scope="module")
+def cluster(started: Cluster, steps: list[str]) -> Cluster:
+    return started
 
 
 @pytest.fixture
@@ -100,6 +122,12 @@ def by_shard(cluster: Cluster) -> dict[str, int]:
 def balancer(cluster: Cluster) -> str:
     with MongoClient[dict[str, Any]](cluster.uri(user="admin")) as client:
         return str(client.admin.command("balancerStatus")["mode"])
+
+
+def test_killed_after_each_step_the_bootstrap_goes_on(cluster: Cluster, steps: list[str]) -> None:
+    assert len(steps) >= 8, steps
+    with MongoClient[dict[str, Any]](cluster.uri()) as client:
+        assert client["ICT3102"]["beacons"].count_documents({}) == 57
 
 
 def test_run_again_it_does_nothing(cluster: Cluster) -> None:
