@@ -68,10 +68,9 @@ class Batcher(Generic[Item, Result]):
         self._loop_work = work
         self._loop = loop
 
-    async def submit(self, item: Item) -> Result:
-        """Return the result of an item, awaited in an event loop."""
-        result: Result = await self._join(item, asyncio.get_running_loop().create_future())
-        return result
+    def submit(self, item: Item) -> "asyncio.Future[Result]":
+        """Return the result of an item, to be awaited in the running event loop."""
+        return self._join(item, asyncio.get_running_loop().create_future())
 
     def call(self, item: Item) -> Result:
         """Return the result of an item, for a thread that waits for it."""

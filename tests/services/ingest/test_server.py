@@ -117,6 +117,94 @@ def test_a_browser_gets_nothing_for_the_page_of_a_stranger(service: Service) -> 
         assert not is_refused("/api/v1/detections", {"Host": host})
 
 
+DETECT = b"/newbeacondetect?user_address=%d&beacon_address=C2A628384B08&rssi=-20&event_id=%b"
+HOST, CLOSE = b"Host: a\r\n", b"Connection: close\r\n"
+FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
+
+
+def in_url(event: bytes, fields: bytes = b"", version: bytes = b"1.1") -> bytes:
+    """Return a whole request to store a detection of staff member 31."""
+    return b"GET %b HTTP/%b\r\n%b%b\r\n" % (DETECT % (31, event), version, HOST, fields)
+
+
+def in_body(event: bytes, fields: bytes = b"") -> tuple[bytes, bytes]:
+    """Return the header of such a request, and its body."""
+    path, _, body = (DETECT % (31, event)).partition(b"?")
+    length = b"Content-Length: %d\r\n" % len(body)
+    head = b"POST %b HTTP/1.1\r\n%b%b%b%b\r\n" % (path, HOST, FORM, length, fields)
+    return head, body
+
+
+CHUNKED = b"POST /newbeacondetect HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + HOST + FORM + CLOSE
+LAST = in_url(b"last", CLOSE)
+WAYS: dict[str, tuple[tuple[bytes, ...], int]] = {
+    "whole": ((LAST,), 1),
+    "byte by byte": (tuple(bytes([byte]) for byte in LAST), 1),
+    "old": ((in_url(b"last", version=b"1.0"),), 1),
+    "with a body": ((b"".join(in_body(b"last", CLOSE)),), 1),
+    "a body that comes later": (in_body(b"last", CLOSE), 1),
+    "asked before its body": (in_body(b"last", CLOSE + b"Expect: 100-continue\r\n"), 1),
+    "in chunks": (
+        (
+            CHUNKED + b"\r\n",
+            b"%x\r\n%b\r\n0\r\n\r\n" % (len(in_body(b"last")[1]), in_body(b"last")[1]),
+        ),
+        1,
+    ),
+    "one upon the other": ((in_url(b"one") + b"".join(in_body(b"two")) + LAST,), 3),
+    "behind others": ((REQUEST + b"\r\n" + in_url(b"one") + REQUEST + b"\r\n" + LAST,), 2),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_detection_is_answered_alike_however_it_comes(
+    service: Service, mongod: str, way: str
+) -> None:
+    pieces, count = WAYS[way]
+    with MongoClient[dict[str, Any]](mongod) as client:
+        staff = client["ICT3102"]["staff"]
+        staff.delete_many({"staff_id": 31})
+        with connection(service) as peer:
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for piece in pieces:
+                peer.sendall(piece)
+                time.sleep(0.05 if len(pieces) < 9 else 0)  # or both come at once
+            answers = received(peer)
+        assert staff.count_documents({"staff_id": 31}) == count
+    heads = answers.split(b"New Beacon Detection Added")
+    assert len(heads) == count + 1
+    assert heads.pop() == b""
+    whole = re.compile(
+        rb"HTTP/1\.1 200 OK\r\ndate: [^\r]+ GMT\r\ncontent-type: text/plain; charset=utf-8\r\n"
+        rb"content-length: 26\r\nx-detection: stored\r\naccess-control-allow-origin: \*\r\n"
+        rb"access-control-expose-headers: Retry-After, X-Circuit-State, X-Request-ID\r\n"
+        rb"(connection: close\r\n)?\r\n\Z"
+    )
+    assert all(whole.search(head) for head in heads)
+    assert [b"connection: close" in head for head in heads] == [False] * (count - 1) + [True]
+
+
+def test_what_is_wrong_with_a_detection_leaves_the_connection_as_it_is(service: Service) -> None:
+    wrong = b"GET /newbeacondetect?user_address=x HTTP/1.1\r\n" + HOST + b"\r\n"
+    with connection(service) as peer:
+        peer.sendall(wrong + in_url(b"a") + wrong + in_url(b"b", CLOSE))
+        answers = received(peer)
+    statuses = re.findall(rb"HTTP/1\.1 (\d+)", answers)
+    assert statuses == [b"400", b"200", b"400", b"200"]
+    assert answers.count(b'"parameter":') == 2
+
+
+def test_who_hangs_up_is_stored_all_the_same(service: Service, mongod: str) -> None:
+    with MongoClient[dict[str, Any]](mongod) as client:
+        staff = client["ICT3102"]["staff"]
+        staff.delete_many({"staff_id": 31})
+        for n in range(20):
+            with connection(service) as peer:
+                peer.sendall(in_url(b"gone%d" % n))
+        eventually(lambda: staff.count_documents({"staff_id": 31}) == 20)
+    assert service.get("/healthz").ok
+
+
 @pytest.mark.long
 def test_a_long_answer_waits_for_slow_clients_piece_by_piece(service: Service, mongod: str) -> None:
     """Not whole, of which the kernel takes no more than 4 MiB."""
@@ -190,11 +278,13 @@ def test_a_stop_answers_what_is_under_way(mongod: str, tmp_path: Path) -> None:
 def test_what_a_stop_cuts_off_is_a_503_that_the_gateway_repeats(
     mongod: str, tmp_path: Path
 ) -> None:
-    """Here after no time, and with followers who go on waiting."""
+    """Here after no time, with followers who go on waiting, and a database that answers nobody."""
     waiting = tmp_path / "waiting"
     program = (
+        "import asyncio, ingest.recording.recorder as recorder\n"
         "import ingest.__main__ as main, ingest.storage.histories.change_stream as stream\n"
         "main.GRACEFUL_SECONDS = 0.1\n"
+        "recorder.Recorder.submit = lambda *_: asyncio.get_running_loop().create_future()\n"
         "read = stream.ChangeStream.read\n"
         "def told(*given):\n"
         f"    with open({str(waiting)!r}, 'a') as file:\n"
@@ -212,8 +302,9 @@ def test_what_a_stop_cuts_off_is_a_503_that_the_gateway_repeats(
     with ExitStack() as held:
         service = Service(mongod, tmp_path, [sys.executable, "-c", program])
         held.enter_context(running(service))
-        clients = [held.enter_context(connection(service)) for _ in (follow, follow, *halves)]
-        for client, request in zip(clients, [*halves, follow, follow], strict=True):
+        requests = [*halves, in_url(b"waits"), follow, follow]
+        clients = [held.enter_context(connection(service)) for _ in requests]
+        for client, request in zip(clients, requests, strict=True):
             client.sendall(request)
         # Both followers wait, and the others came before them.
         eventually(lambda: waiting.exists() and waiting.read_text() == "..")

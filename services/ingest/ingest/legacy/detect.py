@@ -1,5 +1,6 @@
 """/newbeacondetect: store one detection."""
 
+import asyncio
 import time
 from functools import cache
 
@@ -18,7 +19,7 @@ from ingest.web.responses import Response, of_text
 ADDED = b"New Beacon Detection Added"
 
 
-def endpoint(context: Context) -> Endpoint[Document, Outcome]:
+def endpoint(context: Context) -> Endpoint[Document, list[Outcome]]:
     """Return the endpoint on a context."""
 
     def parse(request: Request) -> Document:
@@ -34,16 +35,16 @@ def endpoint(context: Context) -> Endpoint[Document, Outcome]:
         # The recorder knows the place.
         return document(staff_id, NOWHERE, when, rssi, mac, identity.received_at, key)
 
-    async def work(detection: Document) -> Outcome:
-        [outcome] = await context.recording.recorder.submit([detection])
+    def work(detection: Document) -> asyncio.Future[list[Outcome]]:
+        return context.recording.recorder.submit([detection])
+
+    def reply(_: Request, outcomes: list[Outcome]) -> Response:
+        [outcome] = outcomes
         if outcome is Outcome.REJECTED:
             raise ParameterError("body", "MongoDB refuses this detection")
-        return outcome
-
-    def reply(_: Request, outcome: Outcome) -> Response:
         return _added(outcome)
 
-    return Endpoint(DETECT, parse, work, reply)
+    return Endpoint(DETECT, parse, work, reply, is_prompt=True)
 
 
 @cache

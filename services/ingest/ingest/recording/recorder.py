@@ -83,12 +83,12 @@ class Recorder:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._loop_inserts.close)
 
-    async def submit(self, documents: Request) -> list[Outcome]:
-        """Store durably, in one group with what other requests bring; return what became of each.
+    def submit(self, documents: Request) -> "asyncio.Future[list[Outcome]]":
+        """Store durably, in one group with what other requests bring; tell what became of each.
 
         PartlyStored, StoreUnavailable: nothing may be promised of some, or of any of them.
         """
-        return await self._batcher.submit(documents)
+        return self._batcher.submit(documents)
 
     def record(self, documents: Request) -> list[Outcome]:
         """Do the same as `submit` for a thread."""

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from common.metrics import Requests
 from common.routes import SMALL_BODY_BYTES, kind_at
@@ -19,7 +19,7 @@ from ingest.web.endpoint import Endpoint
 from ingest.web.flask_bridge import Bridge, pieces
 from ingest.web.lanes import LANES, lane_of, largest_body
 from ingest.web.request import Request
-from ingest.web.request_body import Receive, declared_length, may_become_large, read_body
+from ingest.web.request_body import CHUNKED, Receive, declared_length, may_become_large, read_body
 from ingest.web.responses import Response
 
 # Bodies larger than this are taken a few at a time: 64 connections with 1 MiB each are too much.
@@ -28,6 +28,13 @@ LARGE_BODIES = 2  # one is read while the other is stored; more only wait for ea
 
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
+
+
+class Begun(NamedTuple):
+    """What a request waits for, and what it is answered then."""
+
+    pending: "asyncio.Future[Any]"
+    respond: "Callable[[asyncio.Future[Any]], Response]"
 
 
 class Server:
@@ -70,6 +77,41 @@ class Server:
                 await self._take(scope, receive, send)
             except asyncio.CancelledError:
                 await _send_end(send)
+
+    def begin(self, scope: Scope, body: bytes) -> Begun | None:
+        """Begin to answer a whole request without a task, if it is a plain one to such an endpoint.
+
+        Any other is to be served as ASGI has it, and so is one with which something is wrong.
+        """
+        endpoint = self._endpoints.get(scope["path"])
+        if endpoint is None or not endpoint.is_prompt or self._closing:
+            return None
+        headers = dict(scope["headers"])
+        if scope["method"] not in endpoint.route.roles:
+            return None
+        if CHUNKED in headers or may_become_large(headers, LARGE_BODY_BYTES):
+            return None
+        began = monotonic()
+        method, path, query = scope["method"], scope["path"], scope["query_string"]
+        request = Request(method, path, query, headers, body, len(body))
+        if not self._admission.open and self._refusal(endpoint, request):
+            return None
+        try:
+            pending = cast("asyncio.Future[Any]", endpoint.begin(request))
+        except Exception:
+            return None
+
+        def respond(done: "asyncio.Future[Any]") -> Response:
+            if done.cancelled():
+                response = error_responses.ending()
+            elif isinstance(error := done.exception(), Exception):
+                response = endpoint.response_to(request, error)
+            else:
+                response = endpoint.replied(request, done.result())
+            self._requests.observe(kind_at(path), response.status, monotonic() - began)
+            return cors.with_headers(response)
+
+        return Begun(pending, respond)
 
     def _counting(self, scope: Scope, send: Send) -> Send:
         """Return a way to send that counts the answer when it begins to leave."""
@@ -116,7 +158,7 @@ class Server:
         method, path = scope["method"], scope["path"]
         body = await read_body(headers, receive, self._largest_body(path, headers))
         if body is None:
-            await _send(cors.with_headers(error_responses.late()), send)
+            await send_response(cors.with_headers(error_responses.late()), send)
             return
         request = Request(method, path, scope["query_string"], headers, body.data, body.length)
         endpoint = self._endpoints.get(path)
@@ -126,9 +168,9 @@ class Server:
             if response.waits:
                 await self._bridge.respond(scope, request, receive, send, response.for_flask())
             else:
-                await _send(response, send)
+                await send_response(response, send)
         elif strangers.is_refused(path, headers):
-            await _send(strangers.REFUSAL, send)
+            await send_response(strangers.REFUSAL, send)
         else:
             await self._bridge.respond(scope, request, receive, send)
 
@@ -153,10 +195,11 @@ class Server:
 async def _send_end(send: Send) -> None:
     """Answer what the service's end cuts off, so that the gateway asks the other service."""
     with suppress(RuntimeError):  # half an answer was sent: the server then hangs up
-        await _send(cors.with_headers(error_responses.ending()), send)
+        await send_response(cors.with_headers(error_responses.ending()), send)
 
 
-async def _send(response: Response, send: Send) -> None:
+async def send_response(response: Response, send: Send) -> None:
+    """Send a response as ASGI has it."""
     start = {"status": response.status, "headers": response.headers}
     await send({"type": "http.response.start"} | start)
     for piece, more in pieces(response.body):

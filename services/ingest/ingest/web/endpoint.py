@@ -24,13 +24,15 @@ class Endpoint(NamedTuple, Generic[Parsed, Result]):
     """One address in three steps.
 
     `parse` raises what is wrong with the request, `work` StoreUnavailable. `reply` gets the
-    request for its headers.
+    request for its headers. `is_prompt`: `work` only waits for a future, which it gives; nobody
+    needs a task for that.
     """
 
     route: Route
     parse: Callable[[Request], Parsed]
     work: Callable[[Parsed], Awaitable[Result]]
     reply: Callable[[Request, Result], Response]
+    is_prompt: bool = False
 
     @property
     def path(self) -> str:
@@ -45,17 +47,29 @@ class Endpoint(NamedTuple, Generic[Parsed, Result]):
     async def respond(self, request: Request) -> Response:
         """Answer a request of any of its methods, whatever happens."""
         try:
-            if request.length > self.route.body_bytes:
-                raise BodyTooLarge  # noqa: TRY301  # answered like all else
-            return self.reply(request, await self.work(self.parse(request)))
-        except ParameterError as error:
-            # Without a name of its own: an error that a frame of its own names is not freed.
-            return error_responses.response_to(
-                request.explained(error), request.header(b"x-request-id")
-            )
+            return self.reply(request, await self.begin(request))
         except Exception as error:
-            request_id, stores = request.header(b"x-request-id"), self.role is Role.INGEST
-            return error_responses.response_to(error, request_id, stores=stores)
+            return self.response_to(request, error)
+
+    def begin(self, request: Request) -> Awaitable[Result]:
+        """Begin its work. Raises what is wrong with the request."""
+        if request.length > self.route.body_bytes:
+            raise BodyTooLarge
+        return self.work(self.parse(request))
+
+    def replied(self, request: Request, result: Result) -> Response:
+        """Return the response to a request whose work is done."""
+        try:
+            return self.reply(request, result)
+        except Exception as error:
+            return self.response_to(request, error)
+
+    def response_to(self, request: Request, error: Exception) -> Response:
+        """Return the response to what went wrong with a request."""
+        request_id, stores = request.header(b"x-request-id"), self.role is Role.INGEST
+        if isinstance(error, ParameterError):
+            return error_responses.response_to(request.explained(error), request_id)
+        return error_responses.response_to(error, request_id, stores=stores)
 
     def mount(self, app: Flask) -> None:
         """Let a Flask application answer it too."""

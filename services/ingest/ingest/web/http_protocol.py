@@ -2,13 +2,23 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from email.utils import formatdate
+from functools import partial
 from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
+from ingest.web.asgi_server import Scope, Send, Server, send_response
 from ingest.web.flask_bridge import PIECE_BYTES
+from ingest.web.request_body import Receive
+from ingest.web.responses import Response
 
+PLAIN = (200, 202)  # with headers that are ours alone
 # The gateway lets 32 KiB of header fields through, and a line of 16 KiB.
 MAX_HEADER_BYTES = 64 * 1024
 
@@ -58,11 +68,15 @@ class _Joined:
 class Protocol(HttpToolsProtocol):
     """uvicorn's HTTP/1.1: a header has a bound, and a short answer leaves in one piece.
 
-    The date is written when an answer needs it; uvicorn would wake each second for it.
+    The date is written when an answer needs it; uvicorn would wake each second for it. A request
+    that came whole is begun without a task where the service can do so: the tasks, events and
+    messages of ASGI cost more than an insert (docs/measurements.md, "Without a task").
     """
 
     _second = 0  # of the date that answers have
     _header_bytes = 0  # so far, of a header that came in several parts
+    _receives = False
+    _held: RequestResponseCycle | None = None  # a request of which the end may be here already
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin a connection."""
@@ -78,7 +92,11 @@ class Protocol(HttpToolsProtocol):
         """Take what came, and refuse a header that is too long."""
         before = self.scope
         self._write_date()
+        self._receives = True
         super().data_received(data)
+        self._receives = False
+        if self._held:
+            self._start(self._held)
         # A request's scope is made with its first byte, and its cycle at the end of its header.
         if self.scope is not before or (self.cycle and self.cycle.scope is before):
             self._header_bytes = 0
@@ -86,6 +104,61 @@ class Protocol(HttpToolsProtocol):
         self._header_bytes += len(data)
         if self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
             self.send_400_response("The header is too long.")
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if self._receives and not cycle.waiting_for_100_continue:
+            self._held = cycle
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def on_message_complete(self) -> None:
+        """End a request: begin to answer it."""
+        super().on_message_complete()
+        if self._held:
+            self._start(self._held)
+
+    def _start(self, cycle: RequestResponseCycle) -> None:
+        self._held = None
+        scope = cast(Scope, cycle.scope)
+        begun = None if cycle.more_body else self._service.begin(scope, bytes(cycle.body))
+        if begun is None:
+            super()._start_asgi_task(cycle, self.app)
+            return
+        # uvicorn cancels these when its patience ends; it needs no more of them.
+        self.tasks.add(cast("asyncio.Task[None]", begun.pending))
+        begun.pending.add_done_callback(partial(self._answer, cycle, begun.respond))
+
+    def _answer(
+        self,
+        cycle: RequestResponseCycle,
+        respond: "Callable[[asyncio.Future[Any]], Response]",
+        pending: "asyncio.Future[Any]",
+    ) -> None:
+        self.tasks.discard(cast("asyncio.Task[None]", pending))
+        response = respond(pending)
+        if cycle.disconnected:
+            return
+        if response.status not in PLAIN or self.flow.write_paused:
+
+            async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+                await send_response(response, send)
+
+            super()._start_asgi_task(cycle, cast(Any, app))
+            return
+        headers = self.server_state.default_headers + response.headers
+        if not cycle.keep_alive:
+            headers = [*headers, (b"connection", b"close")]
+        lines = [b"%b: %b\r\n" % header for header in headers]
+        head = [STATUS_LINE[response.status], *lines, b"\r\n", *response.body]
+        self.transport.write(b"".join(head))
+        cycle.response_started = cycle.response_complete = True
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+
+    @property
+    def _service(self) -> Server:
+        return cast(Server, self.app)
 
     def _write_date(self) -> None:
         """Have answers to what comes now tell the date, also to what is no request."""
