@@ -8,17 +8,21 @@ from typing import Any
 
 from bson import ObjectId, Timestamp
 from pymongo import MongoClient
+from pymongo.database import Database
 
 from common.schema import DATABASE
 from loadtests.plans import MAC
 
 AT_ONCE = 5_000  # documents
 SETTLED_SECONDS = 9  # after them nobody can have missed any of what was stored
+LOOK_SECONDS = 0.2  # between two looks at what the services have done
 Document = dict[str, Any]
 
 
-def store(mongodb_uri: str, counts: Mapping[int, int], *, in_turn: bool = False) -> None:
-    """Store so many detections of each staff member, 4 s apart; return when they are settled.
+def store(
+    mongodb_uri: str, counts: Mapping[int, int], *, in_turn: bool = False, settled: bool = True
+) -> None:
+    """Store so many detections of each staff member, 4 s apart; return when they are `settled`.
 
     They have the database's stamps, and are noted in `latest`, as what a service stored. All were
     heard at the same times, or `in_turn`, which a small cache of the database stores much faster.
@@ -31,11 +35,27 @@ def store(mongodb_uri: str, counts: Mapping[int, int], *, in_turn: bool = False)
         newest = {"_id": "$staff_id", "stored": {"$max": "$stored"}}
         note = {"version": 1, "changes": [0], "recent": []}
         database["staff"].aggregate([{"$group": newest}, {"$set": note}, {"$merge": "latest"}])
-        last = database["staff"].find_one(sort=[("stored", -1)])
-        noted = last["stored"].time << 32 | last["stored"].inc if last else 0
-        position = {"$max": {"at": noted}, "$setOnInsert": {"listed": b"", "name": 1}}
+        position = {"$max": {"at": _newest(database)}, "$setOnInsert": {"listed": b"", "name": 1}}
         database["notes"].update_one({"_id": "staff"}, position, upsert=True)
-    time.sleep(SETTLED_SECONDS)
+    if settled:
+        time.sleep(SETTLED_SECONDS)
+
+
+def wait_until_noted(mongodb_uri: str, seconds: float) -> None:
+    """Wait until the services have noted in `latest` all that is stored, for so long at most."""
+    ends = time.monotonic() + seconds
+    with MongoClient[Document](mongodb_uri) as client:
+        database = client[DATABASE]
+        newest = _newest(database)
+        at = {"_id": "staff", "at": {"$gte": newest}}
+        while newest and not database["notes"].find_one(at) and time.monotonic() < ends:
+            time.sleep(LOOK_SECONDS)
+
+
+def _newest(database: Database[Document]) -> int:
+    """Return the stamp of what was stored last, as a number; 0 without any."""
+    last = database["staff"].find_one(sort=[("stored", -1)])
+    return last["stored"].time << 32 | last["stored"].inc if last else 0
 
 
 def _detections(

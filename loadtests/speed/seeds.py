@@ -25,7 +25,8 @@ OF_THE_TABLE = (
 
 def store(side: Side, counts: Mapping[int, int], *, in_turn: bool = False) -> None:
     """Have so many detections of each staff member in the side's database."""
-    histories.store(side.stack.mongodb_uri, counts, in_turn=in_turn)
+    stack = side.stack  # the old one knows no stamps: nothing of it settles
+    histories.store(stack.mongodb_uri, counts, in_turn=in_turn, settled=stack.works_later)
     side.stored.update(counts)
     side.sent.update(counts)
 

@@ -1,13 +1,12 @@
 """Those that take turns: each a stack that runs, how it is spoken to, and what it has used."""
 
-import json
 import math
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from loadtests import histories
 from loadtests.engine import endpoints
 from loadtests.engine.client import KEEP_ALIVE, Api, Verify
 from loadtests.stack import Stack, in_box
@@ -17,9 +16,7 @@ from scripts.processes.limited_group import LimitedGroup
 SERVICES, GATEWAY, DATABASE, EVERYTHING = "services", "gateway", "mongod", "everything"
 PAGE = "monitoring"
 ANSWER_SECONDS = 60.0
-SYSTEM = "/api/v1/system"
-# How often a service looks for what is left to do, and what it may take at most.
-ROUND_SECONDS, REST_SECONDS = 4.0, 120.0
+REST_SECONDS = 120.0  # for what is left to do, at most
 
 
 class Dialect(NamedTuple):
@@ -91,17 +88,8 @@ class Side:
 
     def rest(self) -> None:
         """Wait until nothing is left to do of what was sent: the next turn would pay for it."""
-        if not self.stack.works_later:
-            return
-        ends = time.monotonic() + REST_SECONDS
-        time.sleep(ROUND_SECONDS)  # until it has looked once more what there is
-        while self._unnoted_seconds() > ROUND_SECONDS and time.monotonic() < ends:
-            time.sleep(0.5)
-
-    def _unnoted_seconds(self) -> int:
-        """Return how old the oldest is that is left to do."""
-        report = json.loads(self.gateway.send(SYSTEM, None, KEEP_ALIVE).body)
-        return int(report["unnoted_seconds"])
+        if self.stack.works_later:
+            histories.wait_until_noted(self.stack.mongodb_uri, REST_SECONDS)
 
     def killed(self) -> int:
         """Return how many processes the kernel has ended for want of memory."""

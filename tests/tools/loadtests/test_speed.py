@@ -2,25 +2,25 @@
 
 import datetime
 import json
-import subprocess
-import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
+from loadtests.architectures import New
 from loadtests.figures import HTTP, summary
 from loadtests.figures import Row as Request
 from loadtests.held_back import Shares
 from loadtests.histories import _detections
-from loadtests.speed import loads, seeds
-from loadtests.speed.cases import NEW, OLD, sections
-from loadtests.speed.sides import EVERYTHING, SERVICES, SOURCES, Side
+from loadtests.main import parser
+from loadtests.speed import command, loads, seeds
+from loadtests.speed.cases import NEW, OLD, RAW, Case, Section, Start, sections
+from loadtests.speed.sides import EVERYTHING, SERVICES, SOURCES, Side, side
 from loadtests.speed.turns import Figure, Turn, row, turn
 from loadtests.stack import Stack
-from scripts.processes import ROOT
 from tests.needs import limited
 from tests.tools.loadtests.faulty_server import FaultyServer
 
@@ -146,26 +146,39 @@ def test_who_writes_waits_for_each_answer_and_is_not_late_by_that(
 
 @limited
 @pytest.mark.long
-def test_sides_take_turns_through_the_gateway_and_in_a_box(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "loadtests.main", "speed", "--rounds", "1"]
-    command += ["--seconds", "0.5", "--stored", "20000", "--output", str(tmp_path)]
-    chosen = ["batches of 500, 4", "0.5 CPU", "open pages"]
-    done = subprocess.run(
-        [*command, *chosen], cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
-    )
-    assert done.returncode in (0, 1), done.stdout + done.stderr  # 1: a goal is missed
-    assert "wrong answers" not in done.stdout
+def test_sides_take_turns_through_the_gateway_and_in_a_box(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    table = {case.name: case for section in sections(0) for case in section.cases}
+    batches = table["batches of 500, 4 senders; insert_many beside mongod"]
+    pages = table["200 open pages beside 3.5 inserts a second"]._replace(sides=(NEW,))
+    history = table["a history of 3,000, written to, 0.5 CPU"]
+
+    def brief(title: str, sides: Mapping[str, Start], *cases: Case) -> Section:
+        return Section(title, sides, tuple(case._replace(warm_up=False) for case in cases))
+
+    one_stack: Mapping[str, Start] = {NEW: lambda: side(New()), RAW: NEW}
+    chosen = [
+        brief("Through the gateway", one_stack, batches, pages),
+        brief("One box", sections(0)[1].sides, history),
+    ]
+    monkeypatch.setattr(command, "sections", lambda _: chosen)
+    options = ["speed", "--rounds", "1", "--seconds", "0.5", "--output", str(tmp_path)]
+    assert command.speed(parser().parse_args(options)) in (0, 1)  # 1: a goal is missed
+    assert "wrong answers" not in capsys.readouterr().out
     turns = {
         case: sides for _, case, sides in json.loads((tmp_path / "speed.json").read_text())["turns"]
     }
-    assert len(turns) == 4
+    assert {case: set(sides) for case, sides in turns.items()} == {
+        case.name: set(case.sides) for section in chosen for case in section.cases
+    }
     for sides in turns.values():
         for rows in sides.values():
             assert len(rows) == 1
             assert all(row["requests"] for row in rows)
-    batches = turns["batches of 500, 4 senders; insert_many beside mongod"]
-    assert all(row["cpu_seconds"][SERVICES] for row in batches[NEW])
-    assert all(row["cpu_seconds"]["mongod"] for row in batches["insert_many"])
+    of_batches = turns[batches.name]
+    assert all(row["cpu_seconds"][SERVICES] for row in of_batches[NEW])
+    assert all(row["cpu_seconds"]["mongod"] for row in of_batches[RAW])
 
 
 def test_seeds_are_what_the_loads_ask_for() -> None:
