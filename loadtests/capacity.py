@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def capacity(options: argparse.Namespace) -> int:
-    """Search and print a table; status 1 when something that was acknowledged was not stored."""
+    """Search and print a table; status 1 when something was lost or a log tells of an exception."""
     wanted = refusals.searches(options.only)
     options.output.mkdir(parents=True, exist_ok=True)
     results: list[Result] = []
@@ -76,12 +76,13 @@ def _search(options: argparse.Namespace, name: str, architecture: str, services:
     with ARCHITECTURES[architecture](services=services) as stack:
         how = {"ramp": options.ramp, "p99": options.p99, "gateway": stack.pid("gateway")}
         status = generate(stack.url, name, how | {"attempts": file})
+        problems = [PROBLEMS.get(status, "FAILED"), *stack.exceptions()]
     step = plan.steps[0]
     per_request = (
         step.batch if step.kind == "batch" else sum(count for _, count in step.preload) or 1
     )
     rate, p99, limit = capacity_of(read_csv(file, Attempt), options.p99)
-    problem = PROBLEMS.get(status, "FAILED")
+    problem = ", ".join(filter(None, problems))
     return Result(architecture, services, name, plan.text, rate, per_request, p99, limit, problem)
 
 

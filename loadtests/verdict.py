@@ -26,8 +26,17 @@ class Verdict(NamedTuple):
         return f"{self.word}: {self.why}" if self.why else self.word
 
 
-def judge(plan: Plan, steps: Mapping[str, Sequence[Summary]], *, lost: bool = False) -> Verdict:
-    """Return the verdict on the repetitions of each step; `lost`: not all is stored."""
+def judge(
+    plan: Plan,
+    steps: Mapping[str, Sequence[Summary]],
+    *,
+    lost: bool = False,
+    exceptions: Sequence[str] = (),
+) -> Verdict:
+    """Return the verdict on the repetitions of each step; `lost`: not all is stored.
+
+    `exceptions` is what the logs of the stack tell of.
+    """
     void = []
     for name, repetitions in steps.items():
         in_time = [repetition for repetition in repetitions if not repetition.late]
@@ -37,6 +46,8 @@ def judge(plan: Plan, steps: Mapping[str, Sequence[Summary]], *, lost: bool = Fa
             return Verdict(FAIL, f"at {name} {why}")
     if lost:
         return Verdict(FAIL, "what is stored is not what was acknowledged")
+    if exceptions:
+        return Verdict(FAIL, exceptions[0])
     if void or not steps:
         return Verdict(VOID, f"the generator was late at {', '.join(void) or 'every step'}")
     alone = any(step.name not in steps for step in plan.steps)

@@ -52,7 +52,7 @@ def shards(text: str) -> tuple[int, ...]:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Run the playbook and write the report; status 1 when the new one's responses were wrong."""
+    """Run the playbook and write the report; status 1 when the new one failed in a plan."""
     how = {"quick": options.quick, "ramp": options.ramp, "repetitions": options.repetitions}
     book = Playbook.chosen(**how, shards=options.sharded)
     wrong = run(book, options.output, resume=options.resume)
@@ -62,7 +62,7 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def run(book: Playbook, folder: Path, *, resume: bool = False) -> int:
-    """Run a playbook into a folder; return 1 when responses of the new architecture were wrong.
+    """Run a playbook into a folder; return 1 when the new architecture failed in a plan.
 
     Interrupted, it still writes the report of what was measured; `resume` goes on from there.
     """
@@ -120,14 +120,20 @@ def _all(book: Playbook, folder: Path, facts: dict[str, Any]) -> None:
         progress = f"{done}/{len(runs)}, {book.seconds(left) / 60:.0f} min left"
         run = left.pop(0)
         print(f"[{progress}] {run.architecture}, {run.plan}", flush=True)
-        if not _one(book, run, folder):
+        exceptions = _one(book, run, folder)
+        if exceptions:
+            facts.setdefault("exceptions", {})[run.name] = exceptions
+        elif exceptions is None:
             facts["failed"].append(run.name)
             print(f"  {run.name} broke off: the report lacks it", flush=True)
         facts["load_average"].append(round(os.getloadavg()[0], 1))
 
 
-def _one(book: Playbook, run: Run, folder: Path) -> bool:
-    """Run a plan; its files get their names when it is through. False when it broke off."""
+def _one(book: Playbook, run: Run, folder: Path) -> list[str] | None:
+    """Run a plan; its files get their names when it is through.
+
+    Returns the exceptions of which the logs tell, None when it broke off.
+    """
     plan = PLANS[run.plan]
     rows = folder / "rows" / f"{run.name}.part"
     options = {"ramp": book.ramp(plan), "only": book.plans[plan.name], "rows": rows}
@@ -135,14 +141,15 @@ def _one(book: Playbook, run: Run, folder: Path) -> bool:
     try:
         with _standing(book, run.architecture) as stack, stack.sampled() as samples:
             status = generate(stack.url, plan.name, options)
+            exceptions = stack.exceptions()
     except NotHealthyError as error:
         print(f"  {error}", flush=True)
-        return False
+        return None
     if status not in (0, 1):  # 1: some responses were wrong, which the report tells
-        return False
+        return None
     write_csv(folder / "usage" / f"{run.name}.csv", samples, Sample._fields)
     rows.rename(rows.with_suffix(".csv"))
-    return True
+    return exceptions
 
 
 @contextmanager

@@ -40,7 +40,9 @@ def _verdict(results: Results, plan: str, architecture: str) -> Verdict:
         step: list(results.steps[plan, step][architecture].values()) for step in results.of(plan)
     }
     measured = {step: repetitions for step, repetitions in steps.items() if repetitions}
-    return judge(PLANS[plan], measured, lost=results.lost(plan, architecture))
+    exceptions = results.exceptions(plan, architecture)
+    lost = results.lost(plan, architecture)
+    return judge(PLANS[plan], measured, lost=lost, exceptions=exceptions)
 
 
 def _sentences(results: Results) -> list[str]:

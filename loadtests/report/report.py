@@ -23,7 +23,7 @@ def files(folder: Path) -> str:
 
 
 def write(folder: Path) -> int:
-    """Write the reports; return 1 when the new one gave wrong or no responses in a plan."""
+    """Write the reports; return 1 when the new one failed in a plan: see `Results.wrong`."""
     results = Results(folder)
     names = {"late_ms": LATE_MS, "durable": DURABLE, "unoptimised": UNOPTIMISED, "indexed": INDEXED}
     names |= {"old_gateway": OLD_GATEWAY, "old_services": OLD_SERVICES}

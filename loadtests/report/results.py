@@ -66,6 +66,12 @@ class Results:
         rows = (row for row in self._others[architecture] if row.plan == plan)
         return any(row.error for row in rows if row.step == STORED)
 
+    def exceptions(self, plan: str, architecture: str) -> list[str]:
+        """Return what the logs of the runs of a plan tell of."""
+        runs = ((_run(name), told) for name, told in self.facts.get("exceptions", {}).items())
+        own = (told for run, told in runs if run and run[1:] == (architecture, plan))
+        return [problem for problems in own for problem in problems]
+
     def mean(self, plan: str, step: str, architecture: str) -> Spread:
         """Return the median and range of the mean response time over the repetitions, ms.
 
@@ -134,16 +140,25 @@ class Results:
         }
 
     def wrong(self) -> bool:
-        """Tell whether the new one's responses were wrong; sweeps are meant to break."""
+        """Tell whether the new one's responses were wrong, or its logs tell of an exception.
+
+        Sweeps are meant to break, but not by an exception.
+        """
         steps = [step for (plan, _), step in self.steps.items() if not PLANS[plan].is_sweep]
         others = (row.error for row in self._others[NEW] if not PLANS[row.plan].is_sweep)
-        return any(others) or any(
-            repetition.wrong for step in steps for repetition in step[NEW].values()
-        )
+        answers = (repetition.wrong for step in steps for repetition in step[NEW].values())
+        logs = (self.exceptions(plan, NEW) for plan in self.plans())
+        return any(others) or any(answers) or any(logs)
 
 
 def _files(folder: Path) -> Iterator[tuple[Run, Path]]:
     """Yield the files of whole runs."""
     for file in sorted(folder.glob("*.csv")):
-        if name := FILE.fullmatch(file.stem):
-            yield Run(int(name[1]), name[2], name[3]), file
+        if run := _run(file.stem):
+            yield run, file
+
+
+def _run(name: str) -> Run | None:
+    """Return the run that has a name; None where nothing has it."""
+    parts = FILE.fullmatch(name)
+    return Run(int(parts[1]), parts[2], parts[3]) if parts else None

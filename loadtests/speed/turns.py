@@ -20,6 +20,7 @@ class Turn(NamedTuple):
     shares: Shares  # of that limit, and of the machine
     killed: int
     afterwards: Mapping[str, float] = {}  # CPU seconds until nothing was left to do
+    exceptions: Sequence[str] = ()  # of which its logs tell
 
     def of(self, name: str = "") -> Summary:
         """Return the figures of the requests of one name; nan where there are none."""
@@ -63,6 +64,7 @@ def turn(side: Side, load: Callable[[Side, float], object], seconds: float) -> T
         meter.shares(used.get(side.limited, 0.0), side.cores),
         side.killed(),
         rest,
+        side.stack.exceptions(),
     )
 
 
@@ -175,4 +177,5 @@ def _problems(turns: Sequence[Turn]) -> tuple[str, ...]:
     wrong, killed = sum(turn.wrong() for turn in turns), sum(turn.killed for turn in turns)
     late = any(names.late for turn in turns for names in turn.requests.values())
     problems = (f"{wrong} wrong answers" * bool(wrong), f"{killed} killed" * bool(killed))
-    return tuple(filter(None, (*problems, "the generator was late" * late)))
+    exceptions = (problem for turn in turns for problem in turn.exceptions)
+    return tuple(filter(None, (*problems, "the generator was late" * late, *exceptions)))

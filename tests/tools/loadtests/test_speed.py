@@ -3,7 +3,7 @@
 import datetime
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -43,6 +43,7 @@ def known(
     cpu: float = 0.1,
     full: float = 0.5,
     killed: int = 0,
+    exceptions: Sequence[str] = (),
 ) -> Turn:
     """Return a turn of one second: so many requests, and what they took."""
     requests = [
@@ -50,7 +51,8 @@ def known(
         for n in range(count)
     ]
     used = {SERVICES: cpu, EVERYTHING: 2 * cpu}
-    return Turn({"": summary(requests)}, used, 1.0, SERVICES, Shares(full, 0.5), killed)
+    shares = Shares(full, 0.5)
+    return Turn({"": summary(requests)}, used, 1.0, SERVICES, shares, killed, {}, exceptions)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +62,7 @@ def known(
         (RATE, known(100), known(300), False, 3),
         (RATE, known(100), known(500, wrong=1), False, 5),
         (RATE, known(100), known(500, killed=1), False, 5),
+        (RATE, known(100), known(500, exceptions=["the log tells of it"]), False, 5),
         # Nor is a ratio to what did not stand: it would flatter.
         (RATE, known(100, wrong=1), known(500), False, 5),
         (RATE, known(100, killed=1), known(500), False, 5),
@@ -117,7 +120,9 @@ def test_each_case_has_sides_of_its_section_and_figures_of_its_sides() -> None:
 @pytest.mark.parametrize(("fault", "is_right"), [("", True), ("loses", False), ("drops", False)])
 def test_a_history_that_lacks_what_was_acknowledged_is_wrong(fault: str, *, is_right: bool) -> None:
     with FaultyServer(fault) as server:
-        stack = SimpleNamespace(url=server.url, ingest_ports=[], usage=dict, works_later=False)
+        stack = SimpleNamespace(
+            url=server.url, ingest_ports=[], usage=dict, works_later=False, exceptions=list
+        )
         side = Side(cast(Stack, stack), SOURCES)
         measured = turn(side, loads.live_histories, 1.5)
         side.close()

@@ -50,6 +50,12 @@ def test_what_lost_a_detection_fails() -> None:
     assert judge(PLANS["PERF-RT-1"], {"1": [figures(1)]}, lost=True).word == "FAIL"
 
 
+def test_a_log_that_tells_of_an_exception_fails() -> None:
+    told = ["the log of ingest-1 tells of ValueError"]
+    verdict = judge(PLANS["PERF-RT-1"], {"1": [figures(1)]}, exceptions=told)
+    assert verdict == ("FAIL", told[0])
+
+
 @pytest.mark.parametrize(
     ("fault", "verdict", "status"),
     [
@@ -105,8 +111,12 @@ def test_a_plan_that_is_void_has_neither_passed_nor_failed(tmp_path: Path) -> No
         step = PLANS[plan].steps[-1].name
         rows = [Row(plan, step, "extract", n, n + late, 5, 200, 26) for n in range(50)]
         write_csv(tmp_path / "rows" / f"1-new-{plan}.csv", rows, Row._fields)
-    report.write(tmp_path)
+    assert report.write(tmp_path) == 0
     assert "New passes 1 of 1 plans, 1 more is void," in (tmp_path / "report.md").read_text()
+    told = {"1-new-PERF-RT-2": ["the log of ingest-1 tells of it"], "1-old-PERF-TP-2": ["x"]}
+    (tmp_path / "run.json").write_text(json.dumps(FACTS | {"exceptions": told}))
+    assert report.write(tmp_path) == 1
+    assert "| **FAIL: the log of ingest-1 tells of it!** |" in (tmp_path / "report.md").read_text()
 
 
 def test_steps_alone_are_not_the_plan() -> None:
