@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from loadtests import architectures, capacity, check, gateway_log, refusals, targets
+from loadtests import architectures, capacity, gateway_log, refusals, targets
 from loadtests.architectures import ARCHITECTURES, NEW, New
 from loadtests.comparison import collapse, compare
 from loadtests.comparison.compare import DEFAULT_OUTPUT
@@ -57,7 +57,6 @@ def parser() -> argparse.ArgumentParser:
     collapse.add_options(
         commands.add_parser("collapse", help="both in a box in which the old one bends as theirs")
     )
-    check.add_options(commands.add_parser("check", help="the figures beside a second tool's"))
     capacity.add_options(commands.add_parser("capacity", help="the highest rates it keeps up with"))
     headroom.add_options(
         commands.add_parser("headroom", help="whether anything brings a part down")

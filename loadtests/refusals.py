@@ -11,7 +11,7 @@ from loadtests.workloads import PUSH_SECONDS
 
 ABOVE_0 = ("ramp", "slower", "cores", "seconds", "p99", "minutes")
 AT_LEAST = {"shift": 0, "speed": 0, "pages": -1, "size": 1, "services": 1}
-AT_LEAST |= {"repetitions": 1, "turns": 1, "rounds": 1, "stored": 10_000}
+AT_LEAST |= {"repetitions": 1, "rounds": 1, "stored": 10_000}
 MOST_PORT = 65535
 OF_A_STACK = {
     "old": False,

@@ -32,7 +32,6 @@ def refused(
         ("run PERF-TP-1 --ramp inf", "--ramp inf: give a number above 0"),
         ("compare --ramp -1", "--ramp -1: give a number above 0"),
         ("compare --quick --repetitions 0", "--repetitions 0: give 1 or more"),
-        ("check --turns 0", "--turns 0: give 1 or more"),
         ("capacity --services 1 0", "--services 0: give 1 or more"),
         ("capacity --p99 0", "--p99 0: give a number above 0"),
         ("capacity --only INSERTS", "no such search, but INSERT, BATCH-50"),
