@@ -41,7 +41,7 @@ def other(mongod: str, app: Flask, tmp_path: Path) -> Iterator[Api]:
     application.extensions["context"].close()
 
 
-def crowd(database: Database[Any], count: int) -> None:
+def crowd(database: Database[Any], count: int, times: int = RECENT) -> None:
     """Let so many people have been heard now, a tenth of them on another level."""
     now = datetime.datetime.now(datetime.UTC)
     seconds = int(now.timestamp())
@@ -53,7 +53,7 @@ def crowd(database: Database[Any], count: int) -> None:
 
     database["latest"].insert_many(
         {"_id": staff_id, "version": Int64(seconds * 1000 + staff_id), "changes": [seconds] * 32}
-        | {"recent": [shown(staff_id, number) for number in range(RECENT)]}
+        | {"recent": [shown(staff_id, number) for number in range(times)]}
         for staff_id in range(count)
     )
 
@@ -195,6 +195,23 @@ def test_five_thousand_people_take_little_memory_and_a_304_little_time(
     # In turns, and of many the least: on a busy machine the same work takes more CPU time as well.
     costs = [(cost(held, 304), cost(not_held, 200)) for _ in range(30)]
     assert min(one for one, _ in costs) < 0.8 * min(whole for _, whole in costs)
+
+
+@pytest.mark.long
+def test_pages_of_fifty_thousand_people_take_little_memory(
+    app: Flask, database: Database[Any]
+) -> None:
+    crowd(database, 50_000, times=1)
+    client = FlaskClient(app, Response)
+    peaks = []
+    paths = ["/staff?limit=500", "/staff?limit=500&after=49000", "/now?limit=500&level=4"]
+    for path in (*paths, "/now", "/staff"):
+        tracemalloc.start()
+        assert drained(client, f"/api/v1{path}") > MIB / 16
+        peaks.append(tracemalloc.get_traced_memory()[1] / MIB)
+        tracemalloc.stop()
+    assert peaks[0] < 27  # with what is kept of them
+    assert max(peaks[1:]) < 9  # beside that, also of everybody
 
 
 def test_nobody_is_not_told_when_no_shard_answers(

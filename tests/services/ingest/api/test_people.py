@@ -6,6 +6,7 @@ import json
 import threading
 import time
 import tracemalloc
+from operator import itemgetter
 from typing import Any
 from zoneinfo import ZoneInfo, reset_tzpath
 
@@ -71,6 +72,35 @@ def test_now_by_level(api: Api) -> None:
     }
     assert [level["level"] for level in api.get("/now", level="4")["levels"]] == ["4"]
     assert api.get("/now", level="9")["levels"] == []
+
+
+def test_pages_of_now_tell_each_person_once(api: Api) -> None:
+    """Also of whoever changes the level, or comes, between two of them."""
+    library = {"level": "2", "location": "Library"}
+    assert api.client.put("/api/v1/beacons/AABBCCDDEEFF", json=library).status_code == 200
+    for staff_id in (1, 3, 5, 7):
+        api.hear(staff_id, ago=300)
+    api.hear(6, ago=1000)
+    seen: list[tuple[str, int]] = []
+    path = "/api/v1/now?limit=2"
+    while path:
+        answer = api.client.get(path)
+        assert answer.json is not None
+        people = [
+            (level["level"], row["staff_id"])
+            for level in answer.json["levels"]
+            for row in level["staff"]
+        ]
+        assert len(people) <= 2
+        if not seen:
+            api.hear(7, "AABBCCDDEEFF")  # the first page ended before level 4 did
+            api.hear(8)
+        seen += people
+        path = answer.headers.get("Link", "").removeprefix("<").removesuffix('>; rel="next"')
+    assert sorted(seen, key=itemgetter(1)) == [("4", 1), ("4", 3), ("4", 5), ("2", 7), ("4", 8)]
+    answer = api.client.get("/api/v1/now?level=4&limit=1&after=3")
+    assert "level=4" in answer.headers["Link"]
+    assert api.client.get("/api/v1/now?limit=0").status_code == 400
 
 
 @pytest.mark.parametrize("path", ["/staff", "/now", "/staff/1/detections", "/beacons", "/coverage"])

@@ -1,8 +1,8 @@
 """Where everybody is: /staff and /now."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated, NamedTuple
 from urllib.parse import urlencode
 
 from flask import Response, request
@@ -39,6 +39,14 @@ _AFTER = Text(
 )
 
 
+class _Page(NamedTuple):
+    """Some of the people that are asked for, by staff id."""
+
+    people: Sequence[LastHeard]
+    is_last: bool
+    asked: tuple[int, int]  # from which on, and how many
+
+
 class Staff(ResponseBody):
     """The last detection of every staff member."""
 
@@ -62,10 +70,11 @@ class Now(ResponseBody):
     levels: list[StaffOfLevel]
 
 
-_ANSWERS = declarations.gives(Staff, cached=True)
-_ANSWERS[200] = _ANSWERS[200]._replace(
-    headers={**_ANSWERS[200].headers, "Link": "The next page, `rel=next`, where there is one"}
-)
+def _in_pages(answer: type[ResponseBody]) -> dict[int, declarations.Body]:
+    """Declare an answer that may tell where its next page is."""
+    answers = declarations.gives(answer, cached=True)
+    link = {"Link": "The next page, `rel=next`, where there is one"}
+    return answers | {200: answers[200]._replace(headers={**answers[200].headers, **link})}
 
 
 @declare(
@@ -77,35 +86,21 @@ _ANSWERS[200] = _ANSWERS[200]._replace(
     description=f"One entry for every staff member ever heard. {_HYSTERESIS} The `ETag` changes"
     " with what is told of anybody, and with a freshness.",
     parameters=[LEVEL, TEAM, _LIMIT, _AFTER, IF_NONE_MATCH],
-    answers=_ANSWERS,
+    answers=_in_pages(Staff),
     problems=["invalid_request", "store_unavailable"],
     curl="curl 'HOST/api/v1/staff'",
     tag="people",
 )
 def staff() -> Response:
     """Answer the last detection of every staff member."""
-    limit, first = _LIMIT.read(request.args), 0
-    level = request.args.get(LEVEL.name, "")
-    team = teams.asked()
-    positions = last_positions.answer(team)
-    people = positions.on(level)
-    if request.args.get(_AFTER.name):
-        after = by_staff_id(request_parameters.staff_id(request.args, _AFTER.name))
-        first = bisect_right(people, after, key=lambda person: by_staff_id(person.staff_id))
-    page = people[first : first + limit]
-    etag = responses.tag(positions.tag, level, first, limit)
+    positions, level = _asked()
+    page = _page(positions.on(level))
+    etag = responses.tag(positions.tag, level, *page.asked)
     if unchanged := responses.not_modified(etag):
         return unchanged
     answer = Staff(positions.as_of, positions.complete, [])
-    response = responses.tagged(responses.filled(answer, positions.texts(page)), etag)
-    if page and first + limit < len(people):
-        following = urlencode(
-            ({LEVEL.name: level} if level else {})
-            | ({TEAM.name: team} if team else {})
-            | {_LIMIT.name: limit, _AFTER.name: page[-1].staff_id}
-        )
-        response.headers["Link"] = f'<{request.path}?{following}>; rel="next"'
-    return response
+    response = responses.filled(answer, positions.texts(page.people))
+    return _linked(responses.tagged(response, etag), page)
 
 
 @declare(
@@ -115,26 +110,53 @@ def staff() -> Response:
     tells_team=Tells.ASKED,
     summary="Who is where now, level by level",
     description=f"The entries of `/staff` that are not `stale`, by level, the lowest"
-    f" first. {_HYSTERESIS}",
-    parameters=[LEVEL, TEAM, IF_NONE_MATCH],
-    answers=declarations.gives(Now, cached=True),
+    f" first. {_HYSTERESIS} A page holds the next ones by staff id, so that whoever changes the"
+    " level meanwhile is missing from none: put the levels of all pages together.",
+    parameters=[LEVEL, TEAM, _LIMIT, _AFTER, IF_NONE_MATCH],
+    answers=_in_pages(Now),
     problems=["invalid_request", "store_unavailable"],
     curl="curl 'HOST/api/v1/now?level=4'",
     tag="people",
 )
 def now() -> Response:
     """Answer who was heard in the last quarter of an hour, grouped by level."""
-    positions = last_positions.answer(teams.asked())
-    wanted = request.args.get(LEVEL.name, "")
-    etag = responses.tag(positions.tag, wanted)
+    positions, level = _asked()
+    page = _page([person for person in positions.present() if level in ("", person.beacon.level)])
+    etag = responses.tag(positions.tag, level, *page.asked)
     if unchanged := responses.not_modified(etag):
         return unchanged
     people_by_level: dict[str, list[LastHeard]] = {}
-    for person in positions.present():
-        if wanted in ("", person.beacon.level):
-            people_by_level.setdefault(person.beacon.level, []).append(person)
+    for person in page.people:
+        people_by_level.setdefault(person.beacon.level, []).append(person)
     answer = Now(positions.as_of, positions.complete, [])
-    return responses.tagged(responses.filled(answer, _by_level(positions, people_by_level)), etag)
+    response = responses.filled(answer, _by_level(positions, people_by_level))
+    return _linked(responses.tagged(response, etag), page)
+
+
+def _asked() -> tuple[PositionsAnswer, str]:
+    """Read the people of the team that is asked for; return the level, too."""
+    level = request.args.get(LEVEL.name, "")
+    return last_positions.answer(teams.asked()), level
+
+
+def _page(people: Sequence[LastHeard]) -> _Page:
+    """Return those after a staff id, as many as are asked for. Raises ParameterError."""
+    limit, first = _LIMIT.read(request.args), 0
+    if request.args.get(_AFTER.name):
+        after = by_staff_id(request_parameters.staff_id(request.args, _AFTER.name))
+        first = bisect_right(people, after, key=lambda person: by_staff_id(person.staff_id))
+    page = people[first : first + limit]
+    return _Page(page, is_last=first + limit >= len(people), asked=(first, limit))
+
+
+def _linked(response: Response, page: _Page) -> Response:
+    """Tell the address of the next page, where there is one."""
+    if page.people and not page.is_last:
+        same = [LEVEL.name, TEAM.name, _LIMIT.name]
+        query = {name: request.args[name] for name in same if request.args.get(name)}
+        following = urlencode(query | {_AFTER.name: page.people[-1].staff_id})
+        response.headers["Link"] = f'<{request.path}?{following}>; rel="next"'
+    return response
 
 
 def _by_level(

@@ -8,10 +8,11 @@ import hashlib
 import logging
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
+from operator import attrgetter
 from typing import NamedTuple
 
 from bson import Timestamp
@@ -20,7 +21,7 @@ from msgspec import Struct
 from ingest.batcher import Batcher
 from ingest.errors import StoreUnavailable
 from ingest.rules import levels, where
-from ingest.rules.request_parameters import StaffId, by_staff_id
+from ingest.rules.request_parameters import StaffId
 from ingest.rules.retention import FOR_EVER, Retention
 from ingest.storage.database.client import time_limit
 from ingest.storage.detections.arrivals import BATCH
@@ -168,20 +169,17 @@ class LastPositions:
             self._renew(changed[first : first + GROUP], latest.read_at)
         before = self._people
         same = latest.complete and before.complete and latest.ahead == self._ahead
-        everybody = latest.ahead.keys() | latest.staff_ids
-        if changed or not (same and len(everybody) == len(before.staff)):
-            positions = (
-                latest.ahead.get(staff_id) or self._cached.get(staff_id) for staff_id in everybody
-            )
-            staff = sorted(
-                (at for at in positions if at), key=lambda person: by_staff_id(person.staff_id)
-            )
+        present = set(latest.staff_ids)
+        unnoted = [staff_id for staff_id in latest.ahead if staff_id not in present]
+        if changed or not (same and len(present) + len(unnoted) == len(before.staff)):
             if latest.complete:  # who is missing now is gone
-                present = set(latest.staff_ids)
-                self._cached = {
-                    staff_id: one for staff_id, one in self._cached.items() if staff_id in present
-                }
-            self._people = _people(staff, complete=latest.complete)
+                for staff_id in [*self._cached.keys() - present]:
+                    del self._cached[staff_id]
+            positions = (
+                latest.ahead.get(staff_id) or self._cached.get(staff_id)
+                for staff_id in chain(latest.staff_ids, unnoted)
+            )
+            self._people = _people(_sorted(positions), complete=latest.complete)
         self._ahead = latest.ahead
         return [self._people] * len(calls)
 
@@ -270,6 +268,18 @@ def _last_heard(entry: Entry, rule: levels.Rule) -> LastHeard:
 def _shared(beacon: HeardBeacon) -> HeardBeacon:
     """Return one object for all who heard the same beacon."""
     return beacon
+
+
+def _sorted(positions: Iterable[LastHeard | None]) -> list[LastHeard]:
+    """Sort those who are there by staff id, numbers first: without a key in memory for each."""
+    numbers: list[LastHeard] = []
+    texts: list[LastHeard] = []
+    for at in filter(None, positions):
+        (texts if isinstance(at.staff_id, str) else numbers).append(at)
+    for some in (numbers, texts):
+        some.sort(key=attrgetter("staff_id"))
+    numbers += texts
+    return numbers
 
 
 def _people(staff: list[LastHeard], *, complete: bool) -> People:
