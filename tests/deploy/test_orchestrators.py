@@ -227,3 +227,10 @@ def test_each_host_of_swarm_has_a_service_for_its_spool() -> None:
     ingest = SWARM["services"]["ingest"]
     assert ingest["deploy"]["mode"] == "global"
     assert "spool:/spool" in ingest["volumes"]
+
+
+def test_each_ingest_service_has_a_name_of_its_own() -> None:
+    """Else the page shows one of them: each has a spool of the same name."""
+    named = {variable["name"]: variable for variable in container("ingest")["env"]}
+    assert named["INGEST_NAME"]["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
+    assert "{{.Node.Hostname}}" in SWARM["services"]["ingest"]["environment"]["INGEST_NAME"]

@@ -1,5 +1,6 @@
 """up, down and status, as a person uses them, and after every kind of sudden death."""
 
+import json
 import os
 import signal
 import socket
@@ -49,6 +50,33 @@ def anywhere(fresh: Stack) -> Iterator[Stack]:
         fresh.data = Path(folder) / "a %20%(x)s 'q' \"r\" #c ;d, $HOME {e} \\"
         yield fresh
         fresh.down()  # before its folder goes: nobody would find it then
+
+
+@pytest.mark.long
+def test_four_services_take_four_ports_and_nothing_else(fresh: Stack) -> None:
+    """The gateway uses all of them, the page tells of all of them, and any one is enough."""
+    names = {f"ingest-{number}" for number in range(1, 5)}
+    fresh.environment["WAYMARK_INGEST_PORTS"] = " ".join(str(free_port()) for _ in names)
+    fresh.up()
+    assert names < fresh.pids().keys()
+
+    def answering() -> set[str]:
+        services = fresh.get("/monitoring/api/system").json()["services"]
+        return {service["name"] for service in services if service["answers"]}
+
+    def used() -> set[str]:
+        assert fresh.detect(1).status_code == 200
+        lines = (fresh.data / "log" / "requests.log").read_text().splitlines()
+        return {json.loads(line)["upstream"] for line in lines if "newbeacondetect" in line}
+
+    eventually(lambda: answering() == names, 60)
+    eventually(lambda: len(used()) == len(names), 60)
+    for name in sorted(names)[:3]:
+        fresh.supervisorctl("stop", name)
+        # The gateway tries three: of four, the last may be found with the next request alone.
+        eventually(lambda name=name: fresh.detect(name).status_code == 200, 60)
+    eventually(lambda: answering() == {"ingest-4"}, 60)
+    assert [row["location"] for row in fresh.history("ingest-3")] == ["Team 6 Beacon 1"]
 
 
 @pytest.mark.long

@@ -183,7 +183,7 @@ class Context(NamedTuple):
         erasure_list = ErasureList(Path(config.spool_file).parent)
         histories = _histories(database, latest, retention, erasure_list)
         context = cls(
-            service_name=service_name(config.spool_file),
+            service_name=config.ingest_name or service_name(config.spool_file),
             retention=retention,
             plan_origin=plan_origin(config.plan_origin),
             backup_report=Path(config.backup_report) if config.backup_report else None,

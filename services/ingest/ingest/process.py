@@ -11,7 +11,7 @@ _trim = ctypes.CDLL(None).malloc_trim
 
 
 def service_name(spool_file: str) -> str:
-    """Name the service after its spool, which no other service holds."""
+    """Name the service after its spool, which no other service of the same host holds."""
     stem = Path(spool_file).stem
     return f"ingest-{stem}" if stem.isdigit() else stem
 
