@@ -2,12 +2,16 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, Route, expect
 
+from monitoring.page_data import MOST_PEOPLE
 from scripts.processes.waiting import eventually
 from tests.page.conftest import Office, Opener, loaded
+from tests.page.house import crowd as people
+from tests.page.house import furnished, named
 
 pytestmark = pytest.mark.long
 
@@ -93,3 +97,44 @@ def test_it_works_with_500_beacons_and_200_staff(
         }"""
     )
     assert took_ms < 3000
+
+
+def test_of_more_people_than_it_can_show_it_says_so_and_shows_a_team(opened: Opener) -> None:
+    everybody = people(MOST_PEOPLE)
+    house = furnished(everybody, [named(100, "Jane Tan", "Night")])
+    answers: list[str] = []
+
+    def prepare(page: Page) -> None:
+        house(page)
+        page.route("**/monitoring/api/staff", first_page)
+        page.route("**/monitoring/api/staff?team=Night", team)
+
+    def first_page(route: Route) -> None:
+        answers.append("first")
+        tell(route, everybody, {"X-More": "true"})
+
+    def team(route: Route) -> None:
+        answers.append("team")
+        tell(route, everybody[:1], {})
+
+    page = opened("", prepare=prepare)
+    loaded(page)
+    expect(page.locator("#more")).to_be_visible()
+    expect(page.locator("#missing")).to_be_hidden()
+    expect(page.locator("#summary")).to_contain_text("At least ")
+    expect(page.locator("#people [data-staff]")).to_have_count(500)
+    expect(page.locator("#nobody")).to_contain_text("Only the first 500 are listed")
+    assert "team" not in answers
+    page.locator("#team").select_option("Night")
+    expect(page.locator("#more")).to_be_hidden()
+    expect(page.locator("#people [data-staff]")).to_have_count(1)
+    expect(page.locator("#summary")).to_contain_text("1 person of the team Night")
+    page.locator("#team").select_option("")
+    expect(page.locator("#more")).to_be_visible()
+
+
+def tell(route: Route, staff: list[dict[str, Any]], more: dict[str, str]) -> None:
+    now = time.time()
+    heard = [{"timestamp": now - person["age_seconds"]} | person for person in staff]
+    headers = {"X-Circuit-State": "closed", "X-Taken-At": f"{now:.0f}"} | more
+    route.fulfill(headers=headers, json={"as_of": now, "complete": True, "data": heard})

@@ -78,8 +78,8 @@ class Config:
     backup_report: str = ""
     # The version of Waymark, which the image and ./scripts/up tell.
     waymark_version: str = "development"
-    # What the page, the warnings and the metrics call this service; empty: after its spool, which is
-    # alike on hosts that share none.
+    # What the page, the warnings and the metrics call this service; empty: after its spool, whose
+    # name is alike on hosts that share none.
     ingest_name: str = ""
     # Where the service listens.
     ingest_bind: str = "127.0.0.1:5001"

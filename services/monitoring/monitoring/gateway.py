@@ -15,12 +15,16 @@ MAX_BODY_BYTES = 1024 * 1024
 
 
 class GatewayResponse(NamedTuple):
-    """What the gateway answered, and the unix seconds at which that was true."""
+    """What the gateway answered, and the unix seconds at which that was true.
+
+    `has_more`: it is one page, and another follows.
+    """
 
     status: int
     body: bytes
     etag: str
     taken_at: float
+    has_more: bool = False
 
 
 class GatewayUnavailable(Exception):
@@ -109,7 +113,8 @@ def _checked(status: int, headers: Message, body: bytes) -> GatewayResponse:
         raise GatewayUnavailable(UNKNOWN, "the gateway's answer is not JSON")
     if len(body) > MAX_BODY_BYTES:
         raise GatewayUnavailable(UNKNOWN, "the gateway answered more than a page asks for")
-    return GatewayResponse(status, body, headers.get("ETag", ""), _date(headers))
+    has_more = 'rel="next"' in headers.get("Link", "")
+    return GatewayResponse(status, body, headers.get("ETag", ""), _date(headers), has_more)
 
 
 def _date(headers: Message) -> float:

@@ -30,6 +30,9 @@ LIFETIME_SECONDS = {
     r"people/unnamed": 5,
     r"system/database": 20,
 }
+# How many people one answer tells where nobody asks for another number: 210 bytes each, of the
+# MAX_BODY_BYTES.
+MOST_PEOPLE = 4000
 
 
 @bp.get("/monitoring/api/<path:path>")
@@ -37,7 +40,8 @@ def snapshot_of(path: str) -> Response:
     """Answer with the newest response of `/api/v1/<path>`; `null` when there was none yet.
 
     The status is 200 or the API's own 4xx. `X-Taken-At` says how old the response is,
-    `X-Circuit-State` whether the newest read succeeded, and if not, `X-Verdict` why, as JSON.
+    `X-Circuit-State` whether the newest read succeeded, and if not, `X-Verdict` why, as JSON. With
+    `X-More` there are more people than it tells.
     """
     snapshot = _read(path, request.query_string.decode("ascii", "replace"))
     response = Response("null\n", mimetype="application/json")
@@ -45,6 +49,8 @@ def snapshot_of(path: str) -> Response:
         response.set_data(snapshot.response.body)
         response.status_code = snapshot.response.status
         response.headers["X-Taken-At"] = f"{snapshot.response.taken_at:.0f}"
+        if snapshot.response.has_more:
+            response.headers["X-More"] = "true"
     response.headers["X-Circuit-State"] = snapshot.circuit
     _monitor().look()
     verdict = _monitor().verdict
@@ -68,7 +74,8 @@ def latest() -> Response:
         staff, circuit, (everyone, others) = None, UNKNOWN, (b"[]", {})
     known = {
         "circuit": circuit,
-        "complete": others.get("complete", staff is not None),  # with no answer, not all is known
+        # With no answer, or a page alone, not all is known.
+        "complete": others.get("complete", staff is not None) and not (staff and staff.has_more),
         "detail": snapshot.detail,
         "now": time.time(),
         "taken_at": staff.taken_at if staff else None,
@@ -119,6 +126,8 @@ def _read(path: str, query: str = "") -> Snapshot:
         limited.check(allowed=path in limited.PATHS and asked == limits)
         taken = limited.PATHS[path]
         query = urlencode({name: limit for name, limit in limits.items() if name in taken})
+    if path == "staff" and "limit" not in request.args:
+        query = f"{query}&limit={MOST_PEOPLE}".lstrip("&")
     cache = cast(SnapshotCache, current_app.extensions["snapshot_cache"])
     lifetime = LIFETIME_SECONDS[pattern] or current_app.config["SNAPSHOT_SECONDS"]
     return cache.read(f"/api/v1/{path}" + (f"?{query}" if query else ""), lifetime)

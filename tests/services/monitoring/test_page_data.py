@@ -37,7 +37,8 @@ def test_it_passes_on_what_the_api_says_with_its_time(upstream: Upstream) -> Non
         "/monitoring/api/staff?x=1", headers={"If-None-Match": answer.headers["ETag"]}
     )
     assert (again.status_code, again.data) == (304, b"")
-    assert [request[1] for request in upstream.requests] == ["/api/v1/staff?x=1"] * 2
+    asked = f"/api/v1/staff?x=1&limit={page_data.MOST_PEOPLE}"
+    assert [request[1] for request in upstream.requests] == [asked] * 2
     assert upstream.requests[1][2]["if-none-match"] == '"v1"'
     latest = client.get("/monitoring/latest")
     assert latest.headers["Cache-Control"] == "no-store"
@@ -57,6 +58,18 @@ def test_for_scripts_it_says_whether_people_are_missing(upstream: Upstream) -> N
     assert (known["complete"], known["staff"]) == (False, [{"staff_id": "a]}b"}])
     upstream.answer(200, STAFF)
     assert service(upstream).get("/monitoring/latest").get_json()["complete"] is True
+
+
+def test_of_more_people_than_a_page_shows_it_says_so(upstream: Upstream) -> None:
+    upstream.answer(200, STAFF, {"Link": '</api/v1/staff?limit=1&after=7>; rel="next"'})
+    client = service(upstream)
+    assert client.get("/monitoring/api/staff").headers["X-More"] == "true"
+    assert client.get("/monitoring/latest").get_json()["complete"] is False
+    upstream.answer(200, STAFF)
+    client = service(upstream)
+    assert "X-More" not in client.get("/monitoring/api/staff?team=a").headers
+    client.get("/monitoring/api/staff?limit=9")
+    assert upstream.requests[-1][1] == "/api/v1/staff?limit=9"
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]", b'{"x": []}', b'{"data": null, "x": []}'])

@@ -54,6 +54,7 @@ export class Source {
   /** Why, as the monitoring service knows it. @type {Verdict | null} */
   verdict = null;
   refused = ""; // the text of a 4xx
+  more = false; // there are more people than were told
   #etag = "";
   #clockOffsetMs = Date.now() - performance.now(); // of the server's clock
   /** @type {Promise<void> | null} */
@@ -128,6 +129,8 @@ export class Source {
         this.data = data ?? this.data;
         this.#etag = this.data ? (answer.headers.get("ETag") ?? "") : "";
       }
+      this.more = answer.headers.has("X-More");
+      if (this.more && this.data) this.data = { ...this.data, complete: false };
       this.takenAt =
         Number(answer.headers.get("X-Taken-At")) ||
         (circuit === "closed" && this.data ? this.now() : 0);

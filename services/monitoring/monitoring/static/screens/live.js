@@ -8,7 +8,7 @@ import { $, inputById, selectById, setText, showWithin } from "../page/dom.js";
 import { names, readNames } from "../page/people.js";
 import { isLimited, onlyLevel, showFreshness, shownLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
-import { isOf, shownTeam, whoseText } from "../page/team.js";
+import { isOf, readTeam, shownTeam, whoseText } from "../page/team.js";
 import { LostContact } from "../panels/people/lost_contact.js";
 import { drawPeopleList, listed, orderName } from "../panels/people/people_list.js";
 import { drawTeams, offerTeams } from "../panels/people/team_filter.js";
@@ -91,6 +91,7 @@ function draw(source) {
   const team = shownTeam();
   drawTeams(names.teams);
   if (team === null) return;
+  readTeam(staff, team);
   const everybody = everyone(staff, directory, parameter("person"), names);
   const isShown = isOf(team);
   const all = everybody.filter((person) => isShown(person.id));

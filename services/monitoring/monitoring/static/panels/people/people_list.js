@@ -29,6 +29,7 @@ const ORDERS = {
 /** The order that the address asks for. */
 export const orderName = () => (ORDERS[parameter("sort")] ? parameter("sort") : "name");
 
+const MAX_ROWS = 500; // more of them no browser draws at once without a pause
 let shownView = "";
 
 /**
@@ -61,7 +62,7 @@ export function drawPeopleList(staff, all, level, team, choose) {
     const isBusy = list.matches(":hover") || list.contains(document.activeElement);
     keyed(
       list,
-      shown,
+      shown.filter((person, number) => number < MAX_ROWS || person.picked),
       (person) => person.id,
       (person) => createRow(person.id, choose),
       (row, person) => updateRow(row, person, staff.failure),
@@ -79,7 +80,7 @@ export function drawPeopleList(staff, all, level, team, choose) {
 }
 
 /**
- * Why the list is empty; "" when it is not.
+ * Why the list is empty, or not whole; "" when it is.
  * @param {Source<StaffAnswer>} staff
  * @param {Person[]} all
  * @param {Person[]} shown
@@ -88,6 +89,7 @@ export function drawPeopleList(staff, all, level, team, choose) {
  */
 function emptyText(staff, all, shown, where, search) {
   if (!staff.data) return staff.failure ? "Positions cannot be told now." : "";
+  if (shown.length > MAX_ROWS) return `Only the first ${MAX_ROWS} are listed: search, or choose a level or a team.`;
   if (shown.length > 0) return "";
   if (!isComplete(staff.data)) return `Whether anybody else is${where || " there"} cannot be told now.`;
   if (all.length === 0 && !where) return "";
