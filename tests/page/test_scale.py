@@ -119,18 +119,17 @@ def test_of_more_people_than_it_can_show_it_says_so_and_shows_a_team(opened: Ope
 
     page = opened("", prepare=prepare)
     loaded(page)
-    expect(page.locator("#more")).to_be_visible()
-    expect(page.locator("#missing")).to_be_hidden()
+    expect(page.locator("#missing")).to_contain_text("choose a team")
     expect(page.locator("#summary")).to_contain_text("At least ")
     expect(page.locator("#people [data-staff]")).to_have_count(500)
     expect(page.locator("#nobody")).to_contain_text("Only the first 500 are listed")
     assert "team" not in answers
     page.locator("#team").select_option("Night")
-    expect(page.locator("#more")).to_be_hidden()
+    expect(page.locator("#missing")).to_be_hidden()
     expect(page.locator("#people [data-staff]")).to_have_count(1)
     expect(page.locator("#summary")).to_contain_text("1 person of the team Night")
     page.locator("#team").select_option("")
-    expect(page.locator("#more")).to_be_visible()
+    expect(page.locator("#missing")).to_be_visible()
 
 
 def tell(route: Route, staff: list[dict[str, Any]], more: dict[str, str]) -> None:

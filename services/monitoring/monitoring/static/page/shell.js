@@ -56,9 +56,7 @@ export function showFreshness(...sources) {
   setText($("banner-age"), failing ? bannerAge(failing) : "");
   $("ended").hidden = failing?.failure !== "ended";
   $("log-in", HTMLAnchorElement).href = `/monitoring/login?next=${encodeURIComponent(location.pathname + location.search)}`;
-  const isPart = sources.some((source) => source.more);
-  $("more").hidden = !isPart;
-  $("missing").hidden = isPart || isComplete(...sources.map((source) => source.data));
+  $("missing").hidden = isComplete(...sources.map((source) => source.data));
   // What was known stays, all of it grey, and says of when it is.
   document.body.classList.toggle("blind", Boolean(failing));
   const main = failing ?? sources[0];

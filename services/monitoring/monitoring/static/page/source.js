@@ -54,7 +54,7 @@ export class Source {
   /** Why, as the monitoring service knows it. @type {Verdict | null} */
   verdict = null;
   refused = ""; // the text of a 4xx
-  more = false; // there are more people than were told
+  more = false;
   #etag = "";
   #clockOffsetMs = Date.now() - performance.now(); // of the server's clock
   /** @type {Promise<void> | null} */
@@ -129,8 +129,10 @@ export class Source {
         this.data = data ?? this.data;
         this.#etag = this.data ? (answer.headers.get("ETag") ?? "") : "";
       }
-      this.more = answer.headers.has("X-More");
-      if (this.more && this.data) this.data = { ...this.data, complete: false };
+      if (answer.headers.has("X-More") && this.data) {
+        this.more = true;
+        this.data = { ...this.data, complete: false };
+      }
       this.takenAt =
         Number(answer.headers.get("X-Taken-At")) ||
         (circuit === "closed" && this.data ? this.now() : 0);

@@ -24,21 +24,6 @@ export function shownTeam() {
   return isThere ? wanted : "";
 }
 
-let isCrowd = false;
-
-/**
- * Has a team's people read alone, once there are more people than are told at once.
- * @param {import("./source.js").Source<StaffAnswer>} staff
- * @param {string} team "" for everybody
- */
-export function readTeam(staff, team) {
-  isCrowd ||= staff.more;
-  const url = `/monitoring/api/staff${isCrowd && team ? `?team=${encodeURIComponent(team)}` : ""}`;
-  if (staff.url === url) return;
-  staff.url = url;
-  staff.refresh();
-}
-
 /** @param {string} team */
 export const whoseText = (team) => team && ` of the team ${team}`;
 

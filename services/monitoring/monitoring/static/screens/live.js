@@ -1,4 +1,4 @@
-// Live: where is everyone? The plan of a level, or the building from the side, and the list beside it.
+// Live: where is everyone? The plan of a level, or the building from the side, and the list.
 /** @import { Marker } from "../drawings/marker_layout.js" */
 /** @import { Changes } from "../page/address.js" */
 /** @import { PersonDetails } from "../panels/people/person_details.js" */
@@ -8,7 +8,7 @@ import { $, inputById, selectById, setText, showWithin } from "../page/dom.js";
 import { names, readNames } from "../page/people.js";
 import { isLimited, onlyLevel, showFreshness, shownLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
-import { isOf, readTeam, shownTeam, whoseText } from "../page/team.js";
+import { isOf, shownTeam, whoseText } from "../page/team.js";
 import { LostContact } from "../panels/people/lost_contact.js";
 import { drawPeopleList, listed, orderName } from "../panels/people/people_list.js";
 import { drawTeams, offerTeams } from "../panels/people/team_filter.js";
@@ -59,14 +59,13 @@ const search = inputById("search");
 const sort = selectById("sort");
 /** @type {string[]} */
 let levels = [];
-/** Everybody, and who of them is lost. @type {{ all: Person[], lost: Person[] }} */
+/** Everybody, and who is lost. @type {{ all: Person[], lost: Person[] }} */
 let lists = { all: [], lost: [] };
 /** Whom Enter opens. @type {string | undefined} */
 let first;
 
 /**
- * A marker is a person. One that counts several leads to their room, or where it stands for more
- * than one room, to their level.
+ * A marker is a person. One of several leads to their room, or of several rooms to their level.
  * @param {Marker} marker
  */
 function pick({ person, more }) {
@@ -91,13 +90,13 @@ function draw(source) {
   const team = shownTeam();
   drawTeams(names.teams);
   if (team === null) return;
-  readTeam(staff, team);
+  if (staff.more) import("../page/crowd.js").then((crowd) => crowd.readTeam(staff, team));
   const everybody = everyone(staff, directory, parameter("person"), names);
   const isShown = isOf(team);
   const all = everybody.filter((person) => isShown(person.id));
   const present = all.filter((person) => !person.gone);
   const ghosts = lost.show(all, staff.failure, team);
-  // Whoever is chosen is drawn, however long ago they were heard.
+  // Whoever is chosen is drawn, whenever heard.
   const drawn = all.filter((person) => !person.gone || person.picked || ghosts.has(person));
   const query = parameter("q").trim();
   const spots = spotsToDraw(directory, drawn).map((spot) =>

@@ -6,7 +6,7 @@ import { $, setAttribute, setText } from "../page/dom.js";
 import { names, readNames } from "../page/people.js";
 import { isLimited, officeGapMinutes, onlyLevel, showFreshness, shownLevel } from "../page/shell.js";
 import { Source } from "../page/source.js";
-import { isOf, readTeam, shownTeam, whoseText } from "../page/team.js";
+import { isOf, shownTeam, whoseText } from "../page/team.js";
 import { drawExceptions } from "../panels/exceptions.js";
 import { lostMinutes } from "../panels/people/lost_contact.js";
 import { Building } from "../panels/places/building.js";
@@ -42,7 +42,7 @@ function draw(source) {
   const directory = directorySpots(beacons.data?.data ?? []);
   const team = shownTeam();
   if (team === null) return;
-  readTeam(staff, team);
+  if (staff.more) import("../page/crowd.js").then((crowd) => crowd.readTeam(staff, team));
   const isShown = isOf(team);
   all = everyone(staff, directory, "", names).filter((person) => isShown(person.id));
   const present = all.filter((person) => !person.gone);

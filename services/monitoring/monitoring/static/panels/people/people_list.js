@@ -29,7 +29,7 @@ const ORDERS = {
 /** The order that the address asks for. */
 export const orderName = () => (ORDERS[parameter("sort")] ? parameter("sort") : "name");
 
-const MAX_ROWS = 500; // more of them no browser draws at once without a pause
+const MAX_ROWS = 500;
 let shownView = "";
 
 /**
@@ -62,14 +62,14 @@ export function drawPeopleList(staff, all, level, team, choose) {
     const isBusy = list.matches(":hover") || list.contains(document.activeElement);
     keyed(
       list,
-      shown.filter((person, number) => number < MAX_ROWS || person.picked),
+      shown.slice(0, MAX_ROWS),
       (person) => person.id,
       (person) => createRow(person.id, choose),
       (row, person) => updateRow(row, person, staff.failure),
       { reorder: !isBusy || !isKeyed(list) },
     );
     const chosen = list.querySelector("[aria-pressed='true']");
-    // Once the details are there, by which the list gets lower, and again by the order of names.
+    // Once the details have made the list lower, and again in the order of names.
     const view = chosen && !$("person").hidden ? `${chosen.getAttribute("data-staff")} ${namesState}` : "";
     if (chosen && view && view !== shownView) showWithin(list, chosen);
     shownView = view;
@@ -80,7 +80,7 @@ export function drawPeopleList(staff, all, level, team, choose) {
 }
 
 /**
- * Why the list is empty, or not whole; "" when it is.
+ * Why the list is empty; "" when it is not.
  * @param {Source<StaffAnswer>} staff
  * @param {Person[]} all
  * @param {Person[]} shown
@@ -89,7 +89,7 @@ export function drawPeopleList(staff, all, level, team, choose) {
  */
 function emptyText(staff, all, shown, where, search) {
   if (!staff.data) return staff.failure ? "Positions cannot be told now." : "";
-  if (shown.length > MAX_ROWS) return `Only the first ${MAX_ROWS} are listed: search, or choose a level or a team.`;
+  if (shown.length > MAX_ROWS) return `Only the first ${MAX_ROWS} are listed.`;
   if (shown.length > 0) return "";
   if (!isComplete(staff.data)) return `Whether anybody else is${where || " there"} cannot be told now.`;
   if (all.length === 0 && !where) return "";
