@@ -37,7 +37,7 @@ ALONE: list[tuple[tuple[str, ...], str]] = [
 ]
 PAIRS: list[tuple[tuple[str, ...], str]] = [
     (("mongod", "ingest-1"), DATABASE),
-    (("mongod", *BOTH), NOBODY),
+    ((*BOTH, "mongod"), NOBODY),  # the other way round they would tell of the database first
     (("gateway", "ingest-1"), GATEWAY),
     (("gateway", "mongod"), GATEWAY),
 ]
