@@ -2,18 +2,23 @@
 
 import asyncio
 import contextlib
+import gc
 import gzip
 import itertools
 import json
+import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
+import uvicorn
 from flask import Flask
 from pymongo.database import Database
+from uvicorn.server import ServerState
 
 from ingest import legacy
 from ingest.assembly import Context
@@ -23,6 +28,7 @@ from ingest.storage.detections.inserts import Inserts
 from ingest.web import request_body
 from ingest.web.asgi_server import Server
 from ingest.web.flask_bridge import PIECE_BYTES, Bridge
+from ingest.web.http_protocol import Protocol
 from ingest.web.lanes import HEALTH, LONG, SHORT, WRITES, Lane
 
 MULTIPART_FORM = {"Content-Type": "multipart/form-data; boundary=x"}
@@ -496,3 +502,46 @@ def test_the_worst_bodies_cost_little(serve: Callable[..., Answer], number: int)
         taken.append(time.process_time() - began)
         assert answer.status in (200, 400, 413), answer
     assert min(taken) < WORST_CPU_SECONDS, (answer.status, taken)
+
+
+@pytest.mark.parametrize("url", [DETECT, "/newbeacondetect"], ids=["plain", "refused"])
+def test_a_connection_that_ends_is_freed_at_once(
+    app: Flask, loop: asyncio.AbstractEventLoop, url: str
+) -> None:
+    """It and its last request keep nothing of each other in memory until the collector comes."""
+    context: Context = app.extensions["context"]
+    recorder = context.recording.recorder
+
+    async def end() -> bool:
+        admission = context.access.admission
+        endpoints = legacy.endpoints(context)
+        service = Server(
+            endpoints, Bridge(app), admission, recorder.run_in, context.close, context.requests
+        )
+        settings = uvicorn.Config(service, ws="none", interface="asgi3", proxy_headers=False)
+        settings.load()
+        held: list[weakref.ref[Protocol]] = []
+
+        def make() -> Protocol:
+            protocol = Protocol(settings, ServerState(), {})
+            held.append(weakref.ref(protocol))
+            return protocol
+
+        near, far = socket.socketpair()
+        with far:
+            far.settimeout(0)
+            running_loop = asyncio.get_running_loop()
+            await running_loop.create_connection(make, sock=near)
+            await running_loop.sock_sendall(far, f"GET {url} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            answer = await running_loop.sock_recv(far, 4096)
+            assert answer.startswith(b"HTTP/1.1 200 " if url == DETECT else b"HTTP/1.1 400 ")
+        deadline = time.monotonic() + 10
+        while held[0]() and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        return held[0]() is None
+
+    gc.disable()
+    try:
+        assert asyncio.run_coroutine_threadsafe(end(), loop).result(20)
+    finally:
+        gc.enable()

@@ -23,6 +23,10 @@ PLAIN = (200, 202)  # with headers that are ours alone
 MAX_HEADER_BYTES = 64 * 1024
 
 
+def _nothing() -> None:
+    pass
+
+
 class _Joined:
     """A transport that sends together what is written in one turn of the event loop.
 
@@ -136,14 +140,15 @@ class Protocol(HttpToolsProtocol):
     ) -> None:
         self.tasks.discard(cast("asyncio.Task[None]", pending))
         response = respond(pending)
-        if cycle.disconnected:
-            return
-        if response.status not in PLAIN or self.flow.write_paused:
+        if not cycle.disconnected and (response.status not in PLAIN or self.flow.write_paused):
 
             async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
                 await send_response(response, send)
 
             super()._start_asgi_task(cycle, cast(Any, app))
+            return
+        cycle.on_response = _nothing  # else it and its connection keep each other in memory
+        if cycle.disconnected:
             return
         headers = self.server_state.default_headers + response.headers
         if not cycle.keep_alive:
