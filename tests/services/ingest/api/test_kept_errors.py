@@ -63,6 +63,7 @@ def served(config: Config) -> Iterator[int]:
             lifespan="on",
             interface="asgi3",
             log_config=None,
+            proxy_headers=False,
         )
     )
     thread = threading.Thread(target=server.run)
