@@ -52,6 +52,8 @@ COPY --from=web-packages /opt/web /opt/web
 
 FROM web AS driver
 COPY --from=driver-packages /opt/driver /opt/driver
+# What proves a provider of OpenID Connect, and a store of backups: the usual authorities.
+RUN install-packages ca-certificates
 
 FROM python AS ingest-code
 COPY common /app/common
@@ -98,8 +100,6 @@ CMD ["python3", "-m", "gateway.acme"]
 
 
 FROM driver AS ingest
-# What proves a provider of OpenID Connect: the usual authorities.
-RUN install-packages ca-certificates
 COPY --from=ingest-code /app /app
 WORKDIR /app
 RUN install -d -o waymark -g waymark -m 0700 /spool \
@@ -130,8 +130,6 @@ CMD ["python3", "-m", "gunicorn", "-c", "gunicorn.conf.py"]
 
 # The bootstrap. It has no need of the web framework, but with it its layers are the ingest service's.
 FROM driver AS mongo-init
-# What proves a store of backups: the usual authorities.
-RUN install-packages ca-certificates
 COPY --from=backup-packages /opt/backup /opt/backup
 COPY common /app/common
 COPY mongo /app/mongo
