@@ -163,8 +163,8 @@ def test_images_share_their_layers(stack: Stack) -> None:
         return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     base = len(layers(stack.images.base))
-    # The script that installs, Python, and what tells whether a container lives; on them the packages
-    # of the web; on those the ones of the database, and the authorities.
+    # The script that installs, Python, and what tells whether a container lives; on them the
+    # packages of the web; on those the ones of the database, and the authorities.
     python, web, driver = base + 3, base + 4, base + 6
     assert shared("gateway", "monitoring") == python
     assert shared("ingest", "monitoring") == web
