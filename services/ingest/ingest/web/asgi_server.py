@@ -98,7 +98,7 @@ class Server:
             return None
         try:
             pending = cast("asyncio.Future[Any]", endpoint.begin(request))
-        except Exception:
+        except Exception:  # said by `Endpoint.respond`, which meets it again
             return None
 
         def respond(done: "asyncio.Future[Any]") -> Response:

@@ -47,9 +47,10 @@ class Endpoint(NamedTuple, Generic[Parsed, Result]):
     async def respond(self, request: Request) -> Response:
         """Answer a request of any of its methods, whatever happens."""
         try:
-            return self.reply(request, await self.begin(request))
+            result = await self.begin(request)
         except Exception as error:
             return self.response_to(request, error)
+        return self.replied(request, result)
 
     def begin(self, request: Request) -> Awaitable[Result]:
         """Begin its work. Raises what is wrong with the request."""

@@ -79,7 +79,7 @@ class Protocol(HttpToolsProtocol):
 
     _second = 0  # of the date that answers have
     _header_bytes = 0  # so far, of a header that came in several parts
-    _receives = False
+    _receives = False  # whether bytes are being parsed: more of a request may be among them
     _held: RequestResponseCycle | None = None  # a request of which the end may be here already
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
