@@ -82,18 +82,22 @@ class Host:
         return self.gateway.url
 
     def lose(self) -> None:
-        """End everything on it at once; the disk stays."""
+        """End everything on it at once; the disk stays.
+
+        The gateway is the first: else a detection can be acknowledged, as it is in the spool,
+        while the member ends; whose disk is lost has that no more.
+        """
         assert self.gateway
-        for member in self.members:
-            self._cluster.kill(member)
         self.gateway.process.kill()
         self.service.kill()
+        for member in self.members:
+            self._cluster.kill(member)
 
     def silence(self) -> None:
         """Have it answer nothing any more, with all connections open: as behind a cut network."""
         assert self.gateway
         members = [self._cluster.process(member) for member in self.members]
-        for process in (*members, self.service, self.gateway.process):
+        for process in (self.gateway.process, self.service, *members):
             os.killpg(process.pid, signal.SIGSTOP)
 
     def lose_disk(self) -> None:
