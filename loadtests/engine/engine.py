@@ -3,6 +3,7 @@
 import time
 from argparse import Namespace
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -45,11 +46,14 @@ class Engine:
         oldest = int(time.time()) - PHONE_SECONDS * most
         self._preloader = Preloader(api, oldest, options.slower)
         self._histories: dict[int, History] = defaultdict(History)
+        self._page_reads: Mapping[str, float] = {}  # what an open page of this server reads
 
     def run(self) -> None:
         """Run the steps in order; NotEmpty when the server is not as the plan wants it."""
         steps = [self._adjusted(step) for step in self._plan.steps]
         self._check_empty(steps)
+        # Asked once, and not while a step has begun: its first requests would be late.
+        self._page_reads = pages.reads_of(self._api)
         only = {name.strip() for name in self._options.only.split(",") if name}
         measured: dict[str, list[Summary]] = {}
         is_endless = self._options.until_it_breaks or self._plan.is_sweep
@@ -117,20 +121,21 @@ class Engine:
     def _companions(self, step: Step) -> list[Any]:
         """Start what runs beside a step until it is killed: the mock HACS and open pages."""
         greenlets, began = [], self._api.began
-        self._people = next(iter(pages.reads_of(self._api))) if step.kind == PAGE else ""
         for staff in step.hacs:
             poll = partial(
                 self._histories[staff].read_live, self._api, "hacs", staff, pages.HEADERS
             )
             greenlets.append(gevent.spawn(periodic, HACS_SECONDS, began, poll))
         opened_in = min(PAGES_SECONDS, self._options.ramp)  # one after the other, as people do
-        return greenlets + pages.open_pages(self._api, step.pages, began, opened_in)
+        reads = self._page_reads
+        return greenlets + pages.open_pages(self._api, reads, step.pages, began, opened_in)
 
     def _send_one(self, step: Step, number: int, due: float) -> None:
         staff = step.staff[number % len(step.staff)]
         history, body, good = self._histories[staff], None, targets.STORED
         if step.kind == PAGE:
-            pages.Source(self._api, self._people).read(step.kind, due)
+            people = next(iter(self._page_reads))
+            pages.Source(self._api, people).read(step.kind, due)
             return
         if step.kind == "extract":
             self._api.measure("extract", endpoints.extract(staff), history.verify, due=due)

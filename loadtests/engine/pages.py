@@ -41,9 +41,10 @@ class Source:
             self._held = {"If-None-Match": etag}
 
 
-def open_pages(api: Api, count: int, began: float, opened_in: float) -> list[Any]:
+def open_pages(
+    api: Api, reads: Mapping[str, float], count: int, began: float, opened_in: float
+) -> list[Any]:
     """Open so many pages evenly over some seconds; return the greenlets, which are to be killed."""
-    reads = reads_of(api) if count else {}
     return [
         gevent.spawn(periodic, seconds, at, partial(Source(api, address).read, "page"))
         for at in (began + opened_in / count * number for number in range(count))
