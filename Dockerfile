@@ -48,12 +48,12 @@ RUN python3 -m venv --without-pip /opt/backup \
     && ln -s /opt/backup/lib/python3*/site-packages /opt/backup/site
 
 FROM python AS web
+# What proves other sites, a provider of OpenID Connect, and a store of backups: the usual authorities.
+RUN install-packages ca-certificates
 COPY --from=web-packages /opt/web /opt/web
 
 FROM web AS driver
 COPY --from=driver-packages /opt/driver /opt/driver
-# What proves a provider of OpenID Connect, and a store of backups: the usual authorities.
-RUN install-packages ca-certificates
 
 FROM python AS ingest-code
 COPY common /app/common

@@ -47,6 +47,8 @@ _HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})+")
 # Below `acme_folder`; the names of the files are the client's.
 CHALLENGES, CERTIFICATES, CERTIFICATE = "challenges", "certs", "waymark"
 INTERNAL_LISTEN = "127.0.0.1:8081"
+LEAST_CONNECTIONS = 3072  # all places (limits.conf) take two each: with 30 % to spare
+OTHER_FILES = 1024  # that the worker may have open: logs, bodies, answers
 TLS_FILE = "tls.pem"  # below `run`: the chain and the key that nginx uses
 _THIS_MACHINE = re.compile(r"127(\.\d+){3}|\[?::1\]?|localhost|unix")
 _HOST = r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?"
@@ -80,6 +82,7 @@ class Config(NamedTuple):
     ingest: str = "127.0.0.1:5001 127.0.0.1:5002"  # the ingest services, separated by spaces
     monitoring: str = "127.0.0.1:4000"  # the monitoring service
     client_rate: str = "200"  # requests per second that one client address may send
+    connections: str = str(LEAST_CONNECTIONS)  # how many it holds, those to the services among them
     hostnames: str = ""  # the gateway's names beside localhost; addresses need no mention
     allowed_origins: str = ""  # whose pages may use all that is not legacy, beside our own
     trusted_proxies: str = ""  # addresses of proxies in front: they tell the client's, and of TLS
@@ -115,6 +118,9 @@ class Config(NamedTuple):
             config = config._replace(internal_listen=INTERNAL_LISTEN)
         if not config.client_rate.isdecimal() or int(config.client_rate) < 1:
             raise ConfigError(f"GATEWAY_CLIENT_RATE: {config.client_rate!r} is no whole number > 0")
+        if not config.connections.isdecimal() or int(config.connections) < LEAST_CONNECTIONS:
+            least = f"no whole number from {LEAST_CONNECTIONS} on"
+            raise ConfigError(f"GATEWAY_CONNECTIONS: {config.connections!r} is {least}")
         if not re.fullmatch("([0-9a-f]{64})?", config.admin_token_sha256):
             raise ConfigError("WAYMARK_ADMIN_TOKEN_SHA256 is no SHA-256: run ./scripts/configure")
         for setting, (form, example) in _FORMS.items():
@@ -254,6 +260,7 @@ def _values(config: Config) -> dict[str, list[str]]:
     values |= {name: values[name][0].split() if values[name] else [] for name in lists}
     hosts = dict.fromkeys(_host(at).strip("[]") for at in values["monitoring"])
     values["monitoring_host"] = [host for host in hosts if _NUMBERS.fullmatch(host)]
+    values["files"] = [str(int(config.connections) + OTHER_FILES)]
     values["numbers"] = [str(number) for number in range(len(values["ingest"]))]
     values["hostnames"] = _patterns(f"localhost {config.hostnames} {config.tls_names}")
     values["allowed_origins"] = _patterns(config.allowed_origins)

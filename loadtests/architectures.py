@@ -80,12 +80,11 @@ class New(Stack):
         def launch(part: Part) -> Process:
             return self._launch(part.name, part.command, seen | part.environment, self._layout.run)
 
-        for part in (part for part in chosen if part.database):
-            launch(part)
+        servers = [(launch(part), part.probe) for part in chosen if part.database]
         known = secrets.Secrets.read(self._layout.secrets)
         bootstrap(self._local, known, DIRECTORY, lambda _: None, deadline_seconds=BOOTSTRAP_SECONDS)
         started = [(launch(part), part.probe) for part in chosen if not part.database]
-        for process, probe in started:
+        for process, probe in servers + started:
             process.wait_until_healthy(probe)
 
     def _chosen(self, part: Part) -> Part:

@@ -44,6 +44,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--p99", type=float, default=500.0, help="limit in ms (500)")
     parser.add_argument("--ramp", type=float, default=2.0, help="seconds of each attempt (2)")
     parser.add_argument("--services", type=int, nargs="+", default=[1, 2], help="how many (1 2)")
+    cores = "what each service may use, in cores (0.3)"
+    parser.add_argument("--service-cores", type=float, help=cores)
+    cores = "what each server of the database may use (all)"
+    parser.add_argument("--database-cores", type=float, help=cores)
     parser.add_argument("--only", default="", help="such as INSERT,EXTRACT-3000")
     sides = "as new old (new)"
     parser.add_argument("--side", nargs="+", default=[NEW], choices=ARCHITECTURES, help=sides)
@@ -73,7 +77,8 @@ def _search(options: argparse.Namespace, name: str, architecture: str, services:
     print(f"{architecture}, {services} services, {plan.text}", flush=True)
     file = options.output / f"capacity-{architecture}-{services}-{name}.csv"
     write_csv(file, [], Attempt._fields)
-    with ARCHITECTURES[architecture](services=services) as stack:
+    cores = {name: getattr(options, name) for name in ("service_cores", "database_cores")}
+    with ARCHITECTURES[architecture](services=services, **cores) as stack:
         how = {"ramp": options.ramp, "p99": options.p99, "gateway": stack.pid("gateway")}
         status = generate(stack.url, name, how | {"attempts": file})
         problems = [PROBLEMS.get(status, "FAILED"), *stack.exceptions()]

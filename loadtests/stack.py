@@ -39,12 +39,24 @@ class Stack:
 
     The services are inside the source's limits, the others are only measured; with `limited` False
     all run without control groups, which need root. `port` is the gateway's, else any free one.
+    `service_cores` and `database_cores` are what each service, and each server that holds data,
+    may use instead.
     """
 
     works_later = False  # whether something is left to do of what it has answered
 
-    def __init__(self, *, services: int = 2, limited: bool = True, port: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        services: int = 2,
+        limited: bool = True,
+        port: int = 0,
+        service_cores: float | None = None,
+        database_cores: float | None = None,
+    ) -> None:
         self._limited = limited
+        self._service = SERVICE._replace(cpu=service_cores) if service_cores else SERVICE
+        self._database = UNLIMITED._replace(cpu=database_cores)
         self._processes: dict[str, Process] = {}
         self._logs_read: dict[Path, int] = {}  # up to which byte
         self.folder = Path(tempfile.mkdtemp(prefix="waymark-load-"))
@@ -135,7 +147,9 @@ class Stack:
 
     def _limits(self, name: str) -> Limits:
         """Return what a part may use."""
-        return SERVICE if name.startswith("ingest-") else UNLIMITED
+        if name.startswith("ingest-"):
+            return self._service
+        return self._database if name == "mongod" or name.startswith("shard") else UNLIMITED
 
     def _launch(
         self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path

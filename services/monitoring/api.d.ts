@@ -280,6 +280,23 @@ interface DatabaseReport {
   backup: BackupReport | null;
 }
 
+/** What another site told last; its answers are texts within. Times in unix seconds. */
+interface SiteReport {
+  name: string;
+  url: string;
+  /** of `staff` and `people`; null: it never told */
+  staff: string | null;
+  people: string | null;
+  /** there are more people than it told */
+  has_more: boolean;
+  /** by the clock of the service that asked, and by the site's own */
+  read_at: number | null;
+  taken_at: number | null;
+  /** "": it could be read just now */
+  problem: string;
+  failing_since: number | null;
+}
+
 type Details = Record<string, string | number | boolean | null>;
 
 /** Somebody who may log in. Times in unix seconds. */

@@ -55,6 +55,14 @@ def test_the_page_answers(stack: Stack) -> None:
     assert stack.get("/monitoring/latest").json()["now"] > 0
 
 
+def test_the_page_knows_both_services(stack: Stack) -> None:
+    def known() -> dict[str, bool]:
+        services = stack.get("/monitoring/api/system").json()["services"]
+        return {service["name"]: service["answers"] for service in services}
+
+    eventually(lambda: known() == {"ingest-1": True, "ingest-2": True}, 60)
+
+
 def test_on_this_machine_only_the_gateway_warns_of_nothing(stack: Stack) -> None:
     assert "WARNING" not in stack.compose("logs", "gateway")
 

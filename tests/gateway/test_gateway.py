@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
+from common.browsers import LOOKED_AT
 from gateway.render import Config, render, render_all, template
 from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
@@ -332,6 +333,8 @@ def test_each_service_is_asked_by_its_number(gateway: Gateway) -> None:
     assert (method, path, headers["authorization"]) == ("GET", "/api/v1/system", "Bearer t")
     assert numbers == "/metrics"
     assert "x-other" not in headers
+    # Else a service refuses whoever asks the gateway by a name, as in a container.
+    assert headers[LOOKED_AT.lower()] == "1"
     nobody = (404, '{"error":"there is nothing at this address"}\n')
     assert [ask(number) for number in (2, 99, "x", "", "0/x")] == [nobody] * 5
     gateway.ingest[0].fault = "hang"

@@ -187,3 +187,38 @@ def test_the_status_is_for_this_machine_only(gateway: Gateway) -> None:
         )
         assert refused.status == 403
         assert "only the gateway's machine" in body["error"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("connections", "are_kept"), [("3072", False), ("6000", True)])
+def test_as_many_idle_phones_are_held_as_it_is_told(
+    make_gateway: Callable[..., Gateway], connections: str, *, are_kept: bool
+) -> None:
+    gateway = make_gateway(connections=connections, client_rate="100000").start()
+    with Client(gateway) as client:
+        phones = [client.send(b"") for _ in range(3500)]
+        for phone in phones:
+            phone.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            phone.settimeout(0)
+
+        def closed() -> int:
+            return sum(has_ended(phone) for phone in phones)
+
+        # One more always finds a place: those that idle for longest have made it.
+        assert gateway.timed("GET", "/healthz").status == 200
+        if not are_kept:
+            eventually(lambda: closed() > 0, 30)
+        assert (closed() == 0) is are_kept
+    assert gateway.timed("GET", "/healthz").status == 200
+
+
+def has_ended(connection: socket.socket) -> bool:
+    """Tell whether the other end has closed it, after whatever it sent."""
+    try:
+        while connection.recv(65536):
+            pass
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True

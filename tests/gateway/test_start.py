@@ -196,6 +196,8 @@ def test_contradictions_are_reported_before_nginx_starts() -> None:
         ({"GATEWAY_TLS_KEY": "/key.pem"}, "GATEWAY_TLS_CERTIFICATE"),
         ({"GATEWAY_CLIENT_RATE": "many"}, "GATEWAY_CLIENT_RATE"),
         ({"GATEWAY_CLIENT_RATE": "0"}, "GATEWAY_CLIENT_RATE"),
+        ({"GATEWAY_CONNECTIONS": "3071"}, "GATEWAY_CONNECTIONS"),
+        ({"GATEWAY_CONNECTIONS": "1e5"}, "GATEWAY_CONNECTIONS"),
         ({"WAYMARK_HOSTNAMES": "way.example:8080"}, "WAYMARK_HOSTNAMES"),
         ({"WAYMARK_HOSTNAMES": "a *.example"}, "WAYMARK_HOSTNAMES"),
         ({"WAYMARK_HOSTNAMES": 'a";b'}, "WAYMARK_HOSTNAMES"),

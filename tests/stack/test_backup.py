@@ -4,6 +4,7 @@ import subprocess
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyrage.x25519 import Identity
@@ -16,7 +17,6 @@ from mongo.clients import Client, as_administrator
 from mongo.secrets import Secrets
 from scripts.processes.ports import free_port
 from scripts.processes.waiting import eventually
-from tests.needs import need_routers
 from tests.phones import Phones, through
 from tests.stack.conftest import Stack, running_stack, started
 
@@ -50,39 +50,45 @@ def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("b")
 
 
-@pytest.mark.parametrize("options", [(), ("--sharded",)], ids=["one mongod", "sharded"])
-def test_what_was_acknowledged_is_restored_and_no_phone_waits(
-    root: Path, tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    if options:
-        need_routers()
+def test_what_was_acknowledged_is_restored_and_no_phone_waits(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "shelf"
-    with running_stack(root, tmp_path / "old", *options) as old:
-        with Phones(through(old.url), [*STAFF], rest_seconds=0.05) as phones:
-            phones.wait_for(200, 100, SECONDS)
-            before = phones.acknowledged
-            assert "is whole" in said(old, "backup", folder)
-            after = phones.acknowledged
-        eventually(partial(has, old, 0, phones.acknowledged[0]), SECONDS)
+    with running_stack(root, tmp_path / "old") as old:
+        before, after = back_up(old, folder, [*STAFF])
+    with running_stack(root, tmp_path / "new") as new:
+        restore_into(new, folder, before, after)
+
+
+def back_up(old: Stack, folder: Path, people: list[Any]) -> tuple[Counter[Any], Counter[Any]]:
+    """Make a backup while new people's phones send; return what it has at least, and at most."""
+    with Phones(through(old.url), people, rest_seconds=0.05) as phones:
+        phones.wait_for(200, 100, SECONDS)
+        before = phones.acknowledged
+        assert "is whole" in said(old, "backup", folder)
+        after = phones.acknowledged
+    eventually(partial(has, old, people[0], phones.acknowledged[people[0]]), SECONDS)
     assert sum(after.values()) > sum(before.values())
     assert "is good" in said(old, "backup", "verify", folder)
-    with running_stack(root, tmp_path / "new", *options) as new:
-        empty = new.read("/api/v1/staff").headers["ETag"]
-        with Phones(through(new.url), ["new"], rest_seconds=0.05) as phones:
-            phones.wait_for(200, 1, SECONDS)
-            assert "equals" in said(new, "restore", folder)
-            assert phones.answers[202]  # into the spool
-            phones.wait_for(200, 1, SECONDS)
-        assert phones.worst_tries == 1
-        eventually(partial(has, new, "new", phones.acknowledged["new"]), SECONDS)
-        restored = Counter({staff_id: len(new.history(staff_id)) for staff_id in STAFF})
-        assert all(before[n] <= restored[n] <= after[n] + 1 for n in STAFF)
-        now = new.read("/api/v1/staff")
-        assert now.headers["ETag"] != empty
-        assert {row["staff_id"] for row in now.json()["data"]} == {*STAFF, "new"}
-        again = new.script("restore", folder)
-        assert again.returncode == 1
-        assert "not empty" in again.stderr
+    return before, after
+
+
+def restore_into(new: Stack, folder: Path, before: Counter[Any], after: Counter[Any]) -> None:
+    """Restore it into a stack of its own, which a phone uses already."""
+    empty = new.read("/api/v1/staff").headers["ETag"]
+    with Phones(through(new.url), ["new"], rest_seconds=0.05) as phones:
+        phones.wait_for(200, 1, SECONDS)
+        assert "equals" in said(new, "restore", folder)
+        assert phones.answers[202]  # into the spool
+        phones.wait_for(200, 1, SECONDS)
+    assert phones.worst_tries == 1
+    eventually(partial(has, new, "new", phones.acknowledged["new"]), SECONDS)
+    restored = Counter({staff_id: len(new.history(staff_id)) for staff_id in after})
+    assert all(before[n] <= restored[n] <= after[n] + 1 for n in after)
+    now = new.read("/api/v1/staff")
+    assert now.headers["ETag"] != empty
+    assert {row["staff_id"] for row in now.json()["data"]} >= {*after, "new"}
+    again = new.script("restore", folder)
+    assert again.returncode == 1
+    assert "not empty" in again.stderr
 
 
 def test_what_waits_in_spools_is_restored_from_what_nobody_can_read(

@@ -11,7 +11,8 @@ from mongo import topology
 from scripts.processes.waiting import eventually
 from tests.needs import need_routers
 from tests.phones import Phones, through
-from tests.stack.conftest import Stack, kill_tree, started
+from tests.stack.conftest import Stack, kill_tree, running_stack, started
+from tests.stack.test_backup import back_up, restore_into
 from tests.stack.test_start import has_no_time
 from tests.stack.test_verdict import HEALTHY, frozen, seen_until
 
@@ -81,6 +82,17 @@ def test_a_frozen_router_is_told_though_the_other_service_answers_everybody(stac
     with Phones(through(stack.url), [*range(14)], rest_seconds=0.2), frozen(stack, "mongos-2"):
         seen_until(stack, "ingest-2 does not reach the database", 300)
     seen_until(stack, HEALTHY, 300)  # emulated routers, perhaps beside another emulated stack
+
+
+def test_its_backup_is_restored_without_shards(
+    stack: Stack, root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """And one mongod is of an older release here. With shards, tests/docker restores."""
+    folder = tmp_path_factory.mktemp("b")  # a data folder's path has a bound
+    seen_until(stack, HEALTHY, 300)  # whatever the test before did
+    before, after = back_up(stack, folder / "shelf", [f"b{number}" for number in range(8)])
+    with running_stack(root, folder / "new") as new:
+        restore_into(new, folder / "shelf", before, after)
 
 
 def test_a_shard_is_added_while_everything_runs(stack: Stack, servers: Path) -> None:

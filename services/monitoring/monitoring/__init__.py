@@ -9,7 +9,17 @@ from flask_cors import CORS
 from werkzeug.exceptions import HTTPException
 
 from common.routes import LEGACY_PATHS
-from monitoring import fallback, guard, liveness, metrics, names, page_data, screens, static_files
+from monitoring import (
+    fallback,
+    guard,
+    liveness,
+    metrics,
+    names,
+    page_data,
+    screens,
+    sites,
+    static_files,
+)
 from monitoring.certificate import Certificate
 from monitoring.config import Config
 from monitoring.gateway import Gateway
@@ -43,6 +53,8 @@ def create_app(config: Config | None = None) -> Flask:
     gateway = Gateway(config.gateway_url, config.gateway_timeout_seconds, token.strip())
     app.extensions["gateway"] = gateway
     app.extensions["snapshot_cache"] = SnapshotCache(gateway.get)
+    listed = sites.load(Path(config.sites_file)) if config.sites_file else []
+    app.extensions["sites"] = sites.Sites(listed, config.gateway_timeout_seconds)
     # gunicorn.conf.py starts it, once the worker runs.
     app.extensions["health_monitor"] = HealthMonitor(
         gateway.get, gateway.probe, config.observe_seconds, Certificate(gateway.text).warnings
@@ -59,7 +71,7 @@ def create_app(config: Config | None = None) -> Flask:
         guard.init_app(app, guard.Guard(gateway.get_as))
     app.register_error_handler(HTTPException, _http_error)
     app.after_request(_varies)
-    for module in (page_data, screens, fallback, liveness, metrics):
+    for module in (page_data, sites, screens, fallback, liveness, metrics):
         app.register_blueprint(module.bp)
     return app
 

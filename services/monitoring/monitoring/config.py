@@ -38,6 +38,8 @@ class Config:
     coverage_gap_minutes: int = 30
     # Who was not heard for this long has lost contact; the same holds for it.
     lost_contact_minutes: int = 15
+    # File of the sites that the screen "Sites" shows (sites.py); without it there is none.
+    sites_file: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":

@@ -1,11 +1,13 @@
 """Reads from the gateway; anything but a usable answer raises GatewayUnavailable."""
 
 import http.client
+import ssl
 import time
 import urllib.error
 import urllib.request
 from email.message import Message
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 CLOSED, OPEN, UNKNOWN = "closed", "open", "unknown"
@@ -35,6 +37,19 @@ class GatewayUnavailable(Exception):
         self.circuit = circuit
 
 
+@lru_cache(maxsize=1)
+def authorities() -> ssl.SSLContext:
+    """Return what proves servers; urllib would read it anew, a hundred certificates, each time."""
+    return ssl.create_default_context()
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Takes a redirect for an answer: urllib would send the token to wherever it leads."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow none."""
+
+
 class Gateway:
     """Reads from the gateway directly: the environment's HTTP proxies are not used."""
 
@@ -42,7 +57,10 @@ class Gateway:
         self._url = url
         self._credentials = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout_seconds = timeout_seconds
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        handlers = [urllib.request.ProxyHandler({}), _NoRedirect()]
+        if url.startswith("https:"):
+            handlers.append(urllib.request.HTTPSHandler(context=authorities()))
+        self._opener = urllib.request.build_opener(*handlers)
 
     def get(self, path: str, cached: GatewayResponse | None = None) -> GatewayResponse:
         """Read one path. A cached response that is still current is returned with a new time."""

@@ -14,7 +14,7 @@ from flask import (
 )
 from werkzeug.wrappers import Response as BaseResponse
 
-from monitoring import limited
+from monitoring import limited, sites
 
 bp = Blueprint("screens", __name__)
 
@@ -52,6 +52,8 @@ PROBLEMS = {
 FOR_ADMINS = {"access"}
 # What is reached by one's own name instead.
 TITLES = SCREENS | {"account": "Your account"}
+# And where several are set up.
+SITES = {"sites": "Who is where, at all sites?"}
 # What is only behind the gateway, for those who are known.
 MANAGING = {"access", "account"}
 
@@ -60,7 +62,9 @@ MANAGING = {"access", "account"}
 @bp.get("/monitoring/<screen>")
 def show(screen: str = "live") -> Response:
     """Answer one screen."""
-    if screen not in TITLES:
+    several = SITES if sites.of_application().all else {}
+    titles = TITLES | several
+    if screen not in titles:
         abort(404)
     limited.check(allowed=screen == limited.SCREEN)
     limits = limited.limits()
@@ -69,6 +73,7 @@ def show(screen: str = "live") -> Response:
     if screen in FOR_ADMINS and not is_admin:
         return _page("forbidden.html", 403)
     screens = [name for name in SCREENS if is_admin or name not in FOR_ADMINS]
+    screens += several
     if limits:
         screens = [screen]
     behind_gateway = "X-Forwarded-Proto" in request.headers
@@ -78,7 +83,7 @@ def show(screen: str = "live") -> Response:
     return _page(
         template if is_known or screen not in MANAGING else "unmanaged.html",
         screen=screen,
-        title=TITLES[screen],
+        title=titles[screen],
         screens=screens,
         limits=limits,
         gateway=_public_gateway(),
