@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from ingest import process
 
-# Of the limit: an idle service holds 0.56, and its caches may take 0.14.
+# Of the limit: an idle service holds 0.6, and its caches may take 0.14: full, they shrink.
 SHORT_SHARE = 0.72
 # How old an answer may be to the question whether memory is short.
 LOOK_SECONDS = 0.2
