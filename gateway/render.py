@@ -129,6 +129,11 @@ class Config(NamedTuple):
                     raise ConfigError(f"{variable(setting)}: {value!r} is not like {example}")
         return config
 
+    @property
+    def open_files(self) -> int:
+        """How many files the worker may have to open."""
+        return int(self.connections) + OTHER_FILES
+
     def _with_acme(self) -> "Config":
         """Return the settings with the files that acme.py makes."""
         if self.tls_certificate:
@@ -260,7 +265,7 @@ def _values(config: Config) -> dict[str, list[str]]:
     values |= {name: values[name][0].split() if values[name] else [] for name in lists}
     hosts = dict.fromkeys(_host(at).strip("[]") for at in values["monitoring"])
     values["monitoring_host"] = [host for host in hosts if _NUMBERS.fullmatch(host)]
-    values["files"] = [str(int(config.connections) + OTHER_FILES)]
+    values["files"] = [str(config.open_files)]
     values["numbers"] = [str(number) for number in range(len(values["ingest"]))]
     values["hostnames"] = _patterns(f"localhost {config.hostnames} {config.tls_names}")
     values["allowed_origins"] = _patterns(config.allowed_origins)

@@ -8,6 +8,7 @@ Standard library, and little of it: this process shares the gateway's memory lim
 """
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -206,6 +207,21 @@ def _reaped(nginx: int) -> int | None:
     return None
 
 
+def allow_files(config: Config) -> list[str]:
+    """Let NGINX open as many files as it may need; return the warning that is due where it may not."""
+    wanted, (now, most) = config.open_files, resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most == resource.RLIM_INFINITY or most >= wanted:
+        return []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (now, wanted))
+    except (ValueError, OSError):  # only root may, and not in each container
+        return [
+            f"WARNING: GATEWAY_CONNECTIONS={config.connections} needs {wanted} open files, and "
+            f"{most} are allowed here (ulimit -Hn; ulimits of a container): it holds fewer"
+        ]
+    return []
+
+
 def main(prefix: Sequence[str] = ()) -> None:
     """Run the gateway as the environment says, and end as nginx ends."""
     try:
@@ -213,7 +229,7 @@ def main(prefix: Sequence[str] = ()) -> None:
         warnings = check_exposure(config)
     except ConfigError as error:
         sys.exit(f"gateway: {error}")
-    for warning in warnings:
+    for warning in warnings + allow_files(config):
         print(f"gateway: {warning}", file=sys.stderr, flush=True)
     sys.exit(Gateway(config, prefix).run())
 

@@ -14,8 +14,8 @@ from common.schema import DATABASE
 from loadtests.plans import MAC
 
 AT_ONCE = 5_000  # documents
-# After them nobody can have missed any of what was stored, and the database has told a time after it,
-# as it does every 10 s while nothing else is written: till then each request reads all of it again.
+# After them nobody can have missed any of what was stored, and the database has told a time after
+# it, as it does every 10 s while idle: till then each request reads all of it again.
 SETTLED_SECONDS = 20
 LOOK_SECONDS = 0.2  # between two looks at what the services have done
 Document = dict[str, Any]

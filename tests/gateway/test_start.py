@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import tempfile
@@ -13,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gateway.render import Config, ConfigError
-from gateway.start import Followed
+from gateway.render import OTHER_FILES, Config, ConfigError
+from gateway.start import Followed, allow_files
 from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
 from tests.gateway.conftest import OPEN, SLOW_SECONDS, Gateway
@@ -188,6 +189,15 @@ def test_as_process_1_it_takes_everything_along(gateway: Gateway) -> None:
     (init,) = psutil.Process(gateway.process.pid).children()
     init.send_signal(signal.SIGTERM)
     assert gateway.process.wait(15) == 0
+
+
+def test_more_connections_than_files_may_be_open_are_warned_of() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert allow_files(Config()) == []
+    most = int(Path("/proc/sys/fs/nr_open").read_text())  # nobody may have more
+    [warning] = allow_files(Config(connections=str(most)))
+    assert f"GATEWAY_CONNECTIONS={most} needs {most + OTHER_FILES} open files" in warning
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
 
 
 @pytest.mark.long
