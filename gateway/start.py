@@ -208,7 +208,7 @@ def _reaped(nginx: int) -> int | None:
 
 
 def allow_files(config: Config) -> list[str]:
-    """Let NGINX open as many files as it may need; return the warning that is due where it may not."""
+    """Let NGINX open as many files as it may need; return the warning that it may not."""
     wanted, (now, most) = config.open_files, resource.getrlimit(resource.RLIMIT_NOFILE)
     if most == resource.RLIM_INFINITY or most >= wanted:
         return []
