@@ -18,11 +18,15 @@ BEACON = "C2A628384B08"
 Post = Callable[[dict[str, Any]], int]  # sends a detection, returns the status (0: no answer)
 
 
-def through(*urls: str, timeout_seconds: float = 30) -> Callable[[], Post]:
+def through(
+    *urls: str,
+    timeout_seconds: float = 30,
+    make_session: Callable[[], requests.Session] = requests.Session,
+) -> Callable[[], Post]:
     """Return a function that makes senders over HTTP; each try goes to the next address."""
 
     def make() -> Post:
-        session, tries = requests.Session(), iter(range(10**9))
+        session, tries = make_session(), iter(range(10**9))
         session.trust_env = False
 
         def post(body: dict[str, Any]) -> int:

@@ -164,8 +164,8 @@ def test_images_share_their_layers(stack: Stack) -> None:
 
     base = len(layers(stack.images.base))
     # The script that installs, Python, and what tells whether a container lives; on them the
-    # packages of the web; on those the ones of the database, and the authorities.
-    python, web, driver = base + 3, base + 4, base + 6
+    # authorities and the packages of the web; on those the ones of the database.
+    python, web, driver = base + 3, base + 5, base + 6
     assert shared("gateway", "monitoring") == python
     assert shared("ingest", "monitoring") == web
     assert shared("ingest", "mongo-init") == driver

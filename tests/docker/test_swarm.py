@@ -32,7 +32,7 @@ from tests.docker.conftest import Stack
 from tests.docker.engine import Docker
 from tests.docker.hosts import Host, network
 from tests.docker.images import images
-from tests.phones import Phones
+from tests.phones import Phones, Post, through
 from tests.test_docs import section
 
 GROWING, SECTION = "docs/growing.md", "4. The rest on three hosts"
@@ -220,23 +220,10 @@ class Swarm:
         session.headers["Authorization"] = f"Bearer {self.admin}"
         return session
 
-    def sender(self, *hosts: Host) -> Callable[[], Callable[[dict[str, Any]], int]]:
+    def sender(self, *hosts: Host) -> Callable[[], Post]:
         """Return what makes phones that take the next host when one does not answer."""
-        urls = [f"https://{host.address}/newbeacondetect" for host in hosts]
-
-        def make() -> Callable[[dict[str, Any]], int]:
-            session, tries = self.session(), iter(range(10**9))
-
-            def post(body: dict[str, Any]) -> int:
-                url = urls[next(tries) % len(urls)]
-                try:
-                    return session.post(url, data=body, timeout=PATIENCE_SECONDS).status_code
-                except requests.RequestException:
-                    return 0
-
-            return post
-
-        return make
+        urls = [f"https://{host.address}" for host in hosts]
+        return through(*urls, timeout_seconds=PATIENCE_SECONDS, make_session=self.session)
 
     def status(self, host: Host, path: str) -> int:
         try:
