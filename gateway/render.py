@@ -48,6 +48,7 @@ _HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})+")
 CHALLENGES, CERTIFICATES, CERTIFICATE = "challenges", "certs", "waymark"
 INTERNAL_LISTEN = "127.0.0.1:8081"
 LEAST_CONNECTIONS = 3072  # all places (limits.conf) take two each: with 30 % to spare
+MOST_CONNECTIONS = 1_000_000  # NGINX takes 440 bytes for each as it starts
 OTHER_FILES = 1024  # that the worker may have open: logs, bodies, answers
 TLS_FILE = "tls.pem"  # below `run`: the chain and the key that nginx uses
 _THIS_MACHINE = re.compile(r"127(\.\d+){3}|\[?::1\]?|localhost|unix")
@@ -118,9 +119,10 @@ class Config(NamedTuple):
             config = config._replace(internal_listen=INTERNAL_LISTEN)
         if not config.client_rate.isdecimal() or int(config.client_rate) < 1:
             raise ConfigError(f"GATEWAY_CLIENT_RATE: {config.client_rate!r} is no whole number > 0")
-        if not config.connections.isdecimal() or int(config.connections) < LEAST_CONNECTIONS:
-            least = f"no whole number from {LEAST_CONNECTIONS} on"
-            raise ConfigError(f"GATEWAY_CONNECTIONS: {config.connections!r} is {least}")
+        is_number = re.fullmatch("[0-9]{4,7}", config.connections)
+        if not is_number or not LEAST_CONNECTIONS <= int(config.connections) <= MOST_CONNECTIONS:
+            range_ = f"no whole number from {LEAST_CONNECTIONS} to {MOST_CONNECTIONS}"
+            raise ConfigError(f"GATEWAY_CONNECTIONS: {config.connections!r} is {range_}")
         if not re.fullmatch("([0-9a-f]{64})?", config.admin_token_sha256):
             raise ConfigError("WAYMARK_ADMIN_TOKEN_SHA256 is no SHA-256: run ./scripts/configure")
         for setting, (form, example) in _FORMS.items():

@@ -208,6 +208,7 @@ def test_contradictions_are_reported_before_nginx_starts() -> None:
         ({"GATEWAY_CLIENT_RATE": "0"}, "GATEWAY_CLIENT_RATE"),
         ({"GATEWAY_CONNECTIONS": "3071"}, "GATEWAY_CONNECTIONS"),
         ({"GATEWAY_CONNECTIONS": "1e5"}, "GATEWAY_CONNECTIONS"),
+        ({"GATEWAY_CONNECTIONS": "1000001"}, "GATEWAY_CONNECTIONS"),
         ({"WAYMARK_HOSTNAMES": "way.example:8080"}, "WAYMARK_HOSTNAMES"),
         ({"WAYMARK_HOSTNAMES": "a *.example"}, "WAYMARK_HOSTNAMES"),
         ({"WAYMARK_HOSTNAMES": 'a";b'}, "WAYMARK_HOSTNAMES"),

@@ -14,6 +14,9 @@ CLOSED, OPEN, UNKNOWN = "closed", "open", "unknown"
 BUSY = "busy"  # an ingest service answers, but all places of the circuit are taken
 # No answer that a page asks for is larger. Cached answers must stay within this service's 48 MiB.
 MAX_BODY_BYTES = 1024 * 1024
+PIECE_BYTES = 64 * 1024
+# The time limit holds for each piece: an answer that drips takes at most so many of them.
+MOST_TIMEOUTS = 3
 
 
 class GatewayResponse(NamedTuple):
@@ -85,13 +88,24 @@ class Gateway:
         request = urllib.request.Request(self._url + path, headers=headers)
         try:
             with self._opener.open(request, timeout=self._timeout_seconds) as response:
-                body = response.read(MAX_BODY_BYTES + 1)
+                body = self._body(response)
                 return _checked(response.status, response.headers, body)
         except urllib.error.HTTPError as error:
             with error:
                 return _not_200(error, cached)
         except (OSError, http.client.HTTPException) as error:
             raise GatewayUnavailable(UNKNOWN, f"the gateway did not answer: {error}") from error
+
+    def _body(self, response: http.client.HTTPResponse) -> bytes:
+        """Read a body, of one that is too large a byte more than it may have. Raises OSError."""
+        ends = time.monotonic() + MOST_TIMEOUTS * self._timeout_seconds
+        pieces, room = [], MAX_BODY_BYTES + 1
+        while room and (piece := response.read1(min(room, PIECE_BYTES))):
+            pieces.append(piece)
+            room -= len(piece)
+            if time.monotonic() > ends:
+                raise TimeoutError("the answer does not end")
+        return b"".join(pieces)
 
     def probe(self, circuit: str) -> tuple[str, str]:
         """Ask the gateway for the state of one of its circuits; return it, and why it is that."""

@@ -6,10 +6,11 @@ keeps nobody waiting, and what it told last stays.
 
 import json
 import logging
+import re
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -23,11 +24,14 @@ bp = Blueprint("sites", __name__)
 
 MAX_SITES = 16
 MAX_ASKING = 2  # sites at once: each holds an answer of at most 1 MiB for a moment
-# What all of them told last: some 5,000 people. This service has 48 MiB for everything.
-MAX_KEPT_BYTES = 3 * 512 * 1024
+# What all of them told last, as it is sent, to all readers at once: some 3,000 people. Slow readers
+# hold what was told before as well: both are within what answers may hold (patient_worker.py).
+# Each site has its equal part, and of what the others do not use.
+MAX_KEPT_BYTES = 3 * 256 * 1024
 REFRESH_SECONDS = 5.0
+OLD_SECONDS = 2 * REFRESH_SECONDS
 NAMES_SECONDS = 60.0
-FIRST_WAIT_SECONDS = 1.0  # of whoever looks first, for sites that were not asked before
+FIRST_WAIT_SECONDS = 1.0  # of whoever looks after a pause
 STAFF, NAMES = "/api/v1/staff?limit=4000", "/api/v1/people"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FIELDS = {"url", "token_file"}
@@ -36,6 +40,8 @@ REFUSALS = {
     403: "the token may not read there",
     404: "there is no Waymark at its address",
 }
+_URL = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+/?")
+_TOKEN = re.compile(r"[!-~]{1,512}")
 
 log = logging.getLogger(__name__)
 
@@ -63,94 +69,152 @@ def load(file: Path) -> list[Site]:
 
 
 def _site(file: Path, name: str, table: Any) -> Site:
+    where = f"SITES_FILE: {file}: [{name}]"
+    if not name.strip() or not name.isprintable():
+        raise ValueError(f"{where} is no name to show")
     if not isinstance(table, dict) or table.keys() != FIELDS:
-        raise ValueError(f"SITES_FILE: {file}: [{name}] needs url and token_file, and nothing else")
+        raise ValueError(f"{where} needs url and token_file, and nothing else")
     url, token_file = str(table["url"]), str(table["token_file"])
-    parts = urlsplit(url)
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
-    if not is_safe or not parts.hostname or parts.username or parts.path not in ("", "/"):
-        raise ValueError(
-            f"SITES_FILE: {file}: [{name}] url must be as https://north.example, not {url}"
-        )
-    path = file.parent / token_file
-    if not path.is_file():
-        raise ValueError(f"SITES_FILE: {file}: [{name}] token_file: there is no file {path}")
-    return Site(name, url.rstrip("/"), path)
+    if not _URL.fullmatch(url) or not _is_safe(url):
+        raise ValueError(f"{where} url must be as https://north.example, not {url!r}")
+    return Site(name, url.rstrip("/"), file.parent / token_file)
+
+
+def _is_safe(url: str) -> bool:
+    """Tell whether a token may go there: over TLS, or within this machine."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:  # a port that there is not, an address that is none
+        return False
+    return port != 0 and (parts.scheme == "https" or parts.hostname in LOOPBACK)
+
+
+class Told(NamedTuple):
+    """What a site told last, as it is sent, and what is wrong with it now."""
+
+    text: bytes = b""  # its answers and their times, the beginning of an object
+    read_at: float | None = None
+    problem: str = ""
+    failing_since: float | None = None
+
+    def failed(self, problem: str, now: float) -> "Told":
+        """Return the same, with what is wrong since now or earlier."""
+        return self._replace(problem=problem, failing_since=self.failing_since or now)
 
 
 class _Known:
-    """What a site told last, and what is wrong with it now."""
+    """A site, asked by one thread at a time."""
 
     def __init__(
-        self, site: Site, get: Callable[..., GatewayResponse], has_room: Callable[[int], bool]
+        self,
+        site: Site,
+        timeout_seconds: float,
+        has_room: Callable[["_Known", int], bool],
+        clock: Callable[[], float],
     ) -> None:
         self.site = site
-        self._has_room = has_room
-        self.staff: GatewayResponse | None = None
-        self.names: GatewayResponse | None = None
-        self.read_at: float | None = None  # by our clock; `staff` has the site's
-        self.problem = ""
-        self.failing_since: float | None = None
+        self.told = Told()  # replaced as a whole: who reads it meanwhile has one or the other
         self.asked_at = float("-inf")
         self.asking: Future[None] | None = None
-        self._get = get
+        self._timeout_seconds = timeout_seconds
+        self._has_room = has_room
+        self._clock = clock
+        self._names: bytes | None = None
         self._names_at = float("-inf")
 
-    def ask(self, clock: Callable[[], float]) -> None:
+    def ask(self) -> None:
         """Read who is there, and now and then what they are called."""
         try:
-            self.staff = self._read(STAFF, self.staff)
-            self.read_at = clock()
-            self.problem, self.failing_since = "", None
-            self._read_names(clock())
+            gateway = Gateway(self.site.url, self._timeout_seconds, self._token())
+            staff = _read(gateway, STAFF)
+            read_at = self._clock()
+            self._read_names(gateway)
+            self.told = Told(self._fitting(staff, read_at), read_at)
         except GatewayUnavailable as error:
-            self.problem = str(error)
-            self.failing_since = self.failing_since or clock()
+            self.told = self.told.failed(str(error), self._clock())
         except Exception:
             log.exception("the site %s was not asked", self.site.name)
-            self.problem = "it could not be asked, and the log of this service says why"
-            self.failing_since = self.failing_since or clock()
+            problem = "it could not be asked, and the log of this service says why"
+            self.told = self.told.failed(problem, self._clock())
         finally:
-            self.asked_at = clock()
+            self.asked_at = self._clock()
 
-    def _read_names(self, now: float) -> None:
-        if 0 <= now - self._names_at < NAMES_SECONDS:
-            return
-        self._names_at = now
+    def _token(self) -> str:
+        """Read its token, which may be another by now. Raises GatewayUnavailable."""
         try:
-            self.names = self._read(NAMES, self.names)
+            token = self.site.token_file.read_text("ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise GatewayUnavailable("", f"its token cannot be read: {error}") from error
+        if not _TOKEN.fullmatch(token):
+            raise GatewayUnavailable("", f"there is no token in {self.site.token_file}")
+        return token
+
+    def _read_names(self, gateway: Gateway) -> None:
+        if 0 <= self._clock() - self._names_at < NAMES_SECONDS:
+            return
+        self._names_at = self._clock()
+        try:
+            self._names = _read(gateway, NAMES).body
         except GatewayUnavailable as error:  # then ids are shown, or the names of before
             log.warning("the names of the site %s cannot be read: %s", self.site.name, error)
 
-    def _read(self, path: str, before: GatewayResponse | None) -> GatewayResponse:
-        answer = self._get(path, before)
-        if answer.status != 200:
-            refusal = REFUSALS.get(answer.status, f"it answered {answer.status}")
-            raise GatewayUnavailable("", refusal)
-        if not self._has_room(len(answer.body) - (len(before.body) if before else 0)):
-            raise GatewayUnavailable("", "there are too many people at all sites for one page")
-        return answer
+    def _fitting(self, staff: GatewayResponse, read_at: float) -> bytes:
+        """Return the text, without names where there is no room for them.
 
-    def kept_bytes(self) -> int:
-        """Return how many bytes it keeps."""
-        return sum(len(answer.body) for answer in (self.staff, self.names) if answer)
-
-    def document(self) -> dict[str, Any]:
-        """Return what is known, as `GET /monitoring/api/sites` tells it.
-
-        What the site answered is a text within: what is no JSON spoils no other site's.
+        Raises GatewayUnavailable where there is none for the people.
         """
-        return {
+        for names in (self._names, None):
+            # What is sent is longer still: so nothing is made of what is too long already.
+            if self._has_room(self, len(staff.body) + len(names or b"")):
+                text = self._text(staff, names, read_at)
+                if self._has_room(self, len(text)):
+                    return text
+            self._names = None
+        raise GatewayUnavailable("", "there are too many people at all sites for one page")
+
+    def _text(self, staff: GatewayResponse, names: bytes | None, read_at: float) -> bytes:
+        """Return what it told, with its answers as texts: no JSON of one site spoils another's."""
+        known = {
             "name": self.site.name,
             "url": self.site.url,
-            "staff": self.staff.body.decode("utf-8", "replace") if self.staff else None,
-            "people": self.names.body.decode("utf-8", "replace") if self.names else None,
-            "has_more": bool(self.staff and self.staff.has_more),
-            "read_at": self.read_at if self.staff else None,
-            "taken_at": self.staff.taken_at if self.staff else None,
-            "problem": self.problem,
-            "failing_since": self.failing_since,
+            "has_more": staff.has_more,
+            "read_at": read_at,
+            "taken_at": staff.taken_at,
         }
+        begun = json.dumps(known).removesuffix("}").encode("ascii")
+        return b"".join(
+            [begun, b', "staff": ', _quoted(staff.body), b', "people": ', _quoted(names)]
+        )
+
+    def pieces(self) -> tuple[bytes, bytes]:
+        """Return its object in two pieces, of which the large one is the same for all readers."""
+        told = self.told
+        nothing: dict[str, Any] = {
+            "staff": None,
+            "people": None,
+            "has_more": False,
+            "read_at": None,
+        }
+        nothing |= {"name": self.site.name, "url": self.site.url, "taken_at": None}
+        now = {"problem": told.problem, "failing_since": told.failing_since}
+        begun = told.text or json.dumps(nothing).removesuffix("}").encode("ascii")
+        return begun, b", " + json.dumps(now).removeprefix("{").encode("ascii")
+
+
+def _quoted(body: bytes | None) -> bytes:
+    """Return a text as JSON; null of None."""
+    return json.dumps(None if body is None else body.decode("utf-8", "replace")).encode("ascii")
+
+
+def _read(gateway: Gateway, path: str) -> GatewayResponse:
+    answer = gateway.get(path)
+    if answer.status != 200:
+        refusal = REFUSALS.get(answer.status, f"it answered {answer.status}")
+        raise GatewayUnavailable("", refusal)
+    if b'"data"' not in answer.body:
+        raise GatewayUnavailable("", "it told something else than who is there")
+    return answer
 
 
 class Sites:
@@ -164,34 +228,37 @@ class Sites:
     ) -> None:
         self.all = list(sites)
         self._clock = clock
-        self._known = [
-            _Known(site, Gateway(site.url, timeout_seconds, _token(site)).get, self._has_room)
-            for site in sites
-        ]
+        self._known = [_Known(site, timeout_seconds, self._has_room, clock) for site in sites]
         self._pool = ThreadPoolExecutor(MAX_ASKING, "site") if sites else None
         self._changing = threading.Lock()
 
-    def documents(self) -> list[dict[str, Any]]:
-        """Return what each site told last, and have asked again who told it long ago."""
+    def pieces(self) -> list[bytes]:
+        """Return what each site told last, as JSON, and have asked again who told it long ago."""
         with self._changing:
+            old = [known for known in self._known if self._age(known) >= OLD_SECONDS]
             for known in self._known:
                 self._have_asked(known)
-            unread = [known.asking for known in self._known if known.asked_at == float("-inf")]
-        wait([asking for asking in unread if asking], FIRST_WAIT_SECONDS)
-        return [known.document() for known in self._known]
+            asking = [known.asking for known in old if known.asking]
+        wait(asking, FIRST_WAIT_SECONDS)
+        pieces: list[bytes] = []
+        for known in self._known:
+            pieces += (b"," if pieces else b'{"data":[', *known.pieces())
+        return [*pieces, b"]}\n"]
 
-    def _has_room(self, more_bytes: int) -> bool:
-        return sum(known.kept_bytes() for known in self._known) + more_bytes <= MAX_KEPT_BYTES
+    def _age(self, known: _Known) -> float:
+        age = self._clock() - known.asked_at
+        return age if age >= 0 else OLD_SECONDS  # the clock was set back
+
+    def _has_room(self, asking: _Known, size: int) -> bool:
+        """Tell whether so much of one leaves the others their parts."""
+        part = MAX_KEPT_BYTES // len(self._known)
+        others = [max(part, len(known.told.text)) for known in self._known if known is not asking]
+        return size <= part or sum(others) + size <= MAX_KEPT_BYTES
 
     def _have_asked(self, known: _Known) -> None:
         is_asking = known.asking and not known.asking.done()
-        is_old = not 0 <= self._clock() - known.asked_at < REFRESH_SECONDS
-        if self._pool and is_old and not is_asking:
-            known.asking = self._pool.submit(known.ask, self._clock)
-
-
-def _token(site: Site) -> str:
-    return site.token_file.read_text("utf-8").strip()
+        if self._pool and self._age(known) >= REFRESH_SECONDS and not is_asking:
+            known.asking = self._pool.submit(known.ask)
 
 
 def of_application() -> Sites:
@@ -205,15 +272,6 @@ def tell() -> Response:
     sites = of_application()
     if not sites.all:
         abort(404)
-    response = Response(_pieces(sites.documents()), mimetype="application/json")
+    response = Response(sites.pieces(), mimetype="application/json")
     response.headers["Cache-Control"] = "no-store"
     return response
-
-
-def _pieces(documents: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield an answer's text site by site: as a whole, it would be there several times."""
-    before = '{"data":['
-    for document in documents:
-        yield before + json.dumps(document, ensure_ascii=False)
-        before = ","
-    yield "]}\n"

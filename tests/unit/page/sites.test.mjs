@@ -93,3 +93,35 @@ test("whoever has lost contact comes first, the longest lost of all sites before
   assert.deepEqual(keys("room 8"), ["North8"]);
   assert.match(remarkOf(south.lost[0]), /^level 4, Room 9; lost contact$/);
 });
+
+test("what is no person is left out, and keeps nobody else from the screen", () => {
+  const right = heard(7, 5);
+  const wrong = [
+    null,
+    {},
+    { staff_id: 8 },
+    ...[
+      { timestamp: "x" },
+      { timestamp: 1e300 },
+      { clock_skew_seconds: "z" },
+      { mac: 5, location: null },
+      { location: {} },
+      { staff_id: {} },
+      { staff_id: 2 ** 60 },
+    ].map((more) => heard(9, 5, more)),
+    right, // twice
+  ];
+  const { here, complete, problem } = site([right, ...wrong]);
+  assert.deepEqual([ids(here), complete, problem], [["7"], false, ""]);
+  const people = JSON.stringify({ data: [null, { staff_id: 7 }, { staff_id: 7, name: 7 }] });
+  assert.deepEqual(site([right], { people }).here[0].called, "Staff 7");
+  for (const one of here) new Date(one.heardAt * 1000).toISOString();
+});
+
+test("a site that was not read for long is not of now, and loses nobody", () => {
+  const late = site([heard(7, 5)], {}, NOW + 1500);
+  assert.deepEqual([ids(late.here), ids(late.lost)], [["7"], []]);
+  assert.match(siteText(late), /it has not answered yet/);
+  const wrong = site([], { staff: "{}" });
+  assert.doesNotMatch(siteText(wrong), /1970, 12:00|1970, 00:00/);
+});

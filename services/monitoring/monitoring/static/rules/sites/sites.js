@@ -24,6 +24,7 @@ import { clock, peopleText, placeText } from "../words.js";
 
 // Of the places of other sites nothing is known but what their people say.
 const NO_PLACES = directorySpots([]);
+const OLD_SECONDS = 30; // each is asked every few seconds while somebody looks
 
 /**
  * @param {string | null} text
@@ -38,6 +39,49 @@ function listIn(text) {
   }
 }
 
+const MOST_SECONDS = 8e12; // of a date
+
+/** @param {unknown} value */
+const isTime = (value) => typeof value === "number" && Math.abs(value) < MOST_SECONDS;
+/** @param {unknown} value */
+const isId = (value) => typeof value === "string" || Number.isSafeInteger(value);
+/** @param {unknown} value */
+const isText = (value) => value === null || value === undefined || typeof value === "string";
+
+/**
+ * Whether an entry says who was heard when and where: no other is shown.
+ * @param {any} entry
+ * @returns {entry is StaffMember}
+ */
+const isMember = (entry) =>
+  isId(entry?.staff_id) &&
+  isTime(entry.timestamp) &&
+  isTime(entry.age_seconds) &&
+  isTime(entry.clock_skew_seconds ?? 0) &&
+  typeof entry.mac === "string" &&
+  isText(entry.location) &&
+  (isText(entry.level) || typeof entry.level === "number");
+
+/**
+ * @param {any} entry
+ * @returns {entry is NamedPerson}
+ */
+const isNamed = (entry) =>
+  isId(entry?.staff_id) && typeof entry.name === "string" && isText(entry.team);
+
+/**
+ * The right entries of a list, one for each id.
+ * @template T
+ * @param {unknown[]} entries
+ * @param {(entry: any) => entry is T} isRight
+ * @returns {T[]}
+ */
+const rightOnes = (entries, isRight) => [
+  ...new Map(
+    entries.filter(isRight).map((entry) => [String(/** @type {any} */ (entry).staff_id), entry]),
+  ).values(),
+];
+
 /**
  * @param {SiteReport} report
  * @param {number} now unix seconds, by the clock of the service that asked the site
@@ -45,20 +89,24 @@ function listIn(text) {
  * @returns {Site}
  */
 export function siteOf(report, now, lostMinutes) {
-  /** @type {StaffAnswer | null} */
-  const staff = listIn(report.staff);
-  const isWrong = report.staff !== null && !staff;
-  const problem = report.problem || (isWrong ? "it told something else than who is there" : "");
-  const readAt = staff && report.read_at ? report.read_at : 0;
+  const answer = listIn(report.staff);
+  const data = rightOnes(answer?.data ?? [], isMember);
+  const people = rightOnes(listIn(report.people)?.data ?? [], isNamed);
+  const readAt = answer && report.read_at ? report.read_at : 0;
+  const isWrong = report.staff !== null && !answer;
+  const isOld = readAt > 0 && now - readAt > OLD_SECONDS;
+  const problem =
+    report.problem ||
+    (isWrong ? "it told something else than who is there" : isOld ? "it has not answered yet" : "");
   // The site's own clock counts its ages: it may differ from ours.
-  const ahead = (report.taken_at ?? 0) - readAt;
+  const takenAt = report.taken_at ?? 0;
   const source = {
-    data: staff,
+    data: { ...answer, as_of: isTime(answer?.as_of) ? answer.as_of : takenAt, data },
     failure: problem,
-    takenAt: report.taken_at ?? 0,
-    now: () => now + ahead,
+    takenAt,
+    now: () => now + takenAt - readAt,
   };
-  const all = everyone(source, NO_PLACES, "", new Names(listIn(report.people)?.data ?? []));
+  const all = everyone(source, NO_PLACES, "", new Names(people));
   const lost = new Set(lostContact(all, lostMinutes));
   /** @param {Person} person */
   const found = (person) => ({
@@ -72,9 +120,13 @@ export function siteOf(report, now, lostMinutes) {
     name: report.name,
     url: report.url,
     problem,
-    failingSince: report.failing_since ?? readAt,
+    failingSince: report.failing_since ?? report.read_at ?? now,
     takenAt: readAt,
-    complete: Boolean(staff) && (staff?.complete ?? true) && !report.has_more,
+    complete:
+      Boolean(answer) &&
+      (answer.complete ?? true) &&
+      !report.has_more &&
+      data.length === answer.data.length,
     here: all.filter((person) => !person.gone).map(found),
     lost: [...lost].map(found),
   };
