@@ -80,7 +80,7 @@ class Gateway:
             with self._opener.open(f"{self._url}{path}", timeout=self._timeout_seconds) as response:
                 return str(response.read(MAX_BODY_BYTES).decode("utf-8", "replace"))
         except (OSError, http.client.HTTPException) as error:
-            raise GatewayUnavailable(UNKNOWN, f"the gateway did not answer: {error}") from error
+            raise GatewayUnavailable(UNKNOWN, _silence(error)) from error
 
     def _get(
         self, path: str, headers: dict[str, str], cached: GatewayResponse | None
@@ -94,7 +94,7 @@ class Gateway:
             with error:
                 return _not_200(error, cached)
         except (OSError, http.client.HTTPException) as error:
-            raise GatewayUnavailable(UNKNOWN, f"the gateway did not answer: {error}") from error
+            raise GatewayUnavailable(UNKNOWN, _silence(error)) from error
 
     def _body(self, response: http.client.HTTPResponse) -> bytes:
         """Read a body, of one that is too large a byte more than it may have. Raises OSError."""
@@ -121,7 +121,12 @@ class Gateway:
             with error:
                 return _circuit(error), f"the gateway answered {error.code}"
         except (OSError, http.client.HTTPException) as error:
-            return UNKNOWN, f"the gateway did not answer: {error}"
+            return UNKNOWN, _silence(error)
+
+
+def _silence(error: Exception) -> str:
+    """Return why there was no answer, without urllib's brackets around it."""
+    return f"the gateway did not answer: {getattr(error, 'reason', error)}"
 
 
 def _not_200(error: urllib.error.HTTPError, cached: GatewayResponse | None) -> GatewayResponse:

@@ -55,7 +55,7 @@ function updateSite(row, site) {
   setText(lost, isKnown ? String(site.lost.length) : "–");
   setAttribute(lost, "class", `number${site.lost.length ? " warn" : ""}`);
   setText(tells, siteText(site));
-  setAttribute(tells, "class", `state${site.problem ? "" : " quiet"}`);
+  setAttribute(tells, "class", site.problem ? "state" : "quiet");
   setAttribute(tells, "data-state", site.problem ? "ill" : null);
 }
 
