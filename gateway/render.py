@@ -121,8 +121,8 @@ class Config(NamedTuple):
             raise ConfigError(f"GATEWAY_CLIENT_RATE: {config.client_rate!r} is no whole number > 0")
         is_number = re.fullmatch("[0-9]{4,7}", config.connections)
         if not is_number or not LEAST_CONNECTIONS <= int(config.connections) <= MOST_CONNECTIONS:
-            range_ = f"no whole number from {LEAST_CONNECTIONS} to {MOST_CONNECTIONS}"
-            raise ConfigError(f"GATEWAY_CONNECTIONS: {config.connections!r} is {range_}")
+            expected = f"no whole number from {LEAST_CONNECTIONS} to {MOST_CONNECTIONS}"
+            raise ConfigError(f"GATEWAY_CONNECTIONS: {config.connections!r} is {expected}")
         if not re.fullmatch("([0-9a-f]{64})?", config.admin_token_sha256):
             raise ConfigError("WAYMARK_ADMIN_TOKEN_SHA256 is no SHA-256: run ./scripts/configure")
         for setting, (form, example) in _FORMS.items():

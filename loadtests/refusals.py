@@ -9,8 +9,10 @@ from loadtests.architectures import COMBINED, SEPARATED
 from loadtests.plans import CAPACITY, PLANS, Plan
 from loadtests.workloads import PUSH_SECONDS
 
-ABOVE_0 = ("ramp", "slower", "seconds", "p99", "minutes")
-CORES = ("cores", "service_cores", "database_cores")
+ABOVE_0 = (
+    *("ramp", "slower", "seconds", "p99", "minutes"),
+    *("cores", "service_cores", "database_cores"),
+)
 AT_LEAST = {"shift": 0, "speed": 0, "pages": -1, "size": 1, "services": 1}
 AT_LEAST |= {"repetitions": 1, "rounds": 1, "stored": 10_000}
 MOST_PORT = 65535
@@ -124,7 +126,7 @@ def _numbers(values: dict[str, object]) -> Iterator[str]:
         for number in value if isinstance(value, list) else [value]:
             if not isinstance(number, int | float):
                 continue
-            if name in ABOVE_0 + CORES and not 0 < number < math.inf:
+            if name in ABOVE_0 and not 0 < number < math.inf:
                 yield f"{_flag(name)} {number:g}: give a number above 0"
             if name in AT_LEAST and not AT_LEAST[name] <= number < math.inf:
                 yield f"{_flag(name)} {number:g}: give {AT_LEAST[name]} or more"

@@ -16,9 +16,15 @@ from pathlib import Path
 from scripts.processes.waiting import eventually
 from tests.docker.engine import NETWORKS, Docker
 
+
+def address(number: int) -> str:
+    """Return where the host of a number is."""
+    return f"10.212.0.{number}"
+
+
 # What joins the hosts is in a namespace of its own: here an engine's rules would drop their frames.
 HUB, BRIDGE, CABLE = "waymark-hub", "hosts", "way-here"
-HERE = "10.212.0.254"
+HERE = address(254)
 START_SECONDS = 60.0
 # The first process of a host: all others end with it.
 # Its names are asked of nobody, so that no engine waits for a registry.
@@ -60,7 +66,7 @@ class Host:
 
     def __init__(self, number: int, folder: Path, environment: Mapping[str, str]) -> None:
         self.name = f"host{number}"
-        self.address = f"10.212.0.{number}"
+        self.address = address(number)
         self.folder = folder / self.name
         self.data = self.folder / "data"
         self._network = f"waymark-{self.name}"
@@ -78,7 +84,7 @@ class Host:
         names = self.folder / "resolv.conf"
         names.write_text("nameserver 127.0.0.1\n")
         self._first = subprocess.Popen([*inside, "sh", "-ec", FIRST, self.name, str(names)])
-        eventually(lambda: self._has_name(), START_SECONDS)
+        eventually(self._has_name, START_SECONDS)
         settings = self.folder / "daemon.json"
         settings.write_text(json.dumps({"bridge": "none"}))
         self.run(

@@ -30,7 +30,7 @@ from scripts.processes import ROOT
 from scripts.processes.waiting import eventually
 from tests.docker.conftest import Stack
 from tests.docker.engine import Docker
-from tests.docker.hosts import Host, network
+from tests.docker.hosts import Host, address, network
 from tests.docker.images import images
 from tests.phones import Phones, Post, through
 from tests.test_docs import section
@@ -42,7 +42,6 @@ PASSWORD = "of-the-database"
 READY_SECONDS = 300.0
 PATIENCE_SECONDS = 5.0
 REST_SECONDS = 0.05
-MOST_SECONDS = 30.0  # a phone waits, while a host falls silent
 
 
 class Swarm:
@@ -88,7 +87,7 @@ class Swarm:
 
     def make_database(self) -> None:
         """Do what whoever runs the database does before anybody gets a URI."""
-        with self._as_member() as client:
+        with self.as_member() as client:
             members = [
                 {"_id": number, "host": f"{host.address}:27017"}
                 for number, host in enumerate(self.hosts)
@@ -102,7 +101,7 @@ class Swarm:
             roles = [{"role": role, "db": DATABASE} for role in ("readWrite", "dbAdmin")]
             add("operator", roles=roles)
 
-    def _as_member(self) -> MongoClient[dict[str, Any]]:
+    def as_member(self) -> MongoClient[dict[str, Any]]:
         return MongoClient(
             f"mongodb://{self.hosts[0].address}:27017/?tls=true&tlsCAFile={self.certificate}",
             username="__system",
@@ -302,7 +301,7 @@ def set_up(swarm: Swarm) -> None:
     """Go by the document: the database, the secrets, the swarm, the stack."""
     first = swarm.hosts[0]
     # The certificate is for a fourth host, too: one more would want another one.
-    swarm.prepare_certificates([f"10.212.0.{number}" for number in range(1, 5)])
+    swarm.prepare_certificates([address(number) for number in range(1, 5)])
     for host in swarm.hosts:
         swarm.start_member(host)
     eventually(lambda: answers(swarm), READY_SECONDS)
@@ -319,7 +318,7 @@ def set_up(swarm: Swarm) -> None:
     swarm.settings = {
         "WAYMARK_IMAGES": IMAGES,
         "WAYMARK_ADMIN_TOKEN_SHA256": hashlib.sha256(swarm.admin.encode()).hexdigest(),
-        "WAYMARK_HOSTNAMES": " ".join(f"10.212.0.{number}" for number in range(1, 5)),
+        "WAYMARK_HOSTNAMES": " ".join(address(number) for number in range(1, 5)),
         "PUBLIC_URL": "https://waymark.example",
         "MONGODB_USER": "waymark",
         "MONGODB_URI": swarm.uri().format("/run/database_authority.pem"),
@@ -343,7 +342,7 @@ def set_up(swarm: Swarm) -> None:
 
 
 def answers(swarm: Swarm) -> bool:
-    with suppress(PyMongoError), swarm._as_member() as client:
+    with suppress(PyMongoError), swarm.as_member() as client:
         return bool(client.admin.command("ping"))
     return False
 

@@ -53,13 +53,18 @@ def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_was_acknowledged_is_restored_and_no_phone_waits(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "shelf"
     with running_stack(root, tmp_path / "old") as old:
-        before, after = back_up(old, folder, [*STAFF])
+        before, after, known = back_up(old, folder, [*STAFF])
     with running_stack(root, tmp_path / "new") as new:
-        restore_into(new, folder, before, after)
+        restore_into(new, folder, before, after, known)
 
 
-def back_up(old: Stack, folder: Path, people: list[Any]) -> tuple[Counter[Any], Counter[Any]]:
-    """Make a backup while new people's phones send; return what it has at least, and at most."""
+def back_up(
+    old: Stack, folder: Path, people: list[Any]
+) -> tuple[Counter[Any], Counter[Any], set[Any]]:
+    """Make a backup while new people's phones send.
+
+    Return what it has of them at least, and at most, and of whom it has anything.
+    """
     with Phones(through(old.url), people, rest_seconds=0.05) as phones:
         phones.wait_for(200, 100, SECONDS)
         before = phones.acknowledged
@@ -68,10 +73,16 @@ def back_up(old: Stack, folder: Path, people: list[Any]) -> tuple[Counter[Any], 
     eventually(partial(has, old, people[0], phones.acknowledged[people[0]]), SECONDS)
     assert sum(after.values()) > sum(before.values())
     assert "is good" in said(old, "backup", "verify", folder)
-    return before, after
+    return before, after, heard_of(old)
 
 
-def restore_into(new: Stack, folder: Path, before: Counter[Any], after: Counter[Any]) -> None:
+def heard_of(stack: Stack) -> set[Any]:
+    return {row["staff_id"] for row in stack.read("/api/v1/staff").json()["data"]}
+
+
+def restore_into(
+    new: Stack, folder: Path, before: Counter[Any], after: Counter[Any], known: set[Any]
+) -> None:
     """Restore it into a stack of its own, which a phone uses already."""
     empty = new.read("/api/v1/staff").headers["ETag"]
     with Phones(through(new.url), ["new"], rest_seconds=0.05) as phones:
@@ -83,9 +94,8 @@ def restore_into(new: Stack, folder: Path, before: Counter[Any], after: Counter[
     eventually(partial(has, new, "new", phones.acknowledged["new"]), SECONDS)
     restored = Counter({staff_id: len(new.history(staff_id)) for staff_id in after})
     assert all(before[n] <= restored[n] <= after[n] + 1 for n in after)
-    now = new.read("/api/v1/staff")
-    assert now.headers["ETag"] != empty
-    assert {row["staff_id"] for row in now.json()["data"]} >= {*after, "new"}
+    assert new.read("/api/v1/staff").headers["ETag"] != empty
+    assert heard_of(new) == {*known, "new"} >= {*after}
     again = new.script("restore", folder)
     assert again.returncode == 1
     assert "not empty" in again.stderr

@@ -90,9 +90,9 @@ def test_its_backup_is_restored_without_shards(
     """And one mongod is of an older release here. With shards, tests/docker restores."""
     folder = tmp_path_factory.mktemp("b")  # a data folder's path has a bound
     seen_until(stack, HEALTHY, 300)  # whatever the test before did
-    before, after = back_up(stack, folder / "shelf", [f"b{number}" for number in range(8)])
+    before, after, known = back_up(stack, folder / "shelf", [f"b{n}" for n in range(8)])
     with running_stack(root, folder / "new") as new:
-        restore_into(new, folder / "shelf", before, after)
+        restore_into(new, folder / "shelf", before, after, known)
 
 
 def test_a_shard_is_added_while_everything_runs(stack: Stack, servers: Path) -> None:

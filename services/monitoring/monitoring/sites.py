@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from flask import Blueprint, Response, abort, current_app
 
 from monitoring.gateway import Gateway, GatewayResponse, GatewayUnavailable
+from monitoring.page_data import MOST_PEOPLE
 
 bp = Blueprint("sites", __name__)
 
@@ -32,7 +33,7 @@ REFRESH_SECONDS = 5.0
 OLD_SECONDS = 2 * REFRESH_SECONDS
 NAMES_SECONDS = 60.0
 FIRST_WAIT_SECONDS = 1.0  # of whoever looks after a pause
-STAFF, NAMES = "/api/v1/staff?limit=4000", "/api/v1/people"
+STAFF, NAMES = f"/api/v1/staff?limit={MOST_PEOPLE}", "/api/v1/people"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FIELDS = {"url", "token_file"}
 REFUSALS = {
@@ -229,7 +230,7 @@ class Sites:
         self.all = list(sites)
         self._clock = clock
         self._known = [_Known(site, timeout_seconds, self._has_room, clock) for site in sites]
-        self._pool = ThreadPoolExecutor(MAX_ASKING, "site") if sites else None
+        self._pool = ThreadPoolExecutor(MAX_ASKING, "site")  # it has no thread yet
         self._changing = threading.Lock()
 
     def pieces(self) -> list[bytes]:
@@ -257,7 +258,7 @@ class Sites:
 
     def _have_asked(self, known: _Known) -> None:
         is_asking = known.asking and not known.asking.done()
-        if self._pool and self._age(known) >= REFRESH_SECONDS and not is_asking:
+        if self._age(known) >= REFRESH_SECONDS and not is_asking:
             known.asking = self._pool.submit(known.ask)
 
 
